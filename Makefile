@@ -1,0 +1,31 @@
+# `make` lists the tasks. A task that needs something installs it; none of them touches anything outside this folder,
+# cargo's and ~/.cache/laneway-interop.
+CARGO ?= cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs interop
+
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## build the program and watch it work, without an account or a network
+	$(CARGO) run --release --locked -p laneway-cli -- demo
+
+test: ## run every test
+	$(CARGO) test --workspace --locked
+
+lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
+	$(CARGO) deny --locked check bans licenses sources
+
+bench: ## measure Laneway beside the usual ways, on an embedded store 50 ms away
+	$(CARGO) run --release --locked -p laneway-cli -- bench ladder
+
+docs: ## build the documentation of the crates
+	$(CARGO) doc --workspace --no-deps --locked
+
+interop: ## run against fake-gcs-server, MinIO, boto3 and google-cloud-storage (installs them)
+	interop/run

@@ -1,0 +1,155 @@
+//! The command line, defined once: parsing, help and completions all come from here and from the verbs' own options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use http::{HeaderName, HeaderValue};
+
+use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
+
+/// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
+/// as the network allows.
+///
+/// Objects are named gs://bucket/key and s3://bucket/key; everything else is a local path, and - is stdin or stdout.
+/// Wildcards are * (within a folder), ** (across folders) and ?.
+#[derive(Parser, Debug)]
+#[command(name = "laneway", version, max_term_width = 110, after_help = EXIT_STATUS)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+const EXIT_STATUS: &str =
+    "Exit status: 0 all done, 1 something failed (the rest is done), 2 bad usage, 130 interrupted.";
+
+/// One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    Cp(cp::Cp),
+    Ls(ls::Ls),
+    Stat(stat::Stat),
+    Cat(cat::Cat),
+    Rm(rm::Rm),
+    Mv(mv::Mv),
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
+}
+
+/// Options that every verb understands.
+#[derive(Args, Clone, Default, Debug)]
+pub(crate) struct Options {
+    /// Print one JSON object a line on stdout
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Print counters of connections, requests and bytes at the end
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) stats: bool,
+    /// Print failures only
+    #[arg(long, short, global = true, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Say more on stderr: each object, then (-vv) each request; LANEWAY_LOG=debug does the same for logs
+    #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
+    pub(crate) verbose: u8,
+
+    /// Open at most so many connections (never needed for speed)
+    #[arg(long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
+    pub(crate) max_connections: Option<usize>,
+    /// Move at most so many bytes a second: 100MB/s, 10MiB/s, 1Gbit/s
+    #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
+    pub(crate) bandwidth_limit: Option<u64>,
+    /// Send a header with every request; may be given several times
+    #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Trust the certificates in this PEM file too; may be given several times (AWS_CA_BUNDLE and SSL_CERT_FILE are
+    /// heard as well)
+    #[arg(long = "ca-cert", value_name = "FILE", global = true, help_heading = "Network")]
+    pub(crate) ca_certs: Vec<PathBuf>,
+
+    /// Send no credentials
+    #[arg(long, global = true, help_heading = "Store")]
+    pub(crate) anonymous: bool,
+    /// Where gs:// leads, instead of STORAGE_EMULATOR_HOST or Google's own
+    #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
+    pub(crate) gcs_endpoint: Option<String>,
+    /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or Amazon's own
+    #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
+    pub(crate) s3_endpoint: Option<String>,
+    /// AWS profile
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
+    pub(crate) profile: Option<String>,
+    /// AWS region
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
+    pub(crate) region: Option<String>,
+    /// Google Cloud project that is billed for the requests
+    #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
+    pub(crate) user_project: Option<String>,
+    /// Accept the costs of a requester-pays bucket on S3
+    #[arg(long, global = true, help_heading = "Store")]
+    pub(crate) request_payer: bool,
+    /// Encrypt new objects with this key of the store's key management service
+    #[arg(long, value_name = "KEY", global = true, help_heading = "Store")]
+    pub(crate) kms_key: Option<String>,
+}
+
+/// Reads `K=V`.
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as key=value".to_owned()),
+    }
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
+    let name = name.trim().parse().map_err(|_| format!("{:?} is no header name", name.trim()))?;
+    let value =
+        HeaderValue::from_str(value.trim()).map_err(|_| "the value holds a control character".to_owned())?;
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_are_taken_before_and_after_the_verb() {
+        for line in [&["laneway", "--json", "ls", "gs://b"], &["laneway", "ls", "gs://b", "--json"]] {
+            assert!(Arguments::try_parse_from(line).expect("it parses").options.json);
+        }
+    }
+
+    #[test]
+    fn a_header_is_split_at_its_first_colon() {
+        let (name, value) = header("X-Trace: a:b").expect("it parses");
+        assert_eq!((name.as_str(), value.to_str().ok()), ("x-trace", Some("a:b")));
+        assert!(header("no colon").is_err());
+        assert!(header("bad name: v").is_err());
+    }
+
+    #[test]
+    fn metadata_may_hold_further_equals_signs() {
+        assert_eq!(key_value("k=a=b"), Ok(("k".to_owned(), "a=b".to_owned())));
+        assert!(key_value("=v").is_err());
+        assert!(key_value("k").is_err());
+    }
+
+    #[test]
+    fn no_connections_at_all_is_bad_usage() {
+        assert!(Arguments::try_parse_from(["laneway", "ls", "gs://b", "--max-connections", "0"]).is_err());
+    }
+}

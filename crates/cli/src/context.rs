@@ -1,0 +1,114 @@
+//! What every verb is handed: the options, the program's start and its standard output.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use laneway::{Client, Settings};
+
+use crate::arguments::Options;
+use crate::output::Output;
+use crate::report::json::ErrorRecord;
+use crate::report::stats::{self, StatsRecord};
+
+/// Shared by everything that a run of the program does.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) options: Options,
+    /// When the program started: what `start_s` and `end_s` count from.
+    pub(crate) started: Instant,
+    pub(crate) output: Arc<Output>,
+}
+
+impl Context {
+    pub(crate) fn new(options: Options, started: Instant) -> Self {
+        Self { options, started, output: Arc::new(Output::new()) }
+    }
+
+    /// Reports that one of several things failed.
+    ///
+    /// # Errors
+    /// When standard output, which `--json` prints on, can't be written.
+    pub(crate) fn fail(&self, error: &laneway::Error) -> io::Result<()> {
+        self.fail_with(&error.to_string(), error.class())
+    }
+
+    /// As [`fail`](Self::fail), for what is no error of the library.
+    ///
+    /// # Errors
+    /// As [`fail`](Self::fail).
+    pub(crate) fn fail_with(&self, message: &str, class: &str) -> io::Result<()> {
+        complain(message);
+        if self.options.json { self.output.json(&ErrorRecord::new(message, class)) } else { Ok(()) }
+    }
+
+    /// Prints the counters, if they were asked for.
+    ///
+    /// # Errors
+    /// When standard output can't be written.
+    pub(crate) fn print_stats(&self, client: &Client) -> io::Result<()> {
+        if !self.options.stats {
+            return Ok(());
+        }
+        let counters = client.counters();
+        if self.options.json {
+            return self.output.json(&StatsRecord::from(&counters));
+        }
+        self.output.flush()?;
+        say(&stats::table(&counters));
+        Ok(())
+    }
+
+    /// The library, set up by the environment and, above it, the options.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub(crate) fn client(&self) -> Result<Client, laneway::Error> {
+        Client::new(self.settings())
+    }
+
+    /// Whether a person watches stderr and wants to.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.options.quiet && !self.options.json && io::stderr().is_terminal()
+    }
+
+    fn settings(&self) -> Settings {
+        let options = self.options.clone();
+        let mut settings = Settings { epoch: self.started, ..Settings::from_env() };
+
+        let store = &mut settings.store;
+        store.anonymous |= options.anonymous;
+        store.request_payer |= options.request_payer;
+        store.headers = options.headers;
+        for (setting, option) in [
+            (&mut store.gcs_endpoint, options.gcs_endpoint),
+            (&mut store.s3_endpoint, options.s3_endpoint),
+            (&mut store.profile, options.profile),
+            (&mut store.region, options.region),
+            (&mut store.user_project, options.user_project),
+            (&mut store.kms_key, options.kms_key),
+        ] {
+            if option.is_some() {
+                *setting = option;
+            }
+        }
+
+        let lanes = &mut settings.lanes;
+        lanes.connections_max = options.max_connections;
+        lanes.bandwidth_limit = options.bandwidth_limit;
+        let bundle = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from);
+        lanes.trust.extra_ca_files.extend(options.ca_certs.into_iter().chain(bundle));
+        settings
+    }
+}
+
+/// Prints a line on stderr. A stderr that is gone is no reason to stop.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Prints a failure on stderr, as one line.
+pub(crate) fn complain(message: &str) {
+    say(&format!("laneway: {message}"));
+}

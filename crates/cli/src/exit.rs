@@ -1,0 +1,46 @@
+//! How the program ends.
+
+use std::process::ExitCode;
+
+/// The exit statuses that scripts may rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    /// Everything that was asked for is done.
+    Done,
+    /// Something failed; the rest is done.
+    Failed,
+    /// The command line asks for something that can't be meant.
+    Usage,
+    /// Ctrl-C. What was begun can be gone on with.
+    Interrupted,
+}
+
+impl Exit {
+    /// The status as a number.
+    pub(crate) fn status(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.status().into()
+    }
+}
+
+/// An error that is the command line's: it ends the program with [`Exit::Usage`].
+#[derive(Debug)]
+pub(crate) struct BadUsage(pub(crate) String);
+
+impl std::fmt::Display for BadUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadUsage {}

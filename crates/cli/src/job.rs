@@ -1,0 +1,163 @@
+//! Runs a job of the library to its end: prints its events, draws its progress, hears Ctrl-C.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use laneway::{Client, Event, Item, Job, Outcome, Summary, Verified};
+
+use crate::context::{Context, complain, say};
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::output;
+use crate::progress::Ticker;
+use crate::report::json::{ItemRecord, SummaryRecord};
+use crate::report::line::{self, Wording};
+
+/// Starts a job and stays with it. What fails is printed as it fails; the rest goes on.
+///
+/// # Errors
+/// When the job can't be begun, or nobody reads standard output any more.
+pub(crate) fn run(
+    context: &Context,
+    wording: Wording,
+    start: impl FnOnce(&Client) -> Job,
+) -> anyhow::Result<Exit> {
+    let client = context.client()?;
+    // The job is on its way to the network before anything is set up to watch it.
+    let mut job = start(&client);
+    let json = context.options.json;
+    let ticker = Ticker::start(
+        Arc::clone(job.progress()),
+        context.shows_progress(),
+        json.then(|| Arc::clone(&context.output)),
+    );
+
+    let (canceller, bar) = (job.canceller(), ticker.bar());
+    let _interrupt = Interrupt::listen(move || {
+        canceller.cancel();
+        let notice = || complain("stopping in good order; press Ctrl-C again to stop at once");
+        match bar {
+            Some(bar) => bar.suspend(notice),
+            None => notice(),
+        }
+    })?;
+
+    let mut seen = Seen::default();
+    let mut unread = None;
+    let mut summary = None;
+    while let Some(event) = job.next_blocking() {
+        let printed = match event {
+            Event::Item(item) => {
+                seen.note(&item);
+                print_item(context, &ticker, &item)
+            }
+            Event::Warning(text) => {
+                ticker.say(&format!("laneway: warning: {text}"));
+                Ok(())
+            }
+            Event::Done(done) => {
+                summary = Some(done);
+                break;
+            }
+        };
+        if let Err(error) = printed
+            && unread.is_none()
+        {
+            job.canceller().cancel();
+            unread = Some(error);
+        }
+    }
+    drop(ticker);
+
+    if let Some(error) = unread {
+        if !output::is_closed(&error) {
+            return Err(error.into());
+        }
+        complain("nobody reads standard output any more; stopped");
+        return Ok(Exit::Failed);
+    }
+    let summary = summary.unwrap_or_default();
+    print_end(context, &wording, &client, &summary, &seen)?;
+    if summary.interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    Ok(match seen.usage && summary.files == 0 {
+        true => Exit::Usage,
+        false if summary.failed > 0 => Exit::Failed,
+        false => Exit::Done,
+    })
+}
+
+/// What the summary leaves out and the final line needs.
+#[derive(Default, Debug)]
+struct Seen {
+    /// Names of the checksums that were compared.
+    checksums: BTreeSet<String>,
+    /// Whether this is a dry run.
+    planned: bool,
+    /// Whether the request as a whole made no sense.
+    usage: bool,
+}
+
+impl Seen {
+    fn note(&mut self, item: &Item) {
+        match &item.outcome {
+            Outcome::Done { verified: Verified::Unverified } => {}
+            Outcome::Done { verified } => self.checksums.extend(line::shown(*verified)),
+            Outcome::Planned => self.planned = true,
+            Outcome::Failed(error) => self.usage |= error.is_usage(),
+            Outcome::Skipped { .. } => {}
+        }
+    }
+}
+
+fn print_item(context: &Context, ticker: &Ticker, item: &Item) -> std::io::Result<()> {
+    let options = &context.options;
+    // What Ctrl-C has ended is told by the one line about it.
+    if let Outcome::Failed(error) = &item.outcome
+        && !error.is_cancelled()
+    {
+        ticker.say(&format!("laneway: {error}"));
+    }
+    if options.json {
+        return context.output.json(&ItemRecord::new(item));
+    }
+    let planned = matches!(item.outcome, Outcome::Planned);
+    if !planned && (options.quiet || options.verbose == 0) {
+        return Ok(());
+    }
+    match line::item(item) {
+        // What a dry run finds is what was asked for; what `-v` tells is beside the point.
+        Some(line) if planned => context.output.line(&line),
+        Some(line) => {
+            ticker.say(&line);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+fn print_end(
+    context: &Context,
+    wording: &Wording,
+    client: &Client,
+    summary: &Summary,
+    seen: &Seen,
+) -> std::io::Result<()> {
+    let options = &context.options;
+    if options.json {
+        context.output.json(&SummaryRecord::from(summary))?;
+    } else if !options.quiet && !seen.usage {
+        context.output.flush()?;
+        let last = match seen.planned {
+            true => line::planned(wording, summary),
+            false => line::last(wording, summary, &seen.checksums),
+        };
+        say(&last);
+    }
+    context.print_stats(client)?;
+    if summary.interrupted {
+        complain(wording.resume);
+    }
+    context.output.flush()
+}

@@ -1,0 +1,9 @@
+//! What the program says of a job, as pure functions from the library's events to text.
+//!
+//! The field names of the JSON lines are stable: people and benchmarks parse them.
+
+pub(crate) mod json;
+pub(crate) mod line;
+pub(crate) mod listing;
+pub(crate) mod object;
+pub(crate) mod stats;

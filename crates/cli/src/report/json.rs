@@ -1,0 +1,184 @@
+//! The JSON lines of a job.
+
+use laneway::{Item, Outcome, Summary};
+use serde::Serialize;
+
+/// One object's end, as the record of kind `item`.
+#[derive(Serialize, Debug)]
+pub(crate) struct ItemRecord<'a> {
+    kind: &'static str,
+    op: &'static str,
+    source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<&'a str>,
+    bytes: u64,
+    start_s: f64,
+    end_s: f64,
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<String>,
+    /// Why nothing was done, where that is no failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<&'static str>,
+    #[serde(skip_serializing_if = "is_false")]
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'static str>,
+}
+
+/// A job's end, as the record of kind `summary`.
+#[derive(Serialize, Debug)]
+pub(crate) struct SummaryRecord {
+    kind: &'static str,
+    files: u64,
+    failed: u64,
+    bytes: u64,
+    seconds: f64,
+    network_bytes: u64,
+    connections: u64,
+    handshakes: u64,
+    requests: u64,
+    retries: u64,
+    hedges: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    skipped: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unverified: u64,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
+}
+
+/// A failure of the whole command, as the record of kind `error`.
+#[derive(Serialize, Debug)]
+pub(crate) struct ErrorRecord<'a> {
+    kind: &'static str,
+    error: &'a str,
+    class: &'a str,
+}
+
+impl<'a> ItemRecord<'a> {
+    pub(crate) fn new(item: &'a Item) -> Self {
+        let mut record = Self {
+            kind: "item",
+            op: item.op.name(),
+            source: &item.source,
+            destination: item.destination.as_deref(),
+            bytes: item.bytes,
+            start_s: rounded(item.start.as_secs_f64()),
+            end_s: rounded(item.end.as_secs_f64()),
+            attempts: item.attempts,
+            verified: None,
+            skipped: None,
+            dry_run: false,
+            error: None,
+            class: None,
+        };
+        match &item.outcome {
+            Outcome::Done { verified } => record.verified = super::line::shown(*verified),
+            Outcome::Skipped { why } => record.skipped = Some(why),
+            Outcome::Planned => record.dry_run = true,
+            Outcome::Failed(error) => {
+                record.error = Some(error.to_string());
+                record.class = Some(error.class());
+            }
+        }
+        record
+    }
+}
+
+impl From<&Summary> for SummaryRecord {
+    fn from(summary: &Summary) -> Self {
+        Self {
+            kind: "summary",
+            files: summary.files,
+            failed: summary.failed,
+            bytes: summary.bytes,
+            seconds: rounded(summary.seconds),
+            network_bytes: summary.network_bytes,
+            connections: summary.connections,
+            handshakes: summary.handshakes,
+            requests: summary.requests,
+            retries: summary.retries,
+            hedges: summary.hedges,
+            skipped: summary.skipped,
+            unverified: summary.unverified,
+            interrupted: summary.interrupted,
+        }
+    }
+}
+
+impl<'a> ErrorRecord<'a> {
+    pub(crate) fn new(error: &'a str, class: &'a str) -> Self {
+        Self { kind: "error", error, class }
+    }
+}
+
+/// Seconds to the microsecond: further digits would only be noise of the conversion.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use laneway::{Op, Verified};
+
+    use super::*;
+
+    fn item(outcome: Outcome) -> Item {
+        Item {
+            op: Op::Download,
+            source: "s3://b/k".into(),
+            destination: Some("/d/k".into()),
+            bytes: 4700,
+            start: Duration::from_millis(101),
+            end: Duration::from_nanos(152_000_400),
+            attempts: 1,
+            outcome,
+        }
+    }
+
+    fn json(value: &impl Serialize) -> String {
+        serde_json::to_string(value).expect("it serialises")
+    }
+
+    #[test]
+    fn an_item_has_the_documented_fields_in_their_order() {
+        assert_eq!(
+            json(&ItemRecord::new(&item(Outcome::Done { verified: Verified::Crc32c }))),
+            r#"{"kind":"item","op":"download","source":"s3://b/k","destination":"/d/k","bytes":4700,"start_s":0.101,"end_s":0.152,"attempts":1,"verified":"crc32c"}"#
+        );
+    }
+
+    #[test]
+    fn what_was_left_or_only_planned_says_so() {
+        let skipped = json(&ItemRecord::new(&item(Outcome::Skipped { why: "it is there" })));
+        assert!(skipped.ends_with(r#""attempts":1,"skipped":"it is there"}"#), "{skipped}");
+        let planned = json(&ItemRecord::new(&item(Outcome::Planned)));
+        assert!(planned.ends_with(r#""attempts":1,"dry_run":true}"#), "{planned}");
+    }
+
+    #[test]
+    fn a_summary_has_the_documented_fields_and_others_only_where_they_tell_something() {
+        let summary = Summary { files: 2, seconds: 0.45, ..Summary::default() };
+        assert_eq!(
+            json(&SummaryRecord::from(&summary)),
+            r#"{"kind":"summary","files":2,"failed":0,"bytes":0,"seconds":0.45,"network_bytes":0,"connections":0,"handshakes":0,"requests":0,"retries":0,"hedges":0}"#
+        );
+        let interrupted = Summary { interrupted: true, skipped: 3, ..summary };
+        assert!(json(&SummaryRecord::from(&interrupted)).ends_with(r#","skipped":3,"interrupted":true}"#));
+    }
+}

@@ -1,0 +1,178 @@
+//! The lines of a job for people: each object where they asked for it, and the final line.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use laneway::{Item, Op, Outcome, Summary, Verified};
+
+use crate::quantity;
+
+/// How a job's results are worded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wording {
+    /// What is counted, as singular and plural.
+    pub(crate) noun: (&'static str, &'static str),
+    /// What was done to it, where the noun alone doesn't say: ` removed`.
+    pub(crate) done: &'static str,
+    /// What a dry run says before the count: `would copy`.
+    pub(crate) planned: &'static str,
+    /// Whether bytes, a rate and checksums say something about this job.
+    pub(crate) moves_bytes: bool,
+    /// What an interrupted job leaves, and how to go on.
+    pub(crate) resume: &'static str,
+}
+
+/// The final line: files, bytes, seconds, rate, connections opened, requests, retries, verified or not. `checksums` are
+/// the names of those that were compared.
+pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<String>) -> String {
+    let time = Duration::try_from_secs_f64(summary.seconds).unwrap_or_default();
+    let mut line = format!("{}{}", count(wording, summary.files), wording.done);
+    line += &exceptions(summary);
+    if wording.moves_bytes {
+        line += &format!(", {}", quantity::size(summary.bytes));
+    }
+    line += &format!(" in {}", quantity::duration(time));
+    if let Some(rate) =
+        quantity::rate(summary.bytes, time).filter(|_| wording.moves_bytes && summary.bytes > 0)
+    {
+        line += &format!(" ({rate})");
+    }
+    line += &format!(
+        ", {}, {}, {}",
+        quantity::count(summary.connections, "connection", "connections"),
+        quantity::count(summary.requests, "request", "requests"),
+        quantity::count(summary.retries, "retry", "retries"),
+    );
+    if wording.moves_bytes && summary.files > 0 {
+        line += &format!(", {}", verdict(summary, checksums));
+    }
+    line
+}
+
+/// The final line of a dry run.
+pub(crate) fn planned(wording: &Wording, summary: &Summary) -> String {
+    let bytes = quantity::size(summary.bytes);
+    let planned = count(wording, summary.files);
+    format!("{} {planned}, {bytes}{}; nothing was changed", wording.planned, exceptions(summary))
+}
+
+fn count(wording: &Wording, n: u64) -> String {
+    quantity::count(n, wording.noun.0, wording.noun.1)
+}
+
+fn exceptions(summary: &Summary) -> String {
+    let told = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
+    [(summary.failed, "failed"), (summary.skipped, "skipped")].map(told).concat()
+}
+
+/// What `-v` says of an item, and a dry run prints; a failure has its own line.
+pub(crate) fn item(item: &Item) -> Option<String> {
+    let op = item.op.name();
+    let what = match (&item.destination, item.op) {
+        (Some(destination), Op::Upload | Op::Download | Op::Copy) => {
+            format!("{} -> {destination}", item.source)
+        }
+        _ => item.source.clone(),
+    };
+    match &item.outcome {
+        Outcome::Done { .. } => Some(format!("{op} {what}")),
+        Outcome::Planned => Some(format!("would {op} {what}")),
+        Outcome::Skipped { why } => Some(format!("skip {what}: {why}")),
+        Outcome::Failed(_) => None,
+    }
+}
+
+/// The name of what was compared; nothing where there was nothing to compare.
+pub(crate) fn shown(verified: Verified) -> Option<String> {
+    (verified != Verified::NotApplicable).then(|| verified.to_string())
+}
+
+fn verdict(summary: &Summary, checksums: &BTreeSet<String>) -> String {
+    let names = checksums.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
+    match (summary.unverified, names.as_str()) {
+        (0, "") => "nothing to verify".to_owned(),
+        (0, names) => format!("{names} verified"),
+        (_, "") => "unverified".to_owned(),
+        (n, names) => format!("{names} verified, {n} unverified"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COPY: Wording =
+        Wording { noun: ("file", "files"), done: "", planned: "would copy", moves_bytes: true, resume: "" };
+    const REMOVE: Wording = Wording {
+        noun: ("object", "objects"),
+        done: " removed",
+        planned: "would remove",
+        moves_bytes: false,
+        resume: "",
+    };
+
+    fn summary() -> Summary {
+        Summary {
+            files: 1000,
+            bytes: 4_700_000,
+            seconds: 0.45,
+            connections: 16,
+            requests: 1000,
+            ..Summary::default()
+        }
+    }
+
+    fn sums(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_final_line_has_everything_in_its_place() {
+        assert_eq!(
+            last(&COPY, &summary(), &sums(&["crc32c"])),
+            "1000 files, 4.7 MB in 0.45 s (10.4 MB/s), 16 connections, 1000 requests, 0 retries, crc32c verified"
+        );
+    }
+
+    #[test]
+    fn what_failed_and_what_was_skipped_is_counted() {
+        let summary = Summary {
+            files: 1,
+            failed: 2,
+            skipped: 3,
+            bytes: 0,
+            connections: 1,
+            requests: 1,
+            retries: 1,
+            ..summary()
+        };
+        assert_eq!(
+            last(&COPY, &summary, &sums(&["crc32c"])),
+            "1 file, 2 failed, 3 skipped, 0 B in 0.45 s, 1 connection, 1 request, 1 retry, crc32c verified"
+        );
+    }
+
+    #[test]
+    fn it_never_pretends_that_something_was_verified() {
+        let verdict =
+            |unverified, names: &[&str]| verdict(&Summary { unverified, ..summary() }, &sums(names));
+        assert_eq!(verdict(0, &["crc32c", "md5"]), "crc32c and md5 verified");
+        assert_eq!(verdict(1000, &[]), "unverified");
+        assert_eq!(verdict(3, &["md5"]), "md5 verified, 3 unverified");
+        assert_eq!(verdict(0, &[]), "nothing to verify");
+    }
+
+    #[test]
+    fn a_removal_counts_objects_and_no_bytes() {
+        let summary = Summary { files: 5000, bytes: 0, requests: 5, ..summary() };
+        assert_eq!(
+            last(&REMOVE, &summary, &sums(&[])),
+            "5000 objects removed in 0.45 s, 16 connections, 5 requests, 0 retries"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_says_that_nothing_was_changed() {
+        assert_eq!(planned(&COPY, &summary()), "would copy 1000 files, 4.7 MB; nothing was changed");
+    }
+}

@@ -1,0 +1,165 @@
+//! Objects, prefixes and buckets as listings and `stat` show them.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use laneway_store::{ObjectMeta, Version};
+use serde::Serialize;
+
+use crate::quantity;
+use crate::report::listing::{printable, timestamp};
+
+/// An object in a listing or its `stat`, as the record of kind `object`. Checksums are in base64, as stores write them.
+#[derive(Serialize, Debug)]
+pub(crate) struct ObjectRecord<'a> {
+    kind: &'static str,
+    url: &'a str,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metageneration: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crc32c: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crc64nvme: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    md5: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crc32c_of_parts: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_encoding: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_disposition: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_language: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kms_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
+}
+
+/// A prefix or a bucket in a listing, as the record of that kind.
+#[derive(Serialize, Debug)]
+pub(crate) struct PlaceRecord<'a> {
+    kind: &'static str,
+    url: &'a str,
+}
+
+impl<'a> ObjectRecord<'a> {
+    pub(crate) fn new(url: &'a str, meta: &'a ObjectMeta) -> Self {
+        let sums = &meta.checksums;
+        Self {
+            kind: "object",
+            url,
+            size: meta.size,
+            updated: meta.updated.and_then(timestamp),
+            generation: match &meta.version {
+                Some(Version::Generation(generation)) => Some(*generation),
+                _ => None,
+            },
+            metageneration: meta.metageneration,
+            etag: meta.etag.as_deref(),
+            crc32c: sums.crc32c.map(|sum| STANDARD.encode(sum.to_be_bytes())),
+            crc64nvme: sums.crc64nvme.map(|sum| STANDARD.encode(sum.to_be_bytes())),
+            md5: sums.md5.map(|sum| STANDARD.encode(sum)),
+            crc32c_of_parts: sums
+                .parts
+                .map(|sum| format!("{}-{}", STANDARD.encode(sum.value.to_be_bytes()), sum.parts)),
+            content_type: meta.content_type.as_deref(),
+            content_encoding: meta.content_encoding.as_deref(),
+            content_disposition: meta.content_disposition.as_deref(),
+            content_language: meta.content_language.as_deref(),
+            cache_control: meta.cache_control.as_deref(),
+            storage_class: meta.storage_class.as_deref(),
+            kms_key: meta.kms_key.as_deref(),
+            metadata: &meta.metadata,
+        }
+    }
+
+    /// The record as lines for people: its URL, then one line for each thing that is known.
+    pub(crate) fn details(&self) -> String {
+        let mut text = format!("{}:\n", printable(self.url));
+        let mut row = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                text += &format!("  {:<21}{}\n", format!("{name}:"), printable(&value));
+            }
+        };
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        row("Size", Some(format!("{} ({})", self.size, quantity::readable_size(self.size))));
+        row("Updated", self.updated.clone());
+        row("Generation", self.generation.map(|n| n.to_string()));
+        row("Metageneration", self.metageneration.map(|n| n.to_string()));
+        row("ETag", own(self.etag));
+        row("CRC32C", self.crc32c.clone());
+        row("CRC64NVME", self.crc64nvme.clone());
+        row("MD5", self.md5.clone());
+        row("CRC32C of parts", self.crc32c_of_parts.clone());
+        row("Content-Type", own(self.content_type));
+        row("Content-Encoding", own(self.content_encoding));
+        row("Content-Disposition", own(self.content_disposition));
+        row("Content-Language", own(self.content_language));
+        row("Cache-Control", own(self.cache_control));
+        row("Storage class", own(self.storage_class));
+        row("Encrypted with", own(self.kms_key));
+        for (name, value) in self.metadata {
+            row(&format!("Metadata {name}"), Some(value.clone()));
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+impl<'a> PlaceRecord<'a> {
+    pub(crate) fn prefix(url: &'a str) -> Self {
+        Self { kind: "prefix", url }
+    }
+
+    pub(crate) fn bucket(url: &'a str) -> Self {
+        Self { kind: "bucket", url }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::{Checksums, ObjectId};
+
+    use super::*;
+
+    fn meta() -> ObjectMeta {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 4700);
+        meta.version = Some(Version::Generation(7));
+        meta.checksums = Checksums::crc32c(0xe306_9283);
+        meta.metadata.insert("who".into(), "me".into());
+        meta
+    }
+
+    #[test]
+    fn what_a_store_left_out_is_left_out() {
+        let json = serde_json::to_string(&ObjectRecord::new("gs://b/k", &meta())).expect("it serialises");
+        assert_eq!(
+            json,
+            r#"{"kind":"object","url":"gs://b/k","size":4700,"generation":7,"crc32c":"4waSgw==","metadata":{"who":"me"}}"#
+        );
+    }
+
+    #[test]
+    fn details_are_one_thing_a_line() {
+        let text = ObjectRecord::new("gs://b/k", &meta()).details();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "gs://b/k:");
+        assert_eq!(lines[1], "  Size:                4700 (4.59KiB)");
+        assert_eq!(lines[4], "  Metadata who:        me");
+    }
+}

@@ -1,0 +1,12 @@
+//! The verbs, one file each: its options, and what it does with them.
+
+pub(crate) mod bench;
+pub(crate) mod cat;
+pub(crate) mod completions;
+pub(crate) mod cp;
+pub(crate) mod demo;
+pub(crate) mod ls;
+pub(crate) mod mv;
+pub(crate) mod rm;
+pub(crate) mod serve;
+pub(crate) mod stat;

@@ -1,0 +1,49 @@
+//! `laneway cat`: objects, or a range of each, on standard output.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+
+use clap::Args;
+use laneway::{ByteRange, ReadRequest};
+
+use crate::context::Context;
+use crate::exit::{BadUsage, Exit};
+use crate::locations;
+
+/// Write objects to standard output
+#[derive(Args, Debug)]
+pub(crate) struct Cat {
+    /// Objects, written one after another
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred)
+    #[arg(long, short, value_name = "A-B", allow_hyphen_values = true)]
+    range: Option<ByteRange>,
+}
+
+impl Cat {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if context.options.json {
+            return Err(BadUsage("--json: standard output carries the objects' bytes".into()).into());
+        }
+        let places = locations::remote(&self.urls)?;
+        // Not `Stdout` itself, which looks for line ends in every chunk and copies what follows the last of them.
+        let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let client = context.client()?;
+        let mut failed = false;
+        for at in places {
+            match client.read(&ReadRequest { at, range: self.range }, &mut stdout) {
+                Ok(_) => {}
+                Err(error) if error.is_broken_pipe() => return Ok(Exit::Done),
+                Err(error) => {
+                    failed = true;
+                    context.fail(&error)?;
+                }
+            }
+        }
+        context.print_stats(&client)?;
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    }
+}

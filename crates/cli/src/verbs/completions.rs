@@ -1,0 +1,26 @@
+//! `laneway completions`: a script that teaches a shell the verbs and options.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::arguments::Arguments;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Print a completion script for a shell.
+///
+/// Bash: laneway completions bash > ~/.local/share/bash-completion/completions/laneway
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Arguments::command(), "laneway", &mut script);
+        context.output.bytes(&script)?;
+        Ok(Exit::Done)
+    }
+}

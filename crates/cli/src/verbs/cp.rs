@@ -1,0 +1,110 @@
+//! `laneway cp`: files and objects, in every direction.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use laneway::{CopyRequest, Location, PutOptions};
+
+use crate::arguments::key_value;
+use crate::context::Context;
+use crate::exit::{BadUsage, Exit};
+use crate::job;
+use crate::report::line::Wording;
+
+/// Copy files and objects
+///
+/// DST is a file, a folder, an object or a prefix. Into a local folder that exists, or a destination that ends in /,
+/// sources are copied under their own names; anything else names the copy itself. With -r, `cp -r dir gs://b/p/` makes
+/// p/dir/... and `cp -r dir gs://b/p` makes p/...: what exists in the bucket never changes what a command means.
+///
+/// A local file appears under its name only when it is complete and its checksum has been compared. After an
+/// interruption the same command with -n does the rest.
+#[derive(Args, Debug)]
+pub(crate) struct Cp {
+    #[command(flatten)]
+    items: Items,
+    /// Copy folders and prefixes with everything below them
+    #[arg(long, short)]
+    recursive: bool,
+    #[command(flatten)]
+    copying: Copying,
+}
+
+/// What is copied where.
+#[derive(Args, Debug)]
+pub(crate) struct Items {
+    /// Files, folders, objects, prefixes, patterns, or - for stdin
+    #[arg(value_name = "SRC", required = true)]
+    pub(crate) sources: Vec<OsString>,
+    /// Where they go, or - for stdout
+    #[arg(value_name = "DST")]
+    pub(crate) destination: OsString,
+}
+
+/// How things are copied: the options that `cp` and `mv` share.
+#[derive(Args, Debug)]
+pub(crate) struct Copying {
+    /// Leave alone what is already there
+    #[arg(long, short)]
+    no_clobber: bool,
+    /// Have files and their folders on the disk itself before they count as done
+    #[arg(long)]
+    durable: bool,
+    /// Say what would be copied, and copy nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Content-Type of new objects, instead of the one that goes with the file's ending
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+    /// Cache-Control of new objects
+    #[arg(long, value_name = "VALUE")]
+    cache_control: Option<String>,
+    /// Metadata of new objects; may be given several times
+    #[arg(long, value_name = "K=V", value_parser = key_value)]
+    metadata: Vec<(String, String)>,
+    /// Storage class of new objects, in the store's words
+    #[arg(long, value_name = "CLASS")]
+    storage_class: Option<String>,
+}
+
+const WORDING: Wording = Wording {
+    noun: ("file", "files"),
+    done: "",
+    planned: "would copy",
+    moves_bytes: true,
+    resume: "interrupted; nothing is half-written, and the same command with -n does the rest",
+};
+
+impl Cp {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let request = self.copying.request(&self.items, self.recursive)?;
+        if context.options.json && request.destination == Location::Standard {
+            return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
+        }
+        job::run(context, WORDING, |client| client.copy(request))
+    }
+}
+
+impl Copying {
+    /// The library's request for these options.
+    pub(crate) fn request(self, items: &Items, recursive: bool) -> Result<CopyRequest, laneway::Error> {
+        let at = |text: &OsString| Location::parse(text);
+        Ok(CopyRequest {
+            recursive,
+            dry_run: self.dry_run,
+            no_clobber: self.no_clobber,
+            durable: self.durable,
+            put: PutOptions {
+                content_type: self.content_type,
+                cache_control: self.cache_control,
+                storage_class: self.storage_class,
+                metadata: self.metadata.into_iter().collect(),
+                ..PutOptions::default()
+            },
+            ..CopyRequest::new(
+                items.sources.iter().map(at).collect::<Result<_, _>>()?,
+                at(&items.destination)?,
+            )
+        })
+    }
+}

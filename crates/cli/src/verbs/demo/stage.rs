@@ -1,0 +1,181 @@
+//! The demo's store, and the copies that are made to it and from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use laneway::{
+    Canceller, Client, CopyRequest, Event, Location, Outcome, Provider, Settings, Summary, Verified,
+};
+use laneway_server::{Config, Server, Storage, Tls};
+
+/// The delay that the store imitates: about that between two continents' coasts.
+const RTT: Duration = Duration::from_millis(50);
+const BUCKET: &str = "demo";
+
+/// A running store and how to reach it.
+pub(super) struct Stage {
+    server: Server,
+    ca_file: PathBuf,
+    stop: Stop,
+}
+
+/// What a copy took, from setting up its client to its end.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Took {
+    pub(super) time: Duration,
+    pub(super) summary: Summary,
+    /// Whether every object's CRC32C was compared.
+    pub(super) verified: bool,
+}
+
+/// Ctrl-C has been pressed: the steps end, and everything is cleaned up.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+/// Tells running and future steps to end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop {
+    pressed: Arc<AtomicBool>,
+    running: Arc<Mutex<Option<Canceller>>>,
+}
+
+impl Stage {
+    /// Starts a store with TLS, HTTP/2 and a delay, keeping its objects below `folder`.
+    ///
+    /// # Errors
+    /// When the store can't be started.
+    pub(super) fn set(folder: &Path, stop: Stop) -> anyhow::Result<Self> {
+        let server = Server::start(Config {
+            storage: Storage::Disk(folder.join("store")),
+            tls: Some(Tls::Generated),
+            rtt: RTT,
+            ..Config::default()
+        })?;
+        server.create_bucket(BUCKET)?;
+        let ca_file = folder.join("ca.pem");
+        fs::write(&ca_file, server.ca_pem().unwrap_or_default())?;
+        Ok(Self { server, ca_file, stop })
+    }
+
+    /// One sentence on what this is.
+    pub(super) fn description(&self) -> String {
+        format!(
+            "A store in this process: {}, TLS, HTTP/2, {} ms round trip. No account, no network.",
+            self.server.url(),
+            RTT.as_millis()
+        )
+    }
+
+    /// A place in the store.
+    pub(super) fn at(&self, key: &str) -> Location {
+        Location::object(Provider::Gcs, BUCKET, key)
+    }
+
+    /// Copies as `laneway cp -r` does, with a client that begins with nothing, as a process of its own would.
+    ///
+    /// # Errors
+    /// The first failure, or [`Stopped`].
+    pub(super) fn copy(&self, sources: Vec<Location>, destination: Location) -> anyhow::Result<Took> {
+        self.copy_with(sources, destination, None)
+    }
+
+    /// Copies files one after another, each over a connection of its own: what a script without an engine does.
+    ///
+    /// # Errors
+    /// As [`copy`](Self::copy).
+    pub(super) fn copy_one_by_one(&self, sources: Vec<Location>, to: &Location) -> anyhow::Result<Took> {
+        let mut all = Took { verified: true, ..Took::default() };
+        for source in sources {
+            let one = self.copy_with(vec![source], to.clone(), Some(1))?;
+            all.time += one.time;
+            all.verified &= one.verified;
+            all.summary.files += one.summary.files;
+            all.summary.bytes += one.summary.bytes;
+            all.summary.connections += one.summary.connections;
+            all.summary.requests += one.summary.requests;
+        }
+        Ok(all)
+    }
+
+    /// Ends the program's part if Ctrl-C has been pressed.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(super) fn check(&self) -> Result<(), Stopped> {
+        if self.stop.pressed() { Err(Stopped) } else { Ok(()) }
+    }
+
+    fn copy_with(
+        &self,
+        sources: Vec<Location>,
+        destination: Location,
+        connections_max: Option<usize>,
+    ) -> anyhow::Result<Took> {
+        let started = Instant::now();
+        let mut settings = Settings { epoch: started, ..Settings::default() };
+        settings.store.anonymous = true;
+        settings.store.gcs_endpoint = Some(self.server.url());
+        settings.lanes.trust.extra_ca_files.push(self.ca_file.clone());
+        settings.lanes.connections_max = connections_max;
+        let client = Client::new(settings)?;
+        let mut job = client.copy(CopyRequest { recursive: true, ..CopyRequest::new(sources, destination) });
+        self.stop.watch(job.canceller());
+
+        let mut failure = None;
+        let mut verified = true;
+        while let Some(event) = job.next_blocking() {
+            match event {
+                Event::Item(item) => match item.outcome {
+                    Outcome::Failed(error) => failure = failure.or(Some(error)),
+                    Outcome::Done { verified: Verified::Unverified } => verified = false,
+                    _ => {}
+                },
+                Event::Warning(_) => {}
+                Event::Done(summary) => {
+                    self.check()?;
+                    if let Some(error) = failure {
+                        return Err(error.into());
+                    }
+                    return Ok(Took { time: started.elapsed(), summary, verified });
+                }
+            }
+        }
+        bail!("the copy ended without saying how")
+    }
+}
+
+impl Stop {
+    /// Ends the step that is running and keeps others from beginning.
+    pub(super) fn press(&self) {
+        self.pressed.store(true, Ordering::SeqCst);
+        if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            running.cancel();
+        }
+    }
+
+    /// Whether [`press`](Self::press) has been called.
+    pub(super) fn pressed(&self) -> bool {
+        self.pressed.load(Ordering::SeqCst)
+    }
+
+    fn watch(&self, canceller: Canceller) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Pressed while this was about to begin.
+        if self.pressed() {
+            canceller.cancel();
+        }
+        *running = Some(canceller);
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}

@@ -1,0 +1,128 @@
+//! `laneway ls`: buckets, prefixes and objects.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io;
+
+use clap::Args;
+use laneway::{Entry, ListRequest, Location, Provider};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::locations;
+use crate::report::listing::{self, printable};
+use crate::report::object::{ObjectRecord, PlaceRecord};
+
+/// List buckets, prefixes and objects
+///
+/// Without -r one level is listed, with prefixes as gs://bucket/prefix/. With -r every object below is listed, one URL
+/// a line. gs:// and s3:// alone list buckets.
+#[derive(Args, Debug)]
+// -h is a size option here, as in `ls -lh`.
+#[command(disable_help_flag = true)]
+pub(crate) struct Ls {
+    /// What to list: gs://bucket/prefix/, a pattern, or gs:// for all buckets
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// Size, time of the last change (UTC) and URL of each object, and their total
+    #[arg(long, short)]
+    long: bool,
+    /// Every object below, however deep
+    #[arg(long, short)]
+    recursive: bool,
+    /// Sizes like 4.59KiB, with -l
+    #[arg(long, short = 'h')]
+    readable_sizes: bool,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+}
+
+impl Ls {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::remote(&self.urls)?;
+        let client = context.client()?;
+        let mut printer =
+            Printer { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
+        let mut failed = false;
+        for at in places {
+            let Location::Object { provider, bucket, key } = &at else { continue };
+            let mut listing = client.list(ListRequest { at: at.clone(), recursive: self.recursive });
+            let mut found = false;
+            loop {
+                match listing.next_blocking() {
+                    Some(Ok(entry)) => {
+                        found = true;
+                        printer.print(*provider, &entry)?;
+                    }
+                    Some(Err(error)) => {
+                        failed = true;
+                        context.fail(&error)?;
+                        break;
+                    }
+                    // An empty bucket and an account without buckets are no mistake of the caller's.
+                    None if !found && !bucket.is_empty() && !key.is_empty() => {
+                        failed = true;
+                        context.fail_with(&format!("{at}: nothing matches"), "not_found")?;
+                        break;
+                    }
+                    None => break,
+                }
+            }
+        }
+        if self.long && printer.total != (0, 0) && !context.options.json {
+            let (objects, bytes) = printer.total;
+            context.output.line(&listing::total(objects, bytes))?;
+        }
+        context.print_stats(&client)?;
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    }
+}
+
+/// Prints entries in the form that was asked for.
+struct Printer<'a> {
+    ls: &'a Ls,
+    context: &'a Context,
+    terminal: bool,
+    /// Objects and bytes so far.
+    total: (u64, u64),
+}
+
+impl Printer<'_> {
+    fn print(&mut self, at: Provider, entry: &Entry) -> io::Result<()> {
+        let output = &self.context.output;
+        let json = self.context.options.json;
+        let scheme = at.scheme();
+        match entry {
+            Entry::Object(meta) => {
+                self.total.0 += 1;
+                self.total.1 += meta.size;
+                let url = format!("{scheme}://{}", meta.id);
+                if json {
+                    return output.json(&ObjectRecord::new(&url, meta));
+                }
+                let url = self.shown(&url);
+                if self.ls.long {
+                    return output.line(&listing::object(
+                        meta.size,
+                        meta.updated,
+                        &url,
+                        self.ls.readable_sizes,
+                    ));
+                }
+                output.line(&url)
+            }
+            Entry::Prefix(url) if json => output.json(&PlaceRecord::prefix(url)),
+            Entry::Prefix(url) if self.ls.long => output.line(&listing::prefix(&self.shown(url))),
+            Entry::Prefix(url) => output.line(&self.shown(url)),
+            Entry::Bucket(name) => {
+                let url = format!("{scheme}://{name}/");
+                if json { output.json(&PlaceRecord::bucket(&url)) } else { output.line(&self.shown(&url)) }
+            }
+        }
+    }
+
+    fn shown<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        if self.terminal { printable(url).into() } else { url.into() }
+    }
+}

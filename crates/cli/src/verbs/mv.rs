@@ -1,0 +1,40 @@
+//! `laneway mv`: a copy whose sources are removed as each of them has arrived.
+
+use clap::Args;
+use laneway::CopyRequest;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::job;
+use crate::report::line::Wording;
+use crate::verbs::cp::{Copying, Items};
+
+/// Copy, then remove what was copied
+///
+/// Each source is removed when its copy is complete and verified, and never before; what fails stays where it is.
+#[derive(Args, Debug)]
+pub(crate) struct Mv {
+    #[command(flatten)]
+    items: Items,
+    /// Move folders and prefixes with everything below them
+    #[arg(long, short)]
+    recursive: bool,
+    #[command(flatten)]
+    copying: Copying,
+}
+
+const WORDING: Wording = Wording {
+    noun: ("file", "files"),
+    done: " moved",
+    planned: "would move",
+    moves_bytes: true,
+    resume: "interrupted; nothing is half-written, and the same command moves the rest",
+};
+
+impl Mv {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let request =
+            CopyRequest { remove_source: true, ..self.copying.request(&self.items, self.recursive)? };
+        job::run(context, WORDING, |client| client.copy(request))
+    }
+}

@@ -1,0 +1,45 @@
+//! `laneway stat`: what a store knows of an object.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::locations;
+use crate::report::object::ObjectRecord;
+
+/// Show what a store knows of an object
+#[derive(Args, Debug)]
+pub(crate) struct Stat {
+    /// Objects
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+}
+
+impl Stat {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::remote(&self.urls)?;
+        let client = context.client()?;
+        let mut failed = false;
+        for at in &places {
+            match client.stat(at) {
+                Ok(meta) => {
+                    let url = at.to_string();
+                    let record = ObjectRecord::new(&url, &meta);
+                    if context.options.json {
+                        context.output.json(&record)?;
+                    } else {
+                        context.output.line(&record.details())?;
+                    }
+                }
+                Err(error) => {
+                    failed = true;
+                    context.fail(&error)?;
+                }
+            }
+        }
+        context.print_stats(&client)?;
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    }
+}

@@ -1,0 +1,377 @@
+//! `cp` and `mv` by the real binary against the embedded server, over every wire and in both dialects.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::Command;
+
+use laneway_server::{Attributes, Config, Faults};
+use laneway_testkit::{Endpoint, Program, Wire, differences, random_bytes, seed_tree};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+const SCHEMES: [&str; 2] = ["gs", "s3"];
+
+fn endpoint(wire: Wire) -> (Endpoint, Program) {
+    let endpoint = Endpoint::start(wire);
+    let program = endpoint.program(LANEWAY);
+    (endpoint, program)
+}
+
+fn read(endpoint: &Endpoint, name: &str) -> Vec<u8> {
+    fs::read(endpoint.folder().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn write(endpoint: &Endpoint, name: &str, bytes: &[u8]) {
+    let path = endpoint.folder().join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    fs::write(path, bytes).expect("written");
+}
+
+/// A tree with awkward names goes up and comes back, and nothing differs.
+fn round_trip(wire: Wire, scheme: &str) {
+    let (endpoint, laneway) = endpoint(wire);
+    let (tree, back) = (endpoint.folder().join("tree"), endpoint.folder().join("back"));
+    let bytes = seed_tree(&tree, 1, 300);
+
+    let up = laneway.run(["cp", "--json", "-r", "tree", &format!("{scheme}://bucket/p/")]).succeeds();
+    let summary = up.record("summary");
+    assert_eq!((summary["files"].as_u64(), summary["bytes"].as_u64()), (Some(300), Some(bytes)));
+    assert_eq!(endpoint.server().store().keys("bucket").len(), 300);
+    assert!(endpoint.server().store().keys("bucket").iter().all(|key| key.starts_with("p/tree/")));
+
+    fs::create_dir(&back).expect("made");
+    laneway.run(["cp", "-r", &format!("{scheme}://bucket/p/tree"), "back"]).succeeds();
+    assert_eq!(differences(&tree, &back.join("tree")), Vec::<String>::new());
+    assert_eq!(endpoint.server().counters().multipart_open, 0);
+}
+
+#[test]
+fn a_tree_survives_gcs_over_plain_h1() {
+    round_trip(Wire::Plain, "gs");
+}
+
+#[test]
+fn a_tree_survives_gcs_over_tls_h1() {
+    round_trip(Wire::TlsH1, "gs");
+}
+
+#[test]
+fn a_tree_survives_gcs_over_tls_h2() {
+    round_trip(Wire::TlsH2, "gs");
+}
+
+#[test]
+fn a_tree_survives_s3_over_plain_h1() {
+    round_trip(Wire::Plain, "s3");
+}
+
+#[test]
+fn a_tree_survives_s3_over_tls_h1() {
+    round_trip(Wire::TlsH1, "s3");
+}
+
+#[test]
+fn a_tree_survives_s3_over_tls_h2() {
+    round_trip(Wire::TlsH2, "s3");
+}
+
+#[test]
+fn objects_of_every_interesting_size_come_back_the_same() {
+    const MIB8: usize = 8 << 20;
+    for wire in [Wire::Plain, Wire::TlsH2] {
+        let (endpoint, laneway) = endpoint(wire);
+        for scheme in SCHEMES {
+            for len in [0, 1, MIB8 - 1, MIB8, MIB8 + 1, 3 * MIB8 + 17] {
+                let bytes = random_bytes(len as u64, len);
+                write(&endpoint, "f", &bytes);
+                let url = format!("{scheme}://bucket/size-{len}");
+                laneway.run(["cp", "f", &url]).succeeds();
+                let down = laneway.run(["cp", "--json", &url, "back"]).succeeds();
+                assert!(read(&endpoint, "back") == bytes, "{url} over {wire:?}");
+                assert_ne!(down.record("item")["verified"], "unverified", "{url} over {wire:?}");
+                fs::remove_file(endpoint.folder().join("back")).expect("removed");
+            }
+        }
+        assert_eq!(endpoint.server().counters().multipart_open, 0);
+    }
+}
+
+#[test]
+fn awkward_keys_are_kept_byte_for_byte() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    write(&endpoint, "f", b"x");
+    let long = "k".repeat(1024);
+    let keys = [
+        "a b",
+        "per%cent",
+        "per%2Fcent",
+        "plus+",
+        "a//b",
+        "ümlaut/日本",
+        "a&b=c",
+        "#h",
+        "a;b",
+        "'q\"",
+        &long,
+    ];
+    for scheme in SCHEMES {
+        for key in keys {
+            let key = if key.len() > 1000 { key.to_owned() } else { format!("{scheme}-{key}") };
+            let url = format!("{scheme}://bucket/{key}");
+            laneway.run(["cp", "f", &url]).succeeds();
+            assert!(endpoint.server().store().object("bucket", &key).is_some(), "{url}");
+            assert_eq!(laneway.run(["cat", &url]).succeeds().stdout, b"x", "{url}");
+        }
+    }
+}
+
+#[test]
+fn a_trailing_slash_says_folder_and_its_absence_says_name() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        write(&endpoint, "d/f", b"x");
+        laneway.run(["cp", "-r", "d", &format!("{scheme}://bucket/p/")]).succeeds();
+        laneway.run(["cp", "-r", "d", &format!("{scheme}://bucket/q")]).succeeds();
+        laneway.run(["cp", "-r", "d", &format!("{scheme}://bucket")]).succeeds();
+        laneway.run(["cp", "d/f", &format!("{scheme}://bucket/r/")]).succeeds();
+        laneway.run(["cp", "d/f", &format!("{scheme}://bucket/s")]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["d/f", "p/d/f", "q/f", "r/f", "s"]);
+    }
+}
+
+#[test]
+fn a_local_folder_is_copied_into() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    endpoint.server().store().put("bucket", "p/f", b"x").expect("stored");
+    fs::create_dir(endpoint.folder().join("d")).expect("made");
+    laneway.run(["cp", "s3://bucket/p/f", "d"]).succeeds();
+    laneway.run(["cp", "s3://bucket/p/f", "new"]).succeeds();
+    laneway.run(["cp", "-r", "s3://bucket/p", "d"]).succeeds();
+    laneway.run(["cp", "s3://bucket/p/f", "."]).succeeds();
+    for name in ["d/f", "new", "d/p/f", "f"] {
+        assert_eq!(read(&endpoint, name), b"x");
+    }
+}
+
+#[test]
+fn patterns_choose_objects() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        for key in ["p/a.txt", "p/b.txt", "p/c.log", "p/sub/d.txt"] {
+            endpoint.server().store().put("bucket", key, key.as_bytes()).expect("stored");
+        }
+        let names = |folder: &str| {
+            let found = fs::read_dir(endpoint.folder().join(folder)).expect("read");
+            let mut names: Vec<_> =
+                found.map(|e| e.expect("entry").file_name().into_string().expect("text")).collect();
+            names.sort();
+            names
+        };
+        laneway.run(["cp", &format!("{scheme}://bucket/p/*.txt"), "one/"]).succeeds();
+        assert_eq!(names("one"), ["a.txt", "b.txt"]);
+        laneway.run(["cp", &format!("{scheme}://bucket/p/?.log"), "two/"]).succeeds();
+        assert_eq!(names("two"), ["c.log"]);
+        let deep = laneway.run(["ls", &format!("{scheme}://bucket/p/**.txt")]).succeeds();
+        assert_eq!(deep.lines().len(), 3, "{}", deep.text());
+    }
+}
+
+#[test]
+fn standard_input_and_output_are_files_too() {
+    let (endpoint, laneway) = endpoint(Wire::TlsH2);
+    let bytes = random_bytes(3, 20 << 20);
+    for scheme in SCHEMES {
+        for (name, content) in [("small", &bytes[..1000]), ("large", &bytes[..]), ("empty", &[][..])] {
+            let url = format!("{scheme}://bucket/{scheme}-{name}");
+            laneway.run_with_input(["cp", "-", &url], content).succeeds();
+            let run = laneway.run(["cp", &url, "-"]).succeeds();
+            assert!(run.stdout == content, "{url}");
+            assert!(laneway.run(["cat", &url]).succeeds().stdout == content, "{url}");
+        }
+    }
+    drop(endpoint);
+}
+
+#[test]
+fn the_null_device_stays_a_device() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    endpoint.server().store().put("bucket", "k", &random_bytes(1, 9 << 20)).expect("stored");
+    laneway.run(["cp", "s3://bucket/k", "/dev/null"]).succeeds();
+    let null = fs::metadata("/dev/null").expect("it is there");
+    assert!(null.file_type().is_char_device());
+}
+
+#[test]
+fn a_pipe_as_destination_gets_the_bytes_in_order() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    let bytes = random_bytes(1, 20 << 20);
+    endpoint.server().store().put("bucket", "k", &bytes).expect("stored");
+    let pipe = endpoint.folder().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut found = Vec::new();
+            fs::File::open(pipe).and_then(|mut file| file.read_to_end(&mut found)).expect("read");
+            found
+        }
+    });
+    laneway.run(["cp", "s3://bucket/k", "pipe"]).succeeds();
+    assert!(reader.join().expect("the reader ends") == bytes);
+    assert!(!fs::metadata(&pipe).expect("it is there").is_file());
+}
+
+#[test]
+fn a_symlink_as_destination_is_followed_to_its_file() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    endpoint.server().store().put("bucket", "k", b"new").expect("stored");
+    write(&endpoint, "real", b"old");
+    std::os::unix::fs::symlink("real", endpoint.folder().join("link")).expect("linked");
+    laneway.run(["cp", "s3://bucket/k", "link"]).succeeds();
+    assert_eq!(read(&endpoint, "real"), b"new");
+    assert!(fs::symlink_metadata(endpoint.folder().join("link")).expect("there").is_symlink());
+}
+
+#[test]
+fn an_object_stored_gzipped_comes_back_as_stored() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::TlsH2);
+        // `printf hello | gzip -n`
+        let gzipped = [
+            0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 7, 0, 0x86, 0xa6, 0x10, 0x36,
+            5, 0, 0, 0,
+        ];
+        let encoded = Attributes { content_encoding: Some("gzip".into()), ..Attributes::default() };
+        endpoint.server().store().put_with("bucket", "k", &gzipped, encoded).expect("stored");
+        laneway.run(["cp", &format!("{scheme}://bucket/k"), "k"]).succeeds();
+        assert_eq!(read(&endpoint, "k"), gzipped);
+    }
+}
+
+#[test]
+fn objects_are_copied_inside_a_store_and_between_stores() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    let bytes = random_bytes(9, 9 << 20);
+    endpoint.server().store().put("bucket", "k", &bytes).expect("stored");
+    endpoint.server().create_bucket("other").expect("made");
+    for (from, to) in [("gs", "gs"), ("s3", "s3"), ("gs", "s3"), ("s3", "gs")] {
+        let key = format!("{from}-{to}");
+        laneway.run(["cp", &format!("{from}://bucket/k"), &format!("{to}://other/{key}")]).succeeds();
+        assert!(endpoint.server().store().read("other", &key).expect("it is there") == bytes, "{key}");
+    }
+}
+
+#[test]
+fn no_clobber_leaves_what_is_there() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        endpoint.server().store().put("bucket", "k", b"old").expect("stored");
+        write(&endpoint, "f", b"new");
+        let url = format!("{scheme}://bucket/k");
+        let run = laneway.run(["cp", "--json", "-n", "f", &url]).succeeds();
+        assert!(run.record("item")["skipped"].is_string());
+        assert_eq!(endpoint.server().store().read("bucket", "k").expect("there"), b"old");
+        laneway.run(["cp", "-n", &url, "f"]).succeeds();
+        assert_eq!(read(&endpoint, "f"), b"new");
+        laneway.run(["cp", "f", &url]).succeeds();
+        assert_eq!(endpoint.server().store().read("bucket", "k").expect("there"), b"new");
+    }
+}
+
+#[test]
+fn what_new_objects_are_to_be_is_said_once() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        write(&endpoint, "page.html", b"<p>");
+        let url = format!("{scheme}://bucket/page.html");
+        laneway.run(["cp", "page.html", &url]).succeeds();
+        assert_eq!(
+            laneway.run(["stat", "--json", &url]).succeeds().record("object")["content_type"],
+            "text/html"
+        );
+        let options = ["--content-type", "text/x-own", "--cache-control", "no-store", "--metadata", "who=me"];
+        laneway.run(["cp", "page.html", &url].into_iter().chain(options)).succeeds();
+        let object = laneway.run(["stat", "--json", &url]).succeeds().record("object");
+        assert_eq!(object["content_type"], "text/x-own");
+        assert_eq!(object["cache_control"], "no-store");
+        assert_eq!(object["metadata"]["who"], "me");
+    }
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let (endpoint, laneway) = endpoint(Wire::Plain);
+    endpoint.server().store().put("bucket", "k", b"old").expect("stored");
+    write(&endpoint, "d/f", b"x");
+    let run = laneway.run(["cp", "--dry-run", "-r", "d", "s3://bucket/p/"]).succeeds();
+    assert!(run.text().contains("d/f -> s3://bucket/p/d/f"), "{}", run.text());
+    assert!(run.stderr.contains("nothing was changed"), "{}", run.stderr);
+    let run = laneway.run(["cp", "--dry-run", "s3://bucket/k", "back"]).succeeds();
+    assert!(run.text().contains("s3://bucket/k -> back"), "{}", run.text());
+    laneway.run(["mv", "--dry-run", "s3://bucket/k", "back"]).succeeds();
+    laneway.run(["rm", "--dry-run", "-r", "s3://bucket/"]).succeeds();
+    assert_eq!(endpoint.server().store().keys("bucket"), ["k"]);
+    assert!(!endpoint.folder().join("back").exists());
+    assert!(endpoint.folder().join("d/f").exists());
+}
+
+#[test]
+fn a_move_leaves_nothing_behind_but_what_failed() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = endpoint(Wire::Plain);
+        write(&endpoint, "d/a", b"a");
+        write(&endpoint, "d/b", b"b");
+        laneway.run(["mv", "-r", "d", &format!("{scheme}://bucket/p")]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p/a", "p/b"]);
+        assert!(!endpoint.folder().join("d/a").exists() && !endpoint.folder().join("d/b").exists());
+
+        laneway.run(["mv", &format!("{scheme}://bucket/p/a"), &format!("{scheme}://bucket/q/a")]).succeeds();
+        laneway.run(["mv", &format!("{scheme}://bucket/p/b"), "b"]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["q/a"]);
+        assert_eq!(read(&endpoint, "b"), b"b");
+
+        laneway.run(["mv", "b", &format!("{scheme}://nowhere/b")]).exits(1);
+        assert_eq!(read(&endpoint, "b"), b"b");
+    }
+}
+
+#[test]
+fn the_ca_is_taken_from_the_option_and_from_both_variables() {
+    let (endpoint, laneway) = endpoint(Wire::TlsH2);
+    endpoint.server().store().put("bucket", "k", b"x").expect("stored");
+    let ca = endpoint.ca_file().expect("there is one");
+    let bare = laneway.without("AWS_CA_BUNDLE");
+    bare.run(["cat", "s3://bucket/k", "--ca-cert", &ca.display().to_string()]).succeeds();
+    bare.clone().with("SSL_CERT_FILE", ca).run(["cat", "s3://bucket/k"]).succeeds();
+    bare.with("AWS_CA_BUNDLE", ca).run(["cat", "s3://bucket/k"]).succeeds();
+}
+
+#[test]
+fn throttles_and_resets_are_outlived() {
+    let faults =
+        ["get:1-2 status 503 retry-after 0.1s", "put:1 status 429 retry-after 0.1s", "get:4 reset@64KiB"];
+    let config = Config { faults: Faults::parse(faults).expect("rules"), ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::TlsH2, config);
+    let laneway = endpoint.program(LANEWAY);
+    let bytes = random_bytes(5, 1 << 20);
+    write(&endpoint, "f", &bytes);
+    laneway.run(["cp", "f", "gs://bucket/k"]).succeeds();
+    for name in ["a", "b"] {
+        laneway.run(["cp", "gs://bucket/k", name]).succeeds();
+        assert!(read(&endpoint, name) == bytes);
+    }
+}
+
+#[test]
+fn one_small_object_costs_one_request() {
+    let (endpoint, laneway) = endpoint(Wire::TlsH2);
+    write(&endpoint, "f", &random_bytes(5, 4700));
+    for scheme in SCHEMES {
+        let url = format!("{scheme}://bucket/k");
+        let before = endpoint.server().counters().requests;
+        laneway.run(["cp", "f", &url]).succeeds();
+        assert_eq!(endpoint.server().counters().requests - before, 1, "up to {url}");
+        laneway.run(["cp", &url, "back"]).succeeds();
+        assert_eq!(endpoint.server().counters().requests - before, 2, "down from {url}");
+    }
+}

@@ -1,0 +1,205 @@
+//! `ls`, `stat`, `cat` and `rm` by the real binary.
+
+use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+const SCHEMES: [&str; 2] = ["gs", "s3"];
+
+/// A server with a few objects, and the program to look at them.
+fn stocked() -> (Endpoint, Program) {
+    let endpoint = Endpoint::start(Wire::Plain);
+    for (key, len) in [("a", 1), ("p/b", 4700), ("p/c", 0), ("p/q/d", 10)] {
+        endpoint.server().store().put("bucket", key, &random_bytes(len, len as usize)).expect("stored");
+    }
+    let program = endpoint.program(LANEWAY);
+    (endpoint, program)
+}
+
+fn urls(scheme: &str, keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|key| format!("{scheme}://bucket/{key}")).collect()
+}
+
+#[test]
+fn one_level_is_listed_with_its_prefixes() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let ls = |url: &str| {
+            let mut lines = laneway.run(["ls", &format!("{scheme}://{url}")]).succeeds().lines();
+            lines.sort();
+            lines
+        };
+        assert_eq!(ls("bucket"), urls(scheme, &["a", "p/"]));
+        assert_eq!(ls("bucket/p/"), urls(scheme, &["p/b", "p/c", "p/q/"]));
+        assert_eq!(ls("bucket/p/b"), urls(scheme, &["p/b"]));
+    }
+}
+
+#[test]
+fn recursively_the_number_of_lines_is_the_number_of_objects() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let lines = laneway.run(["ls", "-r", &format!("{scheme}://bucket/")]).succeeds().lines();
+        assert_eq!(lines, urls(scheme, &["a", "p/b", "p/c", "p/q/d"]));
+        let below = laneway.run(["ls", "-r", &format!("{scheme}://bucket/p/")]).succeeds().lines();
+        assert_eq!(below, urls(scheme, &["p/b", "p/c", "p/q/d"]));
+    }
+}
+
+#[test]
+fn more_objects_than_fit_a_page_are_all_listed() {
+    let (endpoint, laneway) = stocked();
+    for n in 0..2500 {
+        endpoint.server().store().put("bucket", &format!("many/{n:04}"), b"").expect("stored");
+    }
+    for scheme in SCHEMES {
+        let lines = laneway.run(["ls", "-r", &format!("{scheme}://bucket/many/")]).succeeds().lines();
+        assert_eq!(lines.len(), 2500);
+        assert!(lines.is_sorted());
+    }
+}
+
+#[test]
+fn a_long_listing_has_sizes_times_and_a_total() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let lines = laneway.run(["ls", "-l", &format!("{scheme}://bucket/p/")]).succeeds().lines();
+        let b = lines.iter().find(|line| line.ends_with("/p/b")).expect("b is listed");
+        let words: Vec<_> = b.split_whitespace().collect();
+        assert_eq!((words.len(), words[0]), (3, "4700"), "{b}");
+        assert!(words[1].len() == 20 && words[1].ends_with('Z'), "{b}");
+        assert!(lines.contains(&format!("{:34}{scheme}://bucket/p/q/", "")), "{lines:?}");
+        assert_eq!(lines.last().map(String::as_str), Some("TOTAL: 2 objects, 4700 bytes (4.59KiB)"));
+
+        let human = laneway.run(["ls", "-lh", &format!("{scheme}://bucket/p/b")]).succeeds().text();
+        assert!(human.contains("4.59KiB"), "{human}");
+    }
+}
+
+#[test]
+fn buckets_are_listed_by_the_scheme_alone() {
+    let (endpoint, laneway) = stocked();
+    endpoint.server().create_bucket("other").expect("made");
+    let s3 = laneway.run(["ls", "s3://"]).succeeds().lines();
+    assert_eq!(s3, ["s3://bucket/", "s3://other/"]);
+    let gs = laneway.with("GOOGLE_CLOUD_PROJECT", "p").run(["ls", "gs://"]).succeeds().lines();
+    assert_eq!(gs, ["gs://bucket/", "gs://other/"]);
+}
+
+#[test]
+fn a_listing_for_programs_has_a_record_for_each_entry() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let records = laneway.run(["ls", "--json", &format!("{scheme}://bucket/p/")]).succeeds().json();
+        let b = records.iter().find(|r| r["url"] == format!("{scheme}://bucket/p/b")).expect("b is listed");
+        assert_eq!((b["kind"].as_str(), b["size"].as_u64()), (Some("object"), Some(4700)));
+        assert!(b["updated"].as_str().is_some_and(|time| time.ends_with('Z')));
+        let prefixes: Vec<_> =
+            records.iter().filter(|r| r["kind"] == "prefix").map(|r| r["url"].clone()).collect();
+        assert_eq!(prefixes, [format!("{scheme}://bucket/p/q/")]);
+    }
+}
+
+#[test]
+fn an_empty_bucket_is_no_failure() {
+    let (endpoint, laneway) = stocked();
+    endpoint.server().create_bucket("empty").expect("made");
+    for scheme in SCHEMES {
+        assert!(laneway.run(["ls", &format!("{scheme}://empty")]).succeeds().text().is_empty());
+        assert!(laneway.run(["ls", "-r", &format!("{scheme}://empty/")]).succeeds().text().is_empty());
+        laneway.run(["ls", &format!("{scheme}://empty/none/")]).exits(1);
+    }
+}
+
+#[test]
+fn stat_shows_what_the_store_knows() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let url = format!("{scheme}://bucket/p/b");
+        let text = laneway.run(["stat", &url]).succeeds().text();
+        assert!(text.starts_with(&format!("{url}:\n")), "{text}");
+        assert!(text.contains("4700 (4.59KiB)"), "{text}");
+        let record = laneway.run(["stat", "--json", &url]).succeeds().record("object");
+        assert_eq!(record["size"], 4700);
+    }
+    let record = laneway.run(["stat", "--json", "gs://bucket/p/b"]).succeeds().record("object");
+    assert!(record["generation"].as_u64().is_some() && record["crc32c"].is_string(), "{record}");
+}
+
+#[test]
+fn cat_takes_ranges_as_http_counts_them() {
+    let (endpoint, laneway) = stocked();
+    let bytes = random_bytes(4700, 4700);
+    assert_eq!(endpoint.server().store().read("bucket", "p/b").expect("there"), bytes);
+    for scheme in SCHEMES {
+        let url = format!("{scheme}://bucket/p/b");
+        for (range, expected) in [
+            ("0-0", &bytes[..1]),
+            ("10-19", &bytes[10..20]),
+            ("4690-", &bytes[4690..]),
+            ("-7", &bytes[4693..]),
+            ("4000-99999", &bytes[4000..]),
+        ] {
+            assert_eq!(
+                laneway.run(["cat", "--range", range, &url]).succeeds().stdout,
+                expected,
+                "{range} of {url}"
+            );
+        }
+        laneway.run(["cat", "--range", "4700-", &url]).exits(1).complains(&[&url]);
+        laneway.run(["cat", "--range", "9-1", &url]).exits(2);
+        assert!(laneway.run(["cat", &format!("{scheme}://bucket/p/c")]).succeeds().stdout.is_empty());
+        let both = laneway.run(["cat", &format!("{scheme}://bucket/a"), &url]).succeeds().stdout;
+        assert_eq!(both.len(), 4701);
+    }
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure() {
+    let (endpoint, laneway) = stocked();
+    endpoint.server().store().put("bucket", "large", &random_bytes(1, 5 << 20)).expect("stored");
+    for n in 0..3000 {
+        let key = format!("many/{}{n:04}", "x".repeat(200));
+        endpoint.server().store().put("bucket", &key, b"").expect("stored");
+    }
+    for arguments in [&["cat", "s3://bucket/large"][..], &["ls", "-r", "s3://bucket/"]] {
+        let mut running = laneway.start(arguments);
+        drop(running.stdout());
+        let run = running.end().exits(0);
+        assert_eq!(run.stderr, "");
+    }
+}
+
+#[test]
+fn rm_takes_one_object_at_its_word() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = stocked();
+        laneway.run(["rm", &format!("{scheme}://bucket/a")]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p/b", "p/c", "p/q/d"]);
+        // A prefix is not an object, and without -r nothing below it is touched.
+        laneway.run(["rm", &format!("{scheme}://bucket/p/")]).exits(2).complains(&["p/", "-r"]);
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p/b", "p/c", "p/q/d"]);
+    }
+}
+
+#[test]
+fn rm_r_with_yes_removes_everything_below_and_nothing_beside() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = stocked();
+        endpoint.server().store().put("bucket", "pp", b"beside").expect("stored");
+        for n in 0..1200 {
+            endpoint.server().store().put("bucket", &format!("p/many/{n}"), b"").expect("stored");
+        }
+        let run = laneway.run(["rm", "-r", "--yes", &format!("{scheme}://bucket/p/")]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["a", "pp"]);
+        assert!(run.stderr.starts_with("1203 objects removed in "), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn rm_takes_patterns() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = stocked();
+        laneway.run(["rm", "--yes", "-q", &format!("{scheme}://bucket/p/*")]).succeeds();
+        assert_eq!(endpoint.server().store().keys("bucket"), ["a", "p/q/d"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! What the program prints of a job: for people on stderr, for programs on stdout.
+
+use std::fs;
+
+use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+/// A server, and three files to move.
+fn stocked() -> (Endpoint, Program) {
+    let endpoint = Endpoint::start(Wire::TlsH2);
+    fs::create_dir(endpoint.folder().join("d")).expect("made");
+    for n in 0..3 {
+        fs::write(endpoint.folder().join(format!("d/f{n}")), random_bytes(n, 1000)).expect("written");
+    }
+    let program = endpoint.program(LANEWAY);
+    (endpoint, program)
+}
+
+fn keys(record: &serde_json::Value) -> Vec<&str> {
+    record.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_last_line_says_what_was_done() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stdout.is_empty());
+    let line = run.stderr.lines().last().expect("a line");
+    assert!(line.starts_with("3 files, 3.0 kB in "), "{line}");
+    assert!(line.ends_with(", 3 requests, 0 retries, crc32c verified"), "{line}");
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn quiet_means_failures_only() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "-q", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{}", run.stderr);
+    let run = laneway.run(["cp", "-q", "gs://bucket/none", "x"]).exits(1);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn verbose_names_each_object() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "-v", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stderr.contains("upload d/f1 -> gs://bucket/d/f1\n"), "{}", run.stderr);
+}
+
+#[test]
+fn json_has_a_record_for_each_item_and_a_summary_at_last() {
+    let (endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "--json", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stderr.is_empty(), "{}", run.stderr);
+    let records = run.json();
+    assert_eq!(records.len(), 4);
+    for record in &records[..3] {
+        let fields =
+            ["kind", "op", "source", "destination", "bytes", "start_s", "end_s", "attempts", "verified"];
+        let mut found = keys(record);
+        found.sort_unstable();
+        let mut fields = fields.to_vec();
+        fields.sort_unstable();
+        assert_eq!(found, fields);
+        assert_eq!((record["kind"].as_str(), record["op"].as_str()), (Some("item"), Some("upload")));
+        assert_eq!((record["bytes"].as_u64(), record["attempts"].as_u64()), (Some(1000), Some(1)));
+        assert_eq!(record["verified"], "crc32c");
+        let (start, end) =
+            (record["start_s"].as_f64().expect("a number"), record["end_s"].as_f64().expect("a number"));
+        assert!(0.0 < start && start < end, "{record}");
+    }
+    let summary = run.record("summary");
+    for (field, value) in
+        [("files", 3), ("failed", 0), ("bytes", 3000), ("requests", 3), ("retries", 0), ("hedges", 0)]
+    {
+        assert_eq!(summary[field].as_u64(), Some(value), "{summary}");
+    }
+    assert_eq!(summary["connections"].as_u64(), Some(endpoint.server().counters().connections));
+    assert_eq!(summary["handshakes"].as_u64(), Some(endpoint.server().counters().tls_handshakes));
+    assert!(summary["network_bytes"].as_u64().is_some_and(|n| n >= 3000), "{summary}");
+    assert!(summary["seconds"].as_f64().is_some_and(|s| s > 0.0));
+}
+
+#[test]
+fn json_tells_failures_with_their_class() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "--json", "gs://bucket/none", "x"]).exits(1);
+    let item = run.record("item");
+    assert_eq!(
+        (item["class"].as_str(), item["source"].as_str()),
+        (Some("not_found"), Some("gs://bucket/none"))
+    );
+    assert!(item["error"].as_str().is_some_and(|e| e.contains("gs://bucket/none")), "{item}");
+    assert_eq!(run.record("summary")["failed"], 1);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+
+    let run = laneway.run(["cp", "--json", "ftp://h/x", "x"]).exits(2);
+    assert_eq!(run.record("error")["class"], "usage");
+    let run = laneway.run(["ls", "--json", "gs://nowhere"]).exits(1);
+    assert_eq!(run.record("error")["class"], "not_found");
+}
+
+#[test]
+fn records_and_bytes_never_share_standard_output() {
+    let (endpoint, laneway) = stocked();
+    endpoint.server().store().put("bucket", "k", b"x").expect("stored");
+    laneway.run(["cp", "--json", "gs://bucket/k", "-"]).exits(2).complains(&["--json"]);
+    laneway.run(["cat", "--json", "gs://bucket/k"]).exits(2).complains(&["--json"]);
+}
+
+#[test]
+fn stats_are_a_table_or_a_record() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "--stats", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stderr.contains("\nrequests             3\n"), "{}", run.stderr);
+    let stats = laneway.run(["ls", "--json", "--stats", "gs://bucket/d/"]).succeeds().record("stats");
+    assert_eq!(stats["requests"], 1);
+    assert_eq!((stats["connections_h2"].as_u64(), stats["handshakes"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
+fn connections_stay_below_the_cap() {
+    let (endpoint, laneway) = stocked();
+    laneway.run(["cp", "--max-connections", "1", "-r", "d", "gs://bucket/"]).succeeds();
+    assert_eq!(endpoint.server().counters().connections, 1);
+}
+
+#[test]
+fn logs_are_written_where_they_are_asked_for() {
+    let (_endpoint, laneway) = stocked();
+    let bad = laneway.clone().with("LANEWAY_LOG", "no=such=level").run(["ls", "gs://bucket"]).exits(2);
+    bad.complains(&["LANEWAY_LOG"]);
+    laneway.with("LANEWAY_LOG", "error").run(["ls", "gs://bucket"]).succeeds();
+}
+
+#[test]
+fn completions_know_the_verbs_and_options() {
+    let (_endpoint, laneway) = stocked();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = laneway.run(["completions", shell]).succeeds().text();
+        assert!(script.contains("serve") && script.contains("no-clobber"), "{shell}");
+    }
+    laneway.run(["completions", "no-such-shell"]).exits(2);
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    let (_endpoint, laneway) = stocked();
+    assert!(laneway.run(["--help"]).succeeds().text().contains("Exit status"));
+    assert!(laneway.run(["cp", "--help"]).succeeds().text().contains("--storage-class"));
+    assert!(laneway.run(["--version"]).succeeds().text().starts_with("laneway "));
+}

@@ -1,0 +1,128 @@
+//! `serve` and `demo` by the real binary.
+
+use std::io::{BufRead as _, BufReader};
+
+use laneway_testkit::{Program, Run, Running};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+/// A `laneway serve` that ends with the test.
+struct Served {
+    running: Running,
+    url: String,
+    ca: Option<String>,
+}
+
+impl Served {
+    fn start(laneway: &Program, options: &[&str]) -> Self {
+        let mut running = laneway.start(["serve", "--listen", "127.0.0.1:0"].iter().chain(options));
+        let mut line = String::new();
+        BufReader::new(running.stdout()).read_line(&mut line).expect("a line");
+        let told = line.trim_end().strip_prefix("laneway serve: listening on ").expect("the first line");
+        let (url, ca) = match told.split_once(" (CA: ") {
+            Some((url, ca)) => (url.to_owned(), ca.strip_suffix(')').map(str::to_owned)),
+            None => (told.to_owned(), None),
+        };
+        Self { running, url, ca }
+    }
+
+    fn end(self, signal: &str) -> Run {
+        self.running.signal(signal);
+        self.running.end()
+    }
+}
+
+#[test]
+fn a_served_store_keeps_its_objects_on_disk() {
+    let home = tempfile::tempdir().expect("a folder");
+    let root = home.path().join("root");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    let root = root.display().to_string();
+    std::fs::write(home.path().join("f"), "kept").expect("written");
+
+    let served = Served::start(&laneway, &["--root", &root, "--bucket", "b"]);
+    assert!(served.url.starts_with("http://127.0.0.1:"), "{}", served.url);
+    laneway.run(["cp", "--anonymous", "--gcs-endpoint", &served.url, "f", "gs://b/f"]).succeeds();
+    let advice = served.end("-TERM").exits(0).stderr;
+    assert!(advice.contains("demos and tests"), "{advice}");
+
+    let served = Served::start(&laneway, &["--root", &root]);
+    let cat = laneway.run(["cat", "--anonymous", "--s3-endpoint", &served.url, "s3://b/f"]).succeeds();
+    assert_eq!(cat.stdout, b"kept");
+    served.end("-INT").exits(0);
+}
+
+#[test]
+fn tls_is_served_with_a_ca_that_can_be_trusted() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    for (options, h2) in [(&["--tls"][..], 1), (&["--tls", "--h1-only"][..], 0)] {
+        let served = Served::start(&laneway, &[options, &["--bucket", "b"]].concat());
+        let ca = served.ca.clone().expect("a CA is told");
+        let run = laneway
+            .run([
+                "ls",
+                "--anonymous",
+                "--json",
+                "--stats",
+                "--ca-cert",
+                &ca,
+                "--gcs-endpoint",
+                &served.url,
+                "gs://b",
+            ])
+            .succeeds();
+        assert_eq!(run.record("stats")["connections_h2"], h2);
+        served.end("-INT").exits(0);
+        assert!(!std::path::Path::new(&ca).exists(), "the CA file is left behind");
+    }
+    let out = home.path().join("own-ca.pem").display().to_string();
+    let served = Served::start(&laneway, &["--tls", "--ca-out", &out]);
+    assert_eq!(served.ca.as_deref(), Some(out.as_str()));
+}
+
+#[test]
+fn a_served_store_fails_on_purpose() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    let served = Served::start(&laneway, &["--bucket", "b", "--fault", "list status 403"]);
+    laneway
+        .run(["ls", "--anonymous", "--gcs-endpoint", &served.url, "gs://b"])
+        .exits(1)
+        .complains(&["gs://b", "permission denied"]);
+}
+
+#[test]
+fn nonsense_is_not_served() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path());
+    for options in [
+        &["--fault", "get explode"][..],
+        &["--rtt", "soon"],
+        &["--bandwidth", "wide"],
+        &["--listen", "nowhere"],
+        &["--cert", "c.pem"],
+    ] {
+        laneway.run(["serve"].iter().chain(options)).exits(2);
+    }
+    let run = laneway.run(["serve", "--listen", "127.0.0.1:0", "--bucket", "../b"]).exits(1);
+    run.complains(&["../b"]);
+    let served = Served::start(&laneway, &[]);
+    let taken = served.url.trim_start_matches("http://").to_owned();
+    laneway.run(["serve", "--listen", &taken]).exits(1).complains(&[&taken]);
+}
+
+#[test]
+fn the_demo_shows_its_table_and_cleans_up() {
+    let home = tempfile::tempdir().expect("a folder");
+    let temporary = home.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("made");
+    let laneway = Program::new(LANEWAY, home.path()).with("TMPDIR", &temporary);
+    let text = laneway.run(["demo", "--size", "20MiB"]).succeeds().text();
+    for part in
+        ["50 ms round trip", "50 files, laneway cp", "1000 files, laneway cp", "20.00MiB down", "compared"]
+    {
+        assert!(text.contains(part), "{part:?} is missing: {text}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).expect("read").count(), 0);
+}

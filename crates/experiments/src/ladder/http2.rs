@@ -1,0 +1,20 @@
+//! One request for each file, all at once on one HTTP/2 connection. Beyond the server's stream limit the connection
+//! itself lets requests wait.
+
+use tokio::task::JoinSet;
+
+use super::result::{Failure, Tally};
+use super::rival::{Protocol, Rival, all};
+use super::work::Work;
+
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+    let rival = Rival::new(&work.site, Protocol::H2);
+    let connection = rival.connect_h2().await?;
+    let mut uploads = JoinSet::new();
+    for name in work.files.names() {
+        let (mut connection, request) = (connection.clone(), work.upload_request(name)?);
+        uploads.spawn(async move { connection.send(request).await?.succeeded() });
+    }
+    all(uploads).await?;
+    Ok(rival.tally())
+}

@@ -1,0 +1,18 @@
+//! One request for each file on one connection that is kept, one after another.
+
+use super::result::{Failure, Tally};
+use super::rival::{Protocol, Rival};
+use super::work::Work;
+
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+    let rival = Rival::new(&work.site, Protocol::H1);
+    let mut connection = rival.connect_h1().await?;
+    for name in work.files.names() {
+        // Servers end connections after so many requests; a client that keeps them alive opens another one then.
+        if !connection.is_usable().await {
+            connection = rival.connect_h1().await?;
+        }
+        connection.send(work.upload_request(name)?).await?.succeeded()?;
+    }
+    Ok(rival.tally())
+}

@@ -1,0 +1,101 @@
+//! What a ladder is to measure, and where.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Error;
+
+/// Most files of a ladder: the concurrent rung opens a connection for each.
+const FILES_MAX: usize = 10_000;
+/// Most bytes of all its files together: the concurrent rungs hold them in memory at once, as simple programs do.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A ladder.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many files each rung uploads.
+    pub files: usize,
+    /// Bytes of each file.
+    pub size: u64,
+    /// How often each rung runs; the rungs take turns.
+    pub runs: usize,
+    /// The store.
+    pub target: Target,
+}
+
+/// The store that files are uploaded to.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// One in this process, in memory, with TLS and HTTP/2.
+    Embedded {
+        /// The round-trip time that it imitates.
+        rtt: Duration,
+    },
+    /// Any server that speaks GCS's JSON API.
+    Remote(Remote),
+}
+
+/// A store elsewhere. What the ladder uploads lies under a prefix of its own and is removed after each rung.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Its base URL.
+    pub endpoint: String,
+    /// The bucket; `None` is `laneway-ladder`, which is created, and removed at the end if it is new.
+    pub bucket: Option<String>,
+    /// Under which prefix of the bucket; empty for its root.
+    pub prefix: String,
+    /// Send no credentials. Without this, Google itself is shown the application default credentials, another TLS
+    /// endpoint what `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one nothing.
+    pub anonymous: bool,
+    /// PEM files of certificates to be trusted beside the platform's.
+    pub ca_files: Vec<PathBuf>,
+}
+
+impl Remote {
+    /// Google's own endpoint.
+    pub const GOOGLE: &str = "https://storage.googleapis.com";
+}
+
+impl Default for Plan {
+    /// The measurement as it was made: fifty empty files, at the distance of another continent.
+    fn default() -> Self {
+        Self { files: 50, size: 0, runs: 3, target: Target::Embedded { rtt: Duration::from_millis(50) } }
+    }
+}
+
+impl Plan {
+    /// Checks that the plan can be carried out.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for no files or runs at all, more than 10,000 files, or more than 256 MiB of them.
+    pub fn check(&self) -> Result<(), Error> {
+        let refused = |why: String| Err(Error::Plan(why));
+        if self.files == 0 || self.runs == 0 {
+            return refused("a ladder needs at least one file and one run".to_owned());
+        }
+        if self.files > FILES_MAX {
+            return refused(format!("a ladder uploads at most {FILES_MAX} files"));
+        }
+        if (self.files as u64).checked_mul(self.size).is_none_or(|bytes| bytes > BYTES_MAX) {
+            return refused(format!("a ladder is for small files: at most {} MiB together", BYTES_MAX >> 20));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_beyond_the_bounds_is_refused() {
+        let plan = Plan::default();
+        assert!(plan.check().is_ok());
+        assert!(Plan { files: 0, ..plan.clone() }.check().is_err());
+        assert!(Plan { runs: 0, ..plan.clone() }.check().is_err());
+        assert!(Plan { files: FILES_MAX + 1, ..plan.clone() }.check().is_err());
+        assert!(Plan { files: 2, size: BYTES_MAX / 2, ..plan.clone() }.check().is_ok());
+        assert!(Plan { files: 2, size: BYTES_MAX / 2 + 1, ..plan.clone() }.check().is_err());
+        assert!(Plan { files: 3, size: u64::MAX, ..plan }.check().is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! One request for each file on a new connection, one after another.
+
+use super::result::{Failure, Tally};
+use super::rival::{Protocol, Rival};
+use super::work::Work;
+
+pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+    let rival = Rival::new(&work.site, Protocol::H1);
+    for name in work.files.names() {
+        let request = work.upload_request(name)?;
+        rival.connect_h1().await?.send(request).await?.succeeded()?;
+    }
+    Ok(rival.tally())
+}

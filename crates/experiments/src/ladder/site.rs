@@ -1,0 +1,187 @@
+//! Where a ladder's objects go, as the rivals and Laneway are told.
+
+use std::io;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Method, Request, Uri};
+use laneway::{LanesConfig, Settings, StoreSettings, Trust};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+
+use super::Error;
+use super::plan::Remote;
+use super::rival::{self, Protocol};
+use super::token;
+use super::trust::Roots;
+
+/// A server's scheme, host and port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    pub(super) https: bool,
+    /// A name or an address, an IPv6 one without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// A bucket behind an endpoint.
+pub(super) struct Site {
+    pub(super) origin: Origin,
+    pub(super) bucket: String,
+    /// What all keys of this ladder begin with; empty, or a slash at its end.
+    pub(super) prefix: String,
+    /// The base URL, without a slash at its end.
+    pub(super) endpoint: String,
+    token: Option<HeaderValue>,
+    roots: Roots,
+    ca_files: Vec<PathBuf>,
+}
+
+impl Origin {
+    /// Reads a URL's beginning.
+    pub(super) fn of(url: &Uri) -> Option<Self> {
+        let https = match url.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let host = url.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = url.port_u16().unwrap_or(if https { 443 } else { 80 });
+        Some(Self { https, host, port })
+    }
+
+    /// What the server's certificate has to name.
+    ///
+    /// # Errors
+    /// For a host that is neither a DNS name nor an address.
+    pub(super) fn server_name(&self) -> io::Result<ServerName<'static>> {
+        ServerName::try_from(self.host.clone()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
+    }
+}
+
+impl Site {
+    /// Finds out all that the rungs need: certificates and a token, so that no rung's time holds them. `unique` is a
+    /// prefix that no other ladder uses.
+    ///
+    /// # Errors
+    /// For an endpoint that is no URL, an unreadable CA file, and credentials that can't be used.
+    pub(super) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
+        // Google's clients read an emulator's address without a scheme as plain HTTP.
+        let endpoint = match remote.endpoint.contains("://") {
+            true => remote.endpoint.clone(),
+            false => format!("http://{}", remote.endpoint),
+        };
+        let endpoint = endpoint.trim_end_matches('/').to_owned();
+        let url: Option<Uri> = endpoint.parse().ok();
+        let origin = url.as_ref().and_then(Origin::of);
+        let origin =
+            origin.ok_or_else(|| Error::Plan(format!("{:?} is no endpoint URL", remote.endpoint)))?;
+        let roots = Roots::read(&remote.ca_files)?;
+        let token = if remote.anonymous { None } else { token::find(&origin, &roots).await? };
+        let above = remote.prefix.trim_end_matches('/');
+        let prefix = if above.is_empty() { format!("{unique}/") } else { format!("{above}/{unique}/") };
+        let ca_files = remote.ca_files.clone();
+        Ok(Self { origin, bucket: bucket.to_owned(), prefix, endpoint, token, roots, ca_files })
+    }
+
+    /// The path and query that uploads of a kind go to.
+    pub(super) fn upload_target(&self, kind: &str) -> String {
+        let bucket = utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC);
+        format!("{}/upload/storage/v1/b/{bucket}/o?uploadType={kind}", self.base())
+    }
+
+    /// The path of the bucket's resource.
+    pub(super) fn bucket_target(&self) -> String {
+        format!("{}/{}", self.buckets_target(), utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC))
+    }
+
+    /// The path of all buckets.
+    pub(super) fn buckets_target(&self) -> String {
+        format!("{}/storage/v1/b", self.base())
+    }
+
+    /// A request with this ladder's token.
+    ///
+    /// # Errors
+    /// For a target that is none.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        target: &str,
+        body: Bytes,
+    ) -> Result<Request<Bytes>, rival::Error> {
+        let scheme_and_host = &self.endpoint[..self.endpoint.len() - self.base().len()];
+        let mut request = Request::builder().method(method).uri(format!("{scheme_and_host}{target}"));
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        Ok(request.body(body)?)
+    }
+
+    /// TLS as a plain user of rustls has it; `None` for plain HTTP. Without sessions of earlier runs to resume.
+    pub(super) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
+        self.origin.https.then(|| self.roots.config(protocol))
+    }
+
+    /// Laneway's settings: the same server, certificates and token as the rivals have, no proxy.
+    pub(super) fn laneway_settings(&self) -> Settings {
+        let headers = self.token.iter().map(|token| (AUTHORIZATION, token.clone())).collect();
+        let gcs_endpoint = Some(self.endpoint.clone());
+        Settings {
+            store: StoreSettings { anonymous: true, gcs_endpoint, headers, ..StoreSettings::default() },
+            lanes: LanesConfig {
+                trust: Trust { extra_ca_files: self.ca_files.clone() },
+                ..LanesConfig::default()
+            },
+            ..Settings::default()
+        }
+    }
+
+    /// The endpoint's own path, without a slash at its end.
+    fn base(&self) -> &str {
+        let after_scheme = self.endpoint.find("://").map_or(0, |at| at + 3);
+        self.endpoint[after_scheme..].find('/').map_or("", |slash| &self.endpoint[after_scheme + slash..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(endpoint: &str, prefix: &str) -> Site {
+        let remote = Remote {
+            endpoint: endpoint.to_owned(),
+            bucket: None,
+            prefix: prefix.to_owned(),
+            anonymous: true,
+            ca_files: Vec::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(Site::prepare(&remote, "b c", "unique")).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_may_have_a_path_and_lack_a_scheme() {
+        let site = site("localhost:4443/base/", "");
+        assert_eq!(site.upload_target("media"), "/base/upload/storage/v1/b/b%20c/o?uploadType=media");
+        let request = site.request(Method::GET, &site.bucket_target(), Bytes::new()).unwrap();
+        assert_eq!(request.uri(), "http://localhost:4443/base/storage/v1/b/b%20c");
+        assert_eq!(site.origin, Origin { https: false, host: "localhost".to_owned(), port: 4443 });
+        assert!(site.tls(Protocol::H1).is_none());
+    }
+
+    #[test]
+    fn a_ladder_keeps_to_a_prefix_of_its_own() {
+        assert_eq!(site("http://h", "").prefix, "unique/");
+        assert_eq!(site("http://h", "a/b/").prefix, "a/b/unique/");
+    }
+
+    #[test]
+    fn an_address_in_brackets_is_dialled_without_them() {
+        let origin = site("https://[::1]:9", "").origin;
+        assert_eq!((origin.host.as_str(), origin.port), ("::1", 9));
+        assert!(origin.server_name().is_ok());
+    }
+}

@@ -1,0 +1,47 @@
+//! How many attempts the calls of one piece of work took, for whoever reports on the whole of it.
+//!
+//! A piece of work may make many calls through layers that have no use for the number; it is noted beside the future
+//! that they run in instead of being handed through each of them.
+
+use std::cell::Cell;
+
+tokio::task_local! {
+    static MOST: Cell<u32>;
+}
+
+/// Runs a future; inside it [`most`] tells of the calls that it has made. Calls made by tasks that it spawns are not
+/// seen.
+pub async fn counted<F: Future>(future: F) -> F::Output {
+    MOST.scope(Cell::new(0), future).await
+}
+
+/// The most attempts that one call has taken so far inside the surrounding [`counted`]; 0 outside of one.
+pub fn most() -> u32 {
+    MOST.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Notes a call that has ended.
+pub(crate) fn note(attempts: u32) {
+    // Outside of `counted` nobody asks.
+    let _ = MOST.try_with(|most| most.set(most.get().max(attempts)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_most_of_each_piece_of_work_is_its_own() {
+        let work = |calls: &'static [u32]| {
+            counted(async move {
+                for call in calls {
+                    note(*call);
+                    tokio::task::yield_now().await;
+                }
+                most()
+            })
+        };
+        assert_eq!(tokio::join!(work(&[1, 3, 2]), work(&[1]), work(&[])), (3, 1, 0));
+        assert_eq!(most(), 0);
+    }
+}

@@ -1,0 +1,50 @@
+//! A request that may take several attempts: what the caller knows of it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::{Error, Request, Response};
+
+/// An operation that [`Lanes::run`](crate::Lanes::run) carries through as many attempts as it needs. The engine knows
+/// when to try again; the call knows how to ask and what an answer means.
+pub trait Call: Send + Sync {
+    /// Why a request could not even be made (credentials, say). It ends the call.
+    type Refusal: Send;
+
+    /// The request of one attempt, counted from 1. Made anew each time, because signatures carry the date and sinks
+    /// hold state.
+    fn request(&self, attempt: u32) -> impl Future<Output = Result<Request, Self::Refusal>> + Send;
+
+    /// What the outcome of an attempt means.
+    fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
+
+    /// What is slowed down together when a server asks for it: a bucket, usually.
+    fn throttle_key(&self) -> &str;
+}
+
+/// What an attempt's outcome means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// This is the end, good or bad.
+    Done,
+    /// Another attempt may help, after a pause.
+    Retry,
+    /// The server asks to slow down, and may have said for how long.
+    Throttled {
+        /// `Retry-After`.
+        after: Option<Duration>,
+    },
+    /// Ask again at once: the call has learned something (a bucket's region, say). At most ten times a call.
+    Again,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The last attempt's outcome.
+    pub outcome: Result<Response, Error>,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// From the first attempt's start to the last one's end.
+    pub elapsed: Duration,
+}

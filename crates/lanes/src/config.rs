@@ -1,0 +1,85 @@
+//! What an engine is told at its start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
+#[derive(Clone)]
+pub struct Config {
+    /// Which certificates are trusted.
+    pub trust: Trust,
+    /// Proxy for `https` origins (`http://host:port`, credentials allowed), as `HTTPS_PROXY` gives it.
+    pub https_proxy: Option<String>,
+    /// Proxy for `http` origins, as `http_proxy` gives it.
+    pub http_proxy: Option<String>,
+    /// Hosts that are reached directly, as `NO_PROXY` gives them: names, `.suffixes`, addresses, `*`.
+    pub no_proxy: Vec<String>,
+    /// Most connections open at once over all origins; `None` leaves the bound at 256.
+    pub connections_max: Option<usize>,
+    /// Body bytes a second over all connections, sent and received together.
+    pub bandwidth_limit: Option<u64>,
+    /// Bytes of buffers in flight that callers may reserve from [`Lanes::memory`](crate::Lanes::memory).
+    pub memory: usize,
+    /// How long a request may go without a byte in either direction.
+    pub no_progress: Duration,
+}
+
+/// Which certificates are trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// PEM files whose certificates are trusted beside the platform's (which honours `SSL_CERT_FILE`).
+    pub extra_ca_files: Vec<PathBuf>,
+}
+
+impl std::fmt::Debug for Config {
+    /// Leaves the proxies' URLs out: they may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("trust", &self.trust)
+            .field("https_proxy", &self.https_proxy.is_some())
+            .field("http_proxy", &self.http_proxy.is_some())
+            .field("no_proxy", &self.no_proxy)
+            .field("connections_max", &self.connections_max)
+            .field("bandwidth_limit", &self.bandwidth_limit)
+            .field("memory", &self.memory)
+            .field("no_progress", &self.no_progress)
+            .finish()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            trust: Trust::default(),
+            https_proxy: None,
+            http_proxy: None,
+            no_proxy: Vec::new(),
+            connections_max: None,
+            bandwidth_limit: None,
+            memory: 64 << 20,
+            // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
+            // byte within a few seconds, and calls that are known to think longer set their own patience.
+            no_progress: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Config {
+    /// The defaults with the proxy variables of the environment: `HTTPS_PROXY`, `http_proxy`, `ALL_PROXY`, `NO_PROXY`
+    /// and their lower-case forms. `HTTP_PROXY` in upper case is ignored, as curl does, because CGI servers let a
+    /// client set it.
+    pub fn from_env() -> Self {
+        let var = |names: &[&str]| names.iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+        let all = var(&["all_proxy", "ALL_PROXY"]);
+        Self {
+            https_proxy: var(&["https_proxy", "HTTPS_PROXY"]).or_else(|| all.clone()),
+            http_proxy: var(&["http_proxy"]).or(all),
+            no_proxy: var(&["no_proxy", "NO_PROXY"])
+                .map(|list| {
+                    list.split(',').map(|h| h.trim().to_ascii_lowercase()).filter(|h| !h.is_empty()).collect()
+                })
+                .unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What the engine has done so far, as plain numbers.
+
+/// A snapshot of an engine's counters. All of them count from the engine's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// TCP connections that were established.
+    pub connections: u64,
+    /// Most connections open at once.
+    pub connections_peak: u64,
+    /// TLS handshakes that were completed.
+    pub handshakes: u64,
+    /// Connections that speak HTTP/2.
+    pub connections_h2: u64,
+    /// Requests sent, every attempt counted.
+    pub requests: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Answers that asked to slow down.
+    pub throttles: u64,
+    /// Second requests sent beside a slow first one.
+    pub hedges: u64,
+    /// Body bytes sent.
+    pub bytes_sent: u64,
+    /// Body bytes received.
+    pub bytes_received: u64,
+}

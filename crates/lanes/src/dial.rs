@@ -1,0 +1,268 @@
+//! Opening a connection: addresses, TCP, proxy, TLS.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::error::{Error, Kind};
+use crate::proxy::{Proxies, Proxy};
+use crate::stream::{Progress, Stream, Watched};
+use crate::trust::TlsSettings;
+use crate::{Origin, Protocol, Scheme};
+
+/// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+
+/// An open connection.
+pub(crate) struct Dialed {
+    pub(crate) stream: Stream,
+    pub(crate) protocol: Protocol,
+    /// The round trip as the last handshake flight saw it.
+    pub(crate) rtt: Duration,
+    pub(crate) progress: Arc<Progress>,
+    /// Whether requests have to name their whole URL, because a forward proxy takes them.
+    pub(crate) absolute_form: Option<Proxy>,
+}
+
+/// What a dial needs to know beside the origin.
+pub(crate) struct Dialer {
+    pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
+    pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
+    pub(crate) proxies: Proxies,
+    pub(crate) patience: Duration,
+}
+
+impl Dialer {
+    /// Opens a connection to `origin`. `turn` counts the origin's dials, so that lanes spread over its addresses;
+    /// `only` narrows what is offered by ALPN; `reached` is told the TCP handshake's round trip as soon as it is known.
+    ///
+    /// # Errors
+    /// [`Kind::Resolve`], [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
+    /// host and the cause.
+    pub(crate) async fn dial(
+        &self,
+        origin: &Origin,
+        turn: usize,
+        only: Option<Protocol>,
+        addresses: &[SocketAddr],
+        reached: impl FnOnce(Duration),
+    ) -> Result<Dialed, Error> {
+        let late =
+            || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.patience));
+        tokio::time::timeout(self.patience, self.dial_patiently(origin, turn, only, addresses, reached))
+            .await
+            .unwrap_or_else(|_| Err(late()))
+    }
+
+    /// The addresses that a dial to `origin` connects to: its proxy's where it has one.
+    pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+        let to = self.proxies.for_origin(origin).map_or(origin, |p| &p.origin);
+        if let Ok(ip) = to.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(ip, to.port)]);
+        }
+        let failed = |e| Error::because(Kind::Resolve, format!("host {} can't be resolved", to.host), e);
+        let found: Vec<_> = tokio::net::lookup_host((&*to.host, to.port)).await.map_err(failed)?.collect();
+        if found.is_empty() {
+            return Err(Error::new(Kind::Resolve, format!("host {} has no address", to.host)));
+        }
+        Ok(interleave(found))
+    }
+
+    async fn dial_patiently(
+        &self,
+        origin: &Origin,
+        turn: usize,
+        only: Option<Protocol>,
+        addresses: &[SocketAddr],
+        reached: impl FnOnce(Duration),
+    ) -> Result<Dialed, Error> {
+        let proxy = self.proxies.for_origin(origin);
+        let started = Instant::now();
+        let mut tcp = connect_first(origin, &rotated(addresses, turn)).await?;
+        let mut rtt = started.elapsed();
+        reached(rtt);
+        if let (Some(proxy), Scheme::Https) = (proxy, origin.scheme) {
+            tunnel(&mut tcp, origin, proxy).await?;
+        }
+        let progress = Arc::new(Progress::new());
+        let tcp = Watched::new(tcp, Arc::clone(&progress));
+        if origin.scheme == Scheme::Http {
+            let stream = Stream::plain(tcp);
+            return Ok(Dialed {
+                stream,
+                protocol: Protocol::H1,
+                rtt,
+                progress,
+                absolute_form: proxy.cloned(),
+            });
+        }
+        let settings = self.tls.get_or_try_init(|| async { TlsSettings::build(self.roots.clone()) }).await?;
+        let name = ServerName::try_from(origin.host.to_string())
+            .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
+        let started = Instant::now();
+        let tls = TlsConnector::from(settings.offering(only))
+            .connect(name, tcp)
+            .await
+            .map_err(|e| tls_error(origin, e))?;
+        // The TLS flight is answered by the server itself, where a TCP handshake may end at a middlebox.
+        rtt = started.elapsed();
+        let protocol = match tls.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::H2,
+            _ => Protocol::H1,
+        };
+        Ok(Dialed { stream: Stream::tls(tls), protocol, rtt, progress, absolute_form: None })
+    }
+}
+
+/// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
+async fn connect_first(origin: &Origin, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+    let mut running = FuturesUnordered::new();
+    let mut left = addresses.iter();
+    let mut last = None;
+    let mut replace = true;
+    loop {
+        if std::mem::take(&mut replace) {
+            match left.next() {
+                Some(address) => running.push(connect(*address)),
+                None if running.is_empty() => break,
+                None => {}
+            }
+        }
+        let more = left.len() > 0;
+        tokio::select! {
+            ended = running.next() => match ended {
+                Some(Ok(tcp)) => return Ok(tcp),
+                Some(Err(failed)) => {
+                    last = Some(failed);
+                    replace = true;
+                }
+                None => replace = true,
+            },
+            () = tokio::time::sleep(NEXT_ADDRESS_AFTER), if more => {
+                if let Some(address) = left.next() {
+                    running.push(connect(*address));
+                }
+            }
+        }
+    }
+    Err(match last {
+        Some((address, e)) => {
+            Error::because(Kind::Connect, format!("{origin} ({address}) can't be reached"), e)
+        }
+        None => Error::new(Kind::Connect, format!("{origin} has no address")),
+    })
+}
+
+async fn connect(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Error)> {
+    let attempt = async {
+        let tcp = TcpStream::connect(address).await?;
+        tcp.set_nodelay(true)?;
+        // An idle lane is kept as long as the server keeps it; keepalive notices a path that has died meanwhile.
+        socket2::SockRef::from(&tcp)
+            .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
+        Ok(tcp)
+    };
+    attempt.await.map_err(|e| (address, e))
+}
+
+/// Asks a proxy for a tunnel to the origin.
+async fn tunnel(tcp: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::because(Kind::Connect, format!("proxy {} broke off", proxy.origin), e);
+    let target = match origin.host.contains(':') {
+        true => format!("[{}]:{}", origin.host, origin.port),
+        false => format!("{}:{}", origin.host, origin.port),
+    };
+    let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
+    if let Some(authorization) = &proxy.authorization {
+        request += &format!("Proxy-Authorization: {authorization}\r\n");
+    }
+    request += "\r\n";
+    tcp.write_all(request.as_bytes()).await.map_err(failed)?;
+    // One byte at a time: what follows the head belongs to TLS. A head is some hundred bytes, once a connection.
+    let mut head = Vec::with_capacity(256);
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() > 8192 {
+            return Err(Error::new(Kind::Connect, format!("proxy {} sent an endless head", proxy.origin)));
+        }
+        head.push(tcp.read_u8().await.map_err(failed)?);
+    }
+    let status = head.split(|b| *b == b' ').nth(1).unwrap_or_default();
+    match status {
+        [b'2', ..] => Ok(()),
+        _ => Err(Error::new(
+            Kind::Connect,
+            format!(
+                "proxy {} refused a tunnel to {target} ({})",
+                proxy.origin,
+                String::from_utf8_lossy(status)
+            ),
+        )),
+    }
+}
+
+fn tls_error(origin: &Origin, e: io::Error) -> Error {
+    let rustls = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match rustls {
+        Some(rustls::Error::InvalidCertificate(why)) => Error::because(
+            Kind::Certificate,
+            format!("{origin}: its certificate is not accepted"),
+            format!("{why}"),
+        ),
+        _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
+    }
+}
+
+/// Alternates IPv6 and IPv4, in the resolver's order otherwise (RFC 8305, section 4).
+fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (a, b): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|x| x.is_ipv6() == first_is_v6);
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.into_iter(), b.into_iter());
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return out,
+            (x, y) => out.extend(x.into_iter().chain(y)),
+        }
+    }
+}
+
+/// The addresses with another one first at each turn, without leaving the family of the first: a family that the
+/// resolver put second is there for when the first fails, not for half of the lanes.
+fn rotated(addresses: &[SocketAddr], turn: usize) -> Vec<SocketAddr> {
+    let Some(first) = addresses.first() else { return Vec::new() };
+    let same: Vec<_> = addresses.iter().filter(|a| a.is_ipv6() == first.is_ipv6()).collect();
+    let chosen = *same[turn % same.len()];
+    std::iter::once(chosen).chain(addresses.iter().copied().filter(|a| *a != chosen)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(list: &[&str]) -> Vec<SocketAddr> {
+        list.iter().map(|a| a.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn families_alternate_from_the_one_the_resolver_prefers() {
+        let found = addresses(&["[::1]:1", "[::2]:1", "1.0.0.1:1", "1.0.0.2:1"]);
+        assert_eq!(interleave(found), addresses(&["[::1]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1"]));
+    }
+
+    #[test]
+    fn lanes_spread_over_the_preferred_family_and_keep_the_others_as_fallback() {
+        let all = addresses(&["1.0.0.1:1", "[::1]:1", "1.0.0.2:1"]);
+        assert_eq!(rotated(&all, 0)[0], all[0]);
+        assert_eq!(rotated(&all, 1)[0], all[2]);
+        assert_eq!(rotated(&all, 2)[0], all[0]);
+        assert_eq!(rotated(&all, 1).len(), 3);
+    }
+}

@@ -1,0 +1,538 @@
+//! Who goes on which lane, and when: a state machine without clock or socket.
+//!
+//! The driver feeds [`Event`]s with the time they happened and carries out the [`Action`]s that come back. Everything
+//! the dispatcher knows it was told, so a test can run it in virtual time.
+//!
+//! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
+//! connections), `lane` (what a lane may take). The invariants: a work that was submitted is sent, failed or
+//! cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
+
+mod class;
+mod express_lanes;
+mod freight_lanes;
+mod lane;
+mod origin;
+
+#[cfg(test)]
+mod scenario;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub use class::{Class, FREIGHT_ABOVE, Piece};
+use lane::{Lane, LaneState};
+use origin::OriginState;
+use rustc_hash::FxHashMap;
+
+use crate::Protocol;
+
+/// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
+/// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
+pub const CONNECTIONS_MAX: usize = 256;
+
+/// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
+const FREIGHT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// One submitted request, by the driver's number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct WorkId(pub u64);
+
+/// One connection, by the dispatcher's number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct LaneId(pub u64);
+
+/// One origin, by the driver's number, counted from 0 without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct OriginId(pub usize);
+
+/// What a lane is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Small requests: metadata, objects and ranges up to [`FREIGHT_ABOVE`].
+    Express,
+    /// Bulk.
+    Freight,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A request wants to be sent.
+    Submitted {
+        /// Its number.
+        work: WorkId,
+        /// Where it goes.
+        origin: OriginId,
+        /// How large it is, as far as is known.
+        piece: Piece,
+    },
+    /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
+    Cancelled {
+        /// Its number.
+        work: WorkId,
+    },
+    /// The origin is likely to speak this protocol.
+    Expected {
+        /// Where.
+        origin: OriginId,
+        /// What.
+        protocol: Protocol,
+    },
+    /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
+    Reached {
+        /// The lane.
+        lane: LaneId,
+        /// The round trip.
+        rtt: Duration,
+    },
+    /// A dial succeeded.
+    Opened {
+        /// The lane.
+        lane: LaneId,
+        /// What it speaks.
+        protocol: Protocol,
+        /// The round trip its handshake saw.
+        rtt: Duration,
+    },
+    /// A dial failed.
+    DialFailed {
+        /// The lane that isn't.
+        lane: LaneId,
+    },
+    /// The server announced how many streams it takes on this lane.
+    Streams {
+        /// The lane.
+        lane: LaneId,
+        /// The limit.
+        max: usize,
+    },
+    /// A work turned out to be bulk while it ran: its h1 lane is freight from now on.
+    TurnedFreight {
+        /// The work.
+        work: WorkId,
+    },
+    /// A work ended, well or not.
+    Finished {
+        /// The work.
+        work: WorkId,
+        /// Whether its lane can take another request.
+        reusable: bool,
+    },
+    /// The lane takes nothing new, but what runs on it goes on (GOAWAY). The driver learns of a GOAWAY when the next
+    /// request is refused, and then says [`Event::Finished`] with a lane that is not reusable.
+    Draining {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// The lane is gone.
+    Closed {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// How many bulk bytes the origin has moved since the engine started.
+    Moved {
+        /// The origin.
+        origin: OriginId,
+        /// Bytes in all.
+        bytes: u64,
+    },
+    /// The time asked for by [`Dispatcher::next_tick`] has come.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Open a connection; answer with [`Event::Opened`] or [`Event::DialFailed`].
+    Dial {
+        /// The new lane.
+        lane: LaneId,
+        /// Where to.
+        origin: OriginId,
+        /// What for.
+        role: Role,
+    },
+    /// Send a work on a lane; answer with [`Event::Finished`].
+    Send {
+        /// The work.
+        work: WorkId,
+        /// The lane.
+        lane: LaneId,
+        /// As what.
+        role: Role,
+    },
+    /// Close an idle lane. No event is expected.
+    Close {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// The work can't be sent: the lane that was dialled for it failed.
+    Fail {
+        /// The work.
+        work: WorkId,
+        /// Whose error it shares.
+        because: LaneId,
+    },
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Dispatcher {
+    connections_max: usize,
+    origins: Vec<OriginState>,
+    // The ids are our own counters, which nobody outside can choose: a fast hash does.
+    lanes: FxHashMap<LaneId, Lane>,
+    works: FxHashMap<WorkId, Work>,
+    lanes_made: u64,
+    actions: VecDeque<Action>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    origin: OriginId,
+    role: Role,
+    weight: u64,
+    submitted: Instant,
+    lane: Option<LaneId>,
+    opener: bool,
+}
+
+impl Dispatcher {
+    /// A dispatcher that opens at most `connections_max` connections, at least one.
+    pub fn new(connections_max: usize) -> Self {
+        Self {
+            connections_max: connections_max.max(1),
+            origins: Vec::new(),
+            lanes: FxHashMap::default(),
+            works: FxHashMap::default(),
+            lanes_made: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of works and
+    /// lanes that are already gone are ignored.
+    pub fn handle(&mut self, now: Instant, event: Event) {
+        let was_full = self.lanes.len() >= self.ceiling(Role::Freight);
+        self.take_note(now, event);
+        let frees = matches!(
+            event,
+            Event::Finished { .. } | Event::Closed { .. } | Event::DialFailed { .. } | Event::Draining { .. }
+        );
+        // At the ceiling, a slot or a lane that has become free may be what another origin waits for.
+        if was_full && frees {
+            for origin in 0..self.origins.len() {
+                self.schedule(now, OriginId(origin));
+            }
+        }
+    }
+
+    fn take_note(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
+            Event::Cancelled { work } => self.cancel(work),
+            Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
+            Event::Reached { lane, rtt } => {
+                if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
+                    self.origin(origin).reached(rtt);
+                    self.schedule(now, origin);
+                }
+            }
+            Event::Opened { lane, protocol, rtt } => self.opened(now, lane, protocol, rtt),
+            Event::DialFailed { lane } => self.dial_failed(now, lane),
+            Event::Streams { lane, max } => self.streams(now, lane, max),
+            Event::TurnedFreight { work } => self.turned_freight(now, work),
+            Event::Finished { work, reusable } => self.finished(now, work, reusable),
+            Event::Draining { lane } => {
+                if let Some(l) = self.lanes.get_mut(&lane) {
+                    let origin = l.origin;
+                    l.state = LaneState::Draining;
+                    self.drop_if_spent(lane);
+                    self.schedule(now, origin);
+                }
+            }
+            Event::Closed { lane } => {
+                if let Some(origin) = self.forget(lane) {
+                    self.schedule(now, origin);
+                }
+            }
+            Event::Moved { origin, bytes } => {
+                let busy = self.freight_busy(origin);
+                let rtt = self.origin(origin).rtt();
+                self.origin(origin).freight.moved(now, bytes, busy, rtt);
+            }
+            Event::Tick => {
+                for origin in 0..self.origins.len() {
+                    self.origins[origin].tick(now);
+                    self.schedule(now, OriginId(origin));
+                }
+            }
+        }
+    }
+
+    /// The next thing to be done, if there is one.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
+    pub fn next_tick(&self) -> Option<Instant> {
+        self.origins.iter().filter_map(OriginState::next_tick).min()
+    }
+
+    /// How many lanes are open or being dialled.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// How many works are queued or running.
+    pub fn works(&self) -> usize {
+        self.works.len()
+    }
+
+    fn origin(&mut self, id: OriginId) -> &mut OriginState {
+        while self.origins.len() <= id.0 {
+            self.origins.push(OriginState::default());
+        }
+        &mut self.origins[id.0]
+    }
+
+    fn submit(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece) {
+        let state = self.origin(origin);
+        let role = piece.role(state.openers, state.express_live);
+        let opener = piece.class == Class::Opener;
+        let weight = piece.weight();
+        state.admit(id, role, weight, opener);
+        self.works.insert(id, Work { origin, role, weight, submitted: now, lane: None, opener });
+        self.schedule(now, origin);
+    }
+
+    fn cancel(&mut self, id: WorkId) {
+        // A running work ends by its own Finished; a queued one is taken out here.
+        if let Some(work) = self.works.get(&id).copied().filter(|w| w.lane.is_none()) {
+            self.works.remove(&id);
+            // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
+            self.origin(work.origin).release(work.role, work.weight, work.opener);
+        }
+    }
+
+    fn opened(&mut self, now: Instant, id: LaneId, protocol: Protocol, rtt: Duration) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let (origin, took) = (lane.origin, now.saturating_duration_since(lane.since));
+        lane.open(now, protocol);
+        // A freight lane speaks what it was made to offer, which says nothing of what express lanes get.
+        let spoken = (lane.role == Role::Express).then_some(protocol);
+        self.origin(origin).learn(now, spoken, rtt, took);
+        self.schedule(now, origin);
+    }
+
+    fn dial_failed(&mut self, now: Instant, id: LaneId) {
+        let Some(role) = self.lanes.get(&id).map(|l| l.role) else { return };
+        let Some(origin) = self.forget(id) else { return };
+        // Only when nothing else can carry the role's queue is it given up: each work's own retry decides what next.
+        let alive = self.lanes.values().any(|l| l.origin == origin && l.role == role && !l.is_draining());
+        if alive {
+            self.origin(origin).dial_failed(role, now);
+        } else {
+            self.origin(origin).forgive(role);
+            let queued: Vec<WorkId> = self.origin(origin).queue(role).drain(..).collect();
+            for work in queued {
+                if self.retire(work).is_some() {
+                    self.actions.push_back(Action::Fail { work, because: id });
+                }
+            }
+        }
+        self.schedule(now, origin);
+    }
+
+    fn streams(&mut self, now: Instant, id: LaneId, max: usize) {
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            let origin = lane.origin;
+            lane.limit_streams(max);
+            self.schedule(now, origin);
+        }
+    }
+
+    fn turned_freight(&mut self, now: Instant, id: WorkId) {
+        let Some(work) = self.works.get_mut(&id) else { return };
+        if work.role == Role::Freight {
+            return;
+        }
+        let (origin, weight, opener, lane) = (work.origin, work.weight, work.opener, work.lane);
+        let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
+        if alone {
+            work.role = Role::Freight;
+            let state = self.origin(origin);
+            state.release(Role::Express, weight, opener);
+            state.count(Role::Freight, weight, opener);
+            if let Some(lane) = lane.and_then(|l| self.lanes.get_mut(&l)) {
+                lane.role = Role::Freight;
+            }
+            self.schedule(now, origin);
+        }
+    }
+
+    fn finished(&mut self, now: Instant, id: WorkId, reusable: bool) {
+        let Some(work) = self.retire(id) else { return };
+        if let Some(lane_id) = work.lane {
+            if let Some(lane) = self.lanes.get_mut(&lane_id) {
+                lane.give_back(work.weight);
+                if !reusable {
+                    lane.state = LaneState::Draining;
+                }
+            }
+            self.drop_if_spent(lane_id);
+        }
+        self.schedule(now, work.origin);
+    }
+
+    /// Forgets a work and what it counted for.
+    fn retire(&mut self, id: WorkId) -> Option<Work> {
+        let work = self.works.remove(&id)?;
+        self.origin(work.origin).release(work.role, work.weight, work.opener);
+        Some(work)
+    }
+
+    /// Forgets a lane.
+    fn forget(&mut self, id: LaneId) -> Option<OriginId> {
+        let lane = self.lanes.remove(&id)?;
+        self.origin(lane.origin).lanes.retain(|l| *l != id);
+        Some(lane.origin)
+    }
+
+    fn drop_if_spent(&mut self, id: LaneId) {
+        if self.lanes.get(&id).is_some_and(|l| l.is_draining() && l.in_flight == 0) {
+            self.forget(id);
+            self.actions.push_back(Action::Close { lane: id });
+        }
+    }
+
+    fn freight_busy(&self, origin: OriginId) -> usize {
+        let Some(state) = self.origins.get(origin.0) else { return 0 };
+        let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));
+        lanes.filter(|l| l.role == Role::Freight && l.in_flight > 0).count()
+    }
+
+    /// Sends what can be sent and dials what is missing, for one origin.
+    fn schedule(&mut self, now: Instant, origin: OriginId) {
+        let freight_first = self.freight_is_overdue(now, origin);
+        let order =
+            if freight_first { [Role::Freight, Role::Express] } else { [Role::Express, Role::Freight] };
+        for role in order {
+            self.send_queued(now, origin, role);
+            self.dial_missing(now, origin, role);
+        }
+        let live = self.origins[origin.0].freight_live;
+        self.origin(origin).freight.watch(now, live > 0);
+    }
+
+    /// How many lanes there may be before another of the role is dialled: freight never takes the last quarter, so that
+    /// express work which comes later finds a slot.
+    fn ceiling(&self, role: Role) -> usize {
+        match role {
+            Role::Express => self.connections_max,
+            Role::Freight => self.connections_max - self.connections_max / 4,
+        }
+    }
+
+    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own.
+    fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
+        let Some(front) = self.origins.get(origin.0).and_then(|s| s.freight_queue.front()) else {
+            return false;
+        };
+        let waited = self.works.get(front).map(|w| now.saturating_duration_since(w.submitted));
+        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
+    }
+
+    fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
+        if self.origins[origin.0].queue(role).is_empty() {
+            return;
+        }
+        let share = self.share(now, origin, role);
+        while let Some(id) = self.origins[origin.0].queue(role).front().copied() {
+            let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
+                self.origins[origin.0].queue(role).pop_front();
+                continue;
+            };
+            let Some(lane_id) = self.pick(origin, role, weight, share) else { return };
+            self.origins[origin.0].queue(role).pop_front();
+            if let Some(work) = self.works.get_mut(&id) {
+                work.lane = Some(lane_id);
+            }
+            if let Some(lane) = self.lanes.get_mut(&lane_id) {
+                lane.role = role;
+                lane.take(weight);
+            }
+            self.actions.push_back(Action::Send { work: id, lane: lane_id, role });
+        }
+    }
+
+    /// The least loaded lane that may take a work of this weight.
+    fn pick(&self, origin: OriginId, role: Role, weight: u64, share: Option<u64>) -> Option<LaneId> {
+        let at_ceiling = self.lanes.len() >= self.ceiling(role);
+        let lanes = self.origins[origin.0].lanes.iter();
+        let mut best: Option<(u64, bool, LaneId)> = None;
+        for id in lanes {
+            let Some(lane) = self.lanes.get(id) else { continue };
+            let own = lane.role == role;
+            // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
+            if !(own || at_ceiling && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
+                continue;
+            }
+            let key = (lane.weight, !own, *id);
+            if best.is_none_or(|b| (key.1, key.0) < (b.1, b.0)) {
+                best = Some(key);
+            }
+        }
+        best.map(|(_, _, id)| id)
+    }
+
+    /// While lanes of the same burst are still being dialled, how much one open lane may take of the queue: its fair
+    /// share, so that the first to open doesn't swallow what the others were opened for.
+    fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
+        let state = &self.origins[origin.0];
+        let patience = state.sibling_patience();
+        let of_role = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
+        let young = of_role().filter(|l| l.is_dialling() && now < l.since + patience).count() as u64;
+        if young == 0 || role == Role::Freight {
+            return None;
+        }
+        let open = of_role().filter(|l| l.is_open()).count() as u64;
+        Some(state.express_weight.div_ceil((open + young).max(1)))
+    }
+
+    fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
+        let ceiling = self.ceiling(role);
+        let state = &mut self.origins[origin.0];
+        if state.queue(role).is_empty() {
+            return;
+        }
+        let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));
+        let have = lanes.filter(|l| l.role == role && !l.is_draining()).count();
+        let want = match role {
+            Role::Express => state.express_wanted(),
+            Role::Freight => state.freight_wanted(),
+        };
+        let have = if have == 0 { 0 } else { have + state.failed_lately(role, now) };
+        let missing = state.may_dial(now, want.saturating_sub(have));
+        for _ in 0..missing {
+            if self.lanes.len() >= ceiling && !self.close_an_idle_lane(origin) {
+                return;
+            }
+            let lane = LaneId(self.lanes_made);
+            self.lanes_made += 1;
+            self.lanes.insert(lane, Lane::dialling(origin, role, now));
+            self.origin(origin).lanes.push(lane);
+            self.actions.push_back(Action::Dial { lane, origin, role });
+        }
+    }
+
+    /// Makes room at the ceiling for an origin that has no lane it could use: closes an idle lane of another origin.
+    fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
+        let idle = self.lanes.iter().filter(|(_, l)| l.origin != origin && l.is_open() && l.in_flight == 0);
+        let Some(id) = idle.map(|(id, _)| *id).min() else { return false };
+        self.forget(id);
+        self.actions.push_back(Action::Close { lane: id });
+        true
+    }
+}

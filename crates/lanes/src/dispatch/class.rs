@@ -1,0 +1,86 @@
+//! Express or freight.
+
+use super::Role;
+
+/// Bodies above this many bytes are freight. At 1 MiB a body keeps a 1 Gbit/s link for 8 ms, about what a small request
+/// can bear behind it; and one S3 stream of some 90 MB/s needs 11 ms for it, less than the round trip that fetching it
+/// in pieces would cost.
+pub const FREIGHT_ABOVE: u64 = 1 << 20;
+
+/// What a request weighs on its lane beside its body: request and answer heads, and a store's JSON or XML answer.
+const OVERHEAD: u64 = 1024;
+
+/// An opener may go as freight at once while at most this many are alive and nothing else is: a program that fetches
+/// one or two objects of unknown size saves bulk the detour over an express lane. Among many, most are small.
+const OPENERS_AS_FREIGHT: usize = 2;
+
+/// What is known of a request's size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Small in both directions.
+    Small,
+    /// Bulk in one direction.
+    Bulk,
+    /// The answer's size is not known yet.
+    Opener,
+}
+
+/// A request as the dispatcher sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Small, bulk or not known.
+    pub class: Class,
+    /// Body bytes in both directions, as far as is known.
+    pub bytes: u64,
+}
+
+impl Piece {
+    /// Classifies a request that sends `up` bytes and expects `down`. `streamed` says that its answer goes into a sink:
+    /// without an expectation it may be of any size, where a collected answer is metadata.
+    pub fn new(up: u64, down: Option<u64>, streamed: bool) -> Self {
+        let bytes = up.saturating_add(down.unwrap_or(0)).min(u64::MAX / 1024);
+        let class = match down {
+            _ if up > FREIGHT_ABOVE => Class::Bulk,
+            Some(down) if down > FREIGHT_ABOVE => Class::Bulk,
+            None if streamed => Class::Opener,
+            _ => Class::Small,
+        };
+        Self { class, bytes }
+    }
+
+    /// What the request is carried as, given how many openers and express works of its origin are alive.
+    pub(super) fn role(&self, openers: usize, express: usize) -> Role {
+        match self.class {
+            Class::Small => Role::Express,
+            Class::Bulk => Role::Freight,
+            Class::Opener if openers < OPENERS_AS_FREIGHT && express == 0 => Role::Freight,
+            Class::Opener => Role::Express,
+        }
+    }
+
+    /// What the request counts for when lanes are compared, in bytes.
+    pub(super) fn weight(&self) -> u64 {
+        self.bytes + OVERHEAD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_direction_makes_bulk() {
+        assert_eq!(Piece::new(0, Some(FREIGHT_ABOVE), true).class, Class::Small);
+        assert_eq!(Piece::new(0, Some(FREIGHT_ABOVE + 1), true).class, Class::Bulk);
+        assert_eq!(Piece::new(FREIGHT_ABOVE + 1, None, false).class, Class::Bulk);
+        assert_eq!(Piece::new(10, None, false).class, Class::Small);
+    }
+
+    #[test]
+    fn a_lone_opener_is_freight_and_one_among_many_is_express() {
+        let opener = Piece::new(0, None, true);
+        assert_eq!(opener.role(0, 0), Role::Freight);
+        assert_eq!(opener.role(2, 0), Role::Express);
+        assert_eq!(opener.role(0, 1), Role::Express);
+    }
+}

@@ -1,0 +1,123 @@
+//! How many express lanes pay for themselves.
+//!
+//! A connection costs about a millisecond of handshake on both ends; what it saves is round trips. Both laws below
+//! weigh the two, so that a far server gets many lanes, a near one few, and nobody sets a number.
+
+use std::time::Duration;
+
+use crate::Protocol;
+
+/// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
+const HANDSHAKE_COST: Duration = Duration::from_micros(800);
+
+/// The first flight of a connection: ten segments (RFC 6928), of 1448 bytes where they are full.
+const INITIAL_SEGMENTS: f64 = 10.0;
+const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
+
+/// A server sends the head and the body of each small answer as segments of their own, however short they are. With 8
+/// lanes for 50 uploads, five answers came a round trip after the others; with 16 none did.
+const ANSWER_SEGMENTS: f64 = 2.0;
+
+/// What a server sends before its first answer: SETTINGS, the acknowledgement of ours, session tickets.
+const PREAMBLE_SEGMENTS: f64 = 3.0;
+
+/// What a server takes to answer a small request, beside the round trip.
+const SERVICE: Duration = Duration::from_millis(1);
+
+/// Streams that a lane carries at once.
+const STREAMS: f64 = 100.0;
+
+/// The round trip assumed before any handshake has shown one: a laptop to a far region. Assuming too much opens a few
+/// lanes too many once; assuming too little costs a round trip in every cold start.
+const RTT_ASSUMED: Duration = Duration::from_millis(50);
+
+/// Most h2 express lanes of one origin.
+pub(super) const H2_MAX: usize = 32;
+
+/// Beyond this many h2 lanes, each has to carry [`WORKS_PER_LANE`]: a few dozen files don't need more to be polite and
+/// fast at once.
+const H2_USUAL: usize = 16;
+const WORKS_PER_LANE: usize = 32;
+
+/// Most h1 express lanes of one origin.
+pub(super) const H1_MAX: usize = 128;
+
+/// Most h1 lanes dialled before the first handshake has shown the round trip.
+const H1_BLIND_MAX: usize = 32;
+
+/// How many express lanes an origin should have for `live` works of `bytes` in all, queued and running.
+pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+    if live == 0 {
+        return 0;
+    }
+    match protocol {
+        Protocol::H1 => h1(live, rtt),
+        Protocol::H2 => h2(live, bytes, rtt.unwrap_or(RTT_ASSUMED)),
+    }
+}
+
+/// n works over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
+/// n·(rtt + service)/handshake.
+fn h1(live: usize, rtt: Option<Duration>) -> usize {
+    let turn = rtt.unwrap_or(RTT_ASSUMED) + SERVICE;
+    let best = (live as f64 * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt();
+    let most = if rtt.is_some() { H1_MAX } else { H1_BLIND_MAX };
+    (best.ceil() as usize).clamp(1, live.min(most))
+}
+
+/// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
+/// answers' segments; more works than streams go in turns.
+fn h2(live: usize, bytes: u64, rtt: Duration) -> usize {
+    let time = |lanes: usize| {
+        let lanes = lanes as f64;
+        let windows = bytes as f64 / (lanes * INITIAL_WINDOW);
+        let answers = (live as f64 / lanes * ANSWER_SEGMENTS + PREAMBLE_SEGMENTS) / INITIAL_SEGMENTS;
+        let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
+        let turns = (live as f64 / (lanes * STREAMS)).ceil();
+        rounds * rtt.as_secs_f64()
+            + turns * (rtt + SERVICE).as_secs_f64()
+            + lanes * HANDSHAKE_COST.as_secs_f64()
+    };
+    let most = (live / WORKS_PER_LANE).clamp(H2_USUAL, H2_MAX).min(live);
+    (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Option<Duration> = Some(Duration::from_millis(50));
+    const NEAR: Option<Duration> = Some(Duration::from_micros(200));
+
+    #[test]
+    fn no_work_wants_no_lane_and_one_wants_one() {
+        for protocol in [Protocol::H1, Protocol::H2] {
+            assert_eq!(wanted(protocol, 0, 0, FAR), 0);
+            assert_eq!(wanted(protocol, 1, 1024, FAR), 1);
+        }
+    }
+
+    #[test]
+    fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
+        let bytes = 1000 * (4700 + 1024);
+        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
+        assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
+        assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_MAX);
+        assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+    }
+
+    #[test]
+    fn fifty_empty_files_stay_within_sixteen_h2_lanes() {
+        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, FAR)));
+    }
+
+    #[test]
+    fn never_more_lanes_than_works() {
+        for live in 1..300 {
+            for rtt in [None, FAR, NEAR] {
+                assert!(wanted(Protocol::H1, live, 1 << 20, rtt) <= live);
+                assert!(wanted(Protocol::H2, live, 1 << 20, rtt) <= live);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! How many freight lanes an origin gets: as many as raise its goodput.
+
+use std::time::{Duration, Instant};
+
+/// Lanes to begin with. On a near server one or two already saturate a core; a far one shows within a few windows that
+/// more pay.
+const FIRST: usize = 2;
+
+/// Most freight lanes of one origin: at 90 MB/s a stream this is 2.9 GB/s, a 25 Gbit/s link.
+pub(super) const MAX: usize = 32;
+
+/// A larger set of lanes has to move this much more to be kept; below it, noise would keep adding.
+const GAIN: f64 = 1.10;
+
+/// The shortest time over which goodput is measured. A window also spans four round trips, so that new lanes have left
+/// slow start's first rounds.
+const WINDOW_MIN: Duration = Duration::from_millis(150);
+
+/// After this many windows without a change, another step up is tried: paths change.
+const HOLD: u32 = 20;
+
+/// A hill climber over the number of lanes.
+#[derive(Debug)]
+pub(super) struct FreightLanes {
+    target: usize,
+    /// Goodput with the lanes before the last step, bytes a second.
+    before: f64,
+    stepped: bool,
+    held: u32,
+    window: Option<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    ends: Instant,
+    began: Instant,
+    bytes: Option<u64>,
+}
+
+impl Default for FreightLanes {
+    fn default() -> Self {
+        Self { target: FIRST, before: 0.0, stepped: false, held: 0, window: None }
+    }
+}
+
+impl FreightLanes {
+    /// The number of lanes that are worth having now.
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Begins or ends watching, as there is freight or not.
+    pub(super) fn watch(&mut self, now: Instant, live: bool) {
+        match (live, &self.window) {
+            (true, None) => self.window = Some(Window { ends: now + WINDOW_MIN, began: now, bytes: None }),
+            (false, Some(_)) => self.window = None,
+            _ => {}
+        }
+    }
+
+    /// When the window ends.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.window.map(|w| w.ends)
+    }
+
+    /// Takes the bytes moved so far over `busy` lanes; at a window's end decides.
+    pub(super) fn moved(&mut self, now: Instant, bytes: u64, busy: usize, rtt: Duration) {
+        let Some(window) = self.window else { return };
+        if now < window.ends {
+            return;
+        }
+        let seconds = now.saturating_duration_since(window.began).as_secs_f64();
+        // A window in which nothing was counted says nothing: an upload's bytes count when it is answered.
+        let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target;
+        if let Some(first) = window.bytes.filter(moved) {
+            self.decide((bytes.saturating_sub(first)) as f64 / seconds);
+        }
+        let length = WINDOW_MIN.max(rtt * 4);
+        self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes) });
+    }
+
+    /// One measured window in which every lane was busy.
+    fn decide(&mut self, goodput: f64) {
+        if self.stepped && goodput < self.before * GAIN {
+            // The step did not pay: back to what was enough.
+            self.target = (self.target / 2).max(1);
+            self.stepped = false;
+            self.held = 0;
+        } else if self.stepped || self.before == 0.0 || self.held >= HOLD {
+            self.step(goodput);
+        } else {
+            self.held += 1;
+            self.before = goodput;
+        }
+    }
+
+    fn step(&mut self, goodput: f64) {
+        self.before = goodput;
+        self.held = 0;
+        self.stepped = self.target < MAX;
+        self.target = (self.target * 2).min(MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs the climber against a path whose goodput is `rate(lanes)`, and returns the targets it went through.
+    fn climb(windows: usize, rate: impl Fn(usize) -> f64) -> Vec<usize> {
+        let mut lanes = FreightLanes::default();
+        let (mut now, mut bytes) = (Instant::now(), 0.0);
+        lanes.watch(now, true);
+        let mut targets = vec![lanes.target()];
+        for _ in 0..windows {
+            let next = lanes.next_tick().unwrap();
+            bytes += rate(lanes.target()) * (next - now).as_secs_f64();
+            now = next;
+            lanes.moved(now, bytes as u64, lanes.target(), Duration::from_millis(1));
+            targets.push(lanes.target());
+        }
+        targets
+    }
+
+    #[test]
+    fn lanes_are_added_while_each_stream_is_capped() {
+        let targets = climb(12, |lanes| (lanes as f64 * 90e6).min(2.5e9));
+        assert_eq!(*targets.last().unwrap(), MAX);
+    }
+
+    #[test]
+    fn a_link_that_two_lanes_fill_keeps_two() {
+        let targets = climb(12, |_| 125e6);
+        assert_eq!(*targets.last().unwrap(), FIRST);
+        assert!(targets.iter().all(|t| *t <= 2 * FIRST));
+    }
+
+    #[test]
+    fn no_bytes_at_all_add_no_lane() {
+        assert_eq!(*climb(20, |_| 0.0).last().unwrap(), FIRST);
+    }
+
+    #[test]
+    fn idle_lanes_say_nothing_about_goodput() {
+        let mut lanes = FreightLanes::default();
+        let mut now = Instant::now();
+        lanes.watch(now, true);
+        for _ in 0..10 {
+            now = lanes.next_tick().unwrap();
+            lanes.moved(now, 0, 1, Duration::ZERO);
+        }
+        assert_eq!(lanes.target(), FIRST);
+    }
+}

@@ -1,0 +1,90 @@
+//! One lane, as the dispatcher knows it.
+
+use std::time::Instant;
+
+use super::{OriginId, Role};
+use crate::Protocol;
+
+/// Streams on one h2 express lane until the server has announced its limit, and at most: GCS announces 100, and
+/// beyond it another connection's window is worth more than another stream.
+const STREAMS_MAX: usize = 100;
+
+/// Streams on one h2 freight lane: enough to hide a request's round trip behind the other's body.
+const FREIGHT_STREAMS: usize = 2;
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) origin: OriginId,
+    pub(super) role: Role,
+    pub(super) state: LaneState,
+    /// When it was dialled, then when it opened.
+    pub(super) since: Instant,
+    pub(super) in_flight: usize,
+    /// Bytes of the works in flight.
+    pub(super) weight: u64,
+    streams_max: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LaneState {
+    Dialling,
+    Open(Protocol),
+    /// Takes nothing new.
+    Draining,
+}
+
+impl Lane {
+    pub(super) fn dialling(origin: OriginId, role: Role, now: Instant) -> Self {
+        let state = LaneState::Dialling;
+        Self { origin, role, state, since: now, in_flight: 0, weight: 0, streams_max: STREAMS_MAX }
+    }
+
+    pub(super) fn open(&mut self, now: Instant, protocol: Protocol) {
+        self.state = LaneState::Open(protocol);
+        self.since = now;
+    }
+
+    pub(super) fn limit_streams(&mut self, max: usize) {
+        self.streams_max = max.clamp(1, STREAMS_MAX);
+    }
+
+    pub(super) fn is_dialling(&self) -> bool {
+        self.state == LaneState::Dialling
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, LaneState::Open(_))
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.state == LaneState::Draining
+    }
+
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        match self.state {
+            LaneState::Open(protocol) => Some(protocol),
+            _ => None,
+        }
+    }
+
+    /// Whether another work fits: a free stream, and not more than the lane's share of the queue.
+    pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
+        let Some(protocol) = self.protocol() else { return false };
+        let streams = match (protocol, role) {
+            (Protocol::H1, _) => 1,
+            (Protocol::H2, Role::Express) => self.streams_max,
+            (Protocol::H2, Role::Freight) => FREIGHT_STREAMS.min(self.streams_max),
+        };
+        self.in_flight < streams && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
+    }
+
+    pub(super) fn take(&mut self, weight: u64) {
+        self.in_flight += 1;
+        self.weight += weight;
+    }
+
+    pub(super) fn give_back(&mut self, weight: u64) {
+        self.in_flight -= 1;
+        self.weight -= weight;
+    }
+}

@@ -1,0 +1,187 @@
+//! What the dispatcher knows of one origin.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::freight_lanes::FreightLanes;
+use super::{LaneId, Role, WorkId, express_lanes};
+use crate::Protocol;
+
+/// How much longer than the first lane of a burst its siblings may take before their share is given to others, and at
+/// least this.
+const SIBLING_GRACE: Duration = Duration::from_millis(20);
+
+/// How long the first dial of an origin is waited for before more are begun blindly. A server nearby answers within it
+/// and then gets one or two lanes instead of sixteen; for one far away two milliseconds are nothing.
+const PROBE: Duration = Duration::from_millis(2);
+
+/// A lane whose dial failed is dialled again after this, as long as there are others.
+const DIAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct OriginState {
+    pub(super) lanes: Vec<LaneId>,
+    pub(super) express_queue: VecDeque<WorkId>,
+    pub(super) freight_queue: VecDeque<WorkId>,
+    /// Works of each role, queued and running.
+    pub(super) express_live: usize,
+    pub(super) freight_live: usize,
+    /// Openers among them.
+    pub(super) openers: usize,
+    pub(super) express_weight: u64,
+    pub(super) freight: FreightLanes,
+    protocol: Option<Protocol>,
+    rtt: Option<Duration>,
+    /// The round trip that a TCP handshake showed, until a TLS flight has shown it better.
+    reached: Option<Duration>,
+    /// While nothing is known of the path, when more than one lane may be dialled.
+    probing_until: Option<Instant>,
+    /// Whether that time has come.
+    probed: bool,
+    /// How long the last dial took that succeeded.
+    dial: Option<Duration>,
+    /// Dials of each role that failed lately, and when the last did.
+    failed: [(usize, Option<Instant>); 2],
+    /// The last answer of [`express_wanted`](Self::express_wanted): for which protocol, round trip and works.
+    wanted: Option<((Protocol, Option<Duration>), usize, usize)>,
+    /// When the shares of a burst end.
+    shares_end: Option<Instant>,
+}
+
+impl OriginState {
+    pub(super) fn expect(&mut self, protocol: Protocol) {
+        self.protocol.get_or_insert(protocol);
+    }
+
+    pub(super) fn learn(&mut self, now: Instant, protocol: Option<Protocol>, rtt: Duration, took: Duration) {
+        self.protocol = protocol.or(self.protocol);
+        // The smallest seen: a busy machine stretches a handshake, nothing shortens it.
+        self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
+        self.dial = Some(took);
+        self.shares_end = Some(now + took / 2 + SIBLING_GRACE);
+    }
+
+    /// A dial failed: it isn't repeated at once while others may succeed.
+    pub(super) fn dial_failed(&mut self, role: Role, now: Instant) {
+        let count = self.failed_lately(role, now) + 1;
+        self.failed[role as usize] = (count, Some(now));
+    }
+
+    /// Lanes of the role that are missing because their dial failed just now.
+    pub(super) fn failed_lately(&self, role: Role, now: Instant) -> usize {
+        let (count, last) = self.failed[role as usize];
+        if last.is_some_and(|at| now < at + DIAL_AGAIN_AFTER) { count } else { 0 }
+    }
+
+    /// Nothing of the role is left to wait for: the next work begins anew.
+    pub(super) fn forgive(&mut self, role: Role) {
+        self.failed[role as usize] = (0, None);
+    }
+
+    pub(super) fn rtt(&self) -> Duration {
+        self.path().unwrap_or_default()
+    }
+
+    /// The round trip, as far as it is known.
+    fn path(&self) -> Option<Duration> {
+        self.rtt.or(self.reached)
+    }
+
+    /// A TCP handshake has shown the round trip, perhaps only to a middlebox.
+    pub(super) fn reached(&mut self, rtt: Duration) {
+        self.reached = Some(self.reached.map_or(rtt, |r| r.min(rtt)));
+    }
+
+    /// How many more lanes may be dialled now: one, while the first shows how far the server is.
+    pub(super) fn may_dial(&mut self, now: Instant, missing: usize) -> usize {
+        if self.path().is_some() || missing == 0 {
+            return missing;
+        }
+        match self.probing_until {
+            None => {
+                self.probing_until = Some(now + PROBE);
+                1
+            }
+            Some(until) if now < until => 0,
+            Some(_) => missing,
+        }
+    }
+
+    /// How long after its start a dial still counts as about to open.
+    pub(super) fn sibling_patience(&self) -> Duration {
+        self.dial
+            .map_or(Duration::MAX / 4, |took| took + took / 2 + SIBLING_GRACE)
+            .min(Duration::from_secs(3600))
+    }
+
+    fn is_queued(&self) -> bool {
+        !self.express_queue.is_empty() || !self.freight_queue.is_empty()
+    }
+
+    /// Takes note that `now` has come.
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.shares_end = self.shares_end.filter(|at| *at > now);
+        self.probed |= self.probing_until.is_some_and(|at| at <= now);
+    }
+
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        let queued = !self.express_queue.is_empty();
+        let shares = self.shares_end.filter(|_| queued);
+        let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && self.is_queued());
+        [shares, probe, self.freight.next_tick()].into_iter().flatten().min()
+    }
+
+    pub(super) fn queue(&mut self, role: Role) -> &mut VecDeque<WorkId> {
+        match role {
+            Role::Express => &mut self.express_queue,
+            Role::Freight => &mut self.freight_queue,
+        }
+    }
+
+    pub(super) fn admit(&mut self, work: WorkId, role: Role, weight: u64, opener: bool) {
+        self.count(role, weight, opener);
+        self.queue(role).push_back(work);
+    }
+
+    pub(super) fn count(&mut self, role: Role, weight: u64, opener: bool) {
+        self.openers += usize::from(opener);
+        match role {
+            Role::Express => {
+                self.express_live += 1;
+                self.express_weight += weight;
+            }
+            Role::Freight => self.freight_live += 1,
+        }
+    }
+
+    pub(super) fn release(&mut self, role: Role, weight: u64, opener: bool) {
+        self.openers -= usize::from(opener);
+        match role {
+            Role::Express => {
+                self.express_live -= 1;
+                self.express_weight -= weight;
+            }
+            Role::Freight => self.freight_live -= 1,
+        }
+    }
+
+    pub(super) fn express_wanted(&mut self) -> usize {
+        // Before anything is known, what ALPN prefers.
+        let protocol = self.protocol.unwrap_or(Protocol::H2);
+        let known = (protocol, self.path());
+        // Asked after every event while works queue, so the answer is kept while its ground has hardly moved.
+        if let Some((of, live, wanted)) = self.wanted
+            && of == known
+            && self.express_live.abs_diff(live) <= live / 16
+        {
+            return wanted;
+        }
+        let wanted = express_lanes::wanted(protocol, self.express_live, self.express_weight, self.path());
+        self.wanted = Some((known, self.express_live, wanted));
+        wanted
+    }
+
+    pub(super) fn freight_wanted(&self) -> usize {
+        self.freight.target().min(self.freight_live)
+    }
+}

@@ -1,0 +1,362 @@
+//! Carries out what the dispatcher decides: dials, sends, closes.
+//!
+//! One task on the express thread owns all state; everything else tells it what happened by a [`Command`].
+
+mod carry;
+mod dialling;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::dial::Dialer;
+use crate::dispatch::{Action, Dispatcher, Event, LaneId, OriginId, Piece, Role, WorkId};
+use crate::error::{Error, Kind};
+use crate::h1::H1;
+use crate::h2::H2;
+use crate::job::Job;
+use crate::shared::Shared;
+use crate::{Origin, Protocol};
+
+/// Commands that are taken from the queue at a time.
+const BATCH: usize = 256;
+
+/// How many lanes may be gone when a request comes to them until it fails.
+const BOUNCES_MAX: u8 = 4;
+
+/// What the driver is told.
+pub(crate) enum Command {
+    /// Send this.
+    Submit(Box<Job>),
+    /// A lane would not take this: find another. Nothing of it was sent.
+    Bounced { job: Box<Job>, lane: LaneId },
+    /// Nobody waits for this any more.
+    Cancel(WorkId),
+    /// The origin is likely to speak this.
+    Expect(Origin, Protocol),
+    /// A dial's TCP handshake is done.
+    Reached { lane: LaneId, rtt: Duration },
+    /// A dial has ended.
+    Dialled { lane: LaneId, outcome: Result<Opened, Error> },
+    /// The work turned out to be bulk.
+    TurnedFreight(WorkId),
+    /// A work has ended; an h1 connection that can be used again comes back with it.
+    Finished { work: WorkId, lane: LaneId, reusable: Reusable },
+    /// The connection is gone.
+    Closed { lane: LaneId },
+}
+
+/// Whether a lane can be used again.
+pub(crate) enum Reusable {
+    No,
+    H1(Box<H1>),
+    H2,
+}
+
+/// A connection that has just been opened.
+pub(crate) struct Opened {
+    pub(crate) connection: Connection,
+    pub(crate) rtt: Duration,
+}
+
+pub(crate) enum Connection {
+    H1(Box<H1>),
+    H2(H2),
+}
+
+/// A lane as the driver holds it.
+enum Lane {
+    Dialling,
+    /// `None` while a request has the connection.
+    H1(Option<Box<H1>>),
+    H2 {
+        connection: H2,
+        streams_max: usize,
+    },
+}
+
+/// What the driver keeps of an origin.
+struct OriginEntry {
+    origin: Origin,
+    /// Freight bytes moved so far.
+    moved: Arc<AtomicU64>,
+    addresses: Addresses,
+    dials: usize,
+}
+
+/// An origin's addresses, looked up once for a burst of dials.
+type Addresses = Arc<tokio::sync::Mutex<Option<(Instant, Arc<[SocketAddr]>)>>>;
+
+pub(crate) struct Driver {
+    dispatcher: Dispatcher,
+    queued: FxHashMap<WorkId, Box<Job>>,
+    lanes: FxHashMap<LaneId, Lane>,
+    origins: Vec<OriginEntry>,
+    numbers: HashMap<Origin, OriginId>,
+    lane_origins: FxHashMap<LaneId, OriginId>,
+    /// Why dials failed, for the works that share the failure.
+    dial_errors: HashMap<LaneId, Error>,
+    dialer: Arc<Dialer>,
+    shared: Arc<Shared>,
+}
+
+impl Driver {
+    pub(crate) fn new(connections_max: usize, dialer: Dialer, shared: Arc<Shared>) -> Self {
+        Self {
+            dispatcher: Dispatcher::new(connections_max),
+            queued: FxHashMap::default(),
+            lanes: FxHashMap::default(),
+            origins: Vec::new(),
+            numbers: HashMap::new(),
+            lane_origins: FxHashMap::default(),
+            dial_errors: HashMap::new(),
+            dialer: Arc::new(dialer),
+            shared,
+        }
+    }
+
+    /// Runs until every handle to the engine is gone.
+    pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut ended: Ended) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            let tick = self.dispatcher.next_tick();
+            let timer = async {
+                match tick {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = commands.recv_many(&mut batch, BATCH) => {}
+                () = timer => {}
+                _ = &mut ended => return,
+            }
+            let now = Instant::now();
+            for command in batch.drain(..) {
+                self.take(now, command);
+            }
+            if tick.is_some_and(|t| t <= now) {
+                self.tick(now);
+            }
+            self.carry_out();
+        }
+    }
+
+    fn take(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Submit(job) => self.submit(now, job),
+            Command::Bounced { job, lane } => {
+                let work = job.work;
+                self.dispatcher.handle(now, Event::Finished { work, reusable: false });
+                self.forget(lane);
+                self.bounce(now, job);
+            }
+            Command::Cancel(work) => {
+                self.queued.remove(&work);
+                self.dispatcher.handle(now, Event::Cancelled { work });
+            }
+            Command::Expect(origin, protocol) => {
+                let origin = self.number(&origin);
+                self.dispatcher.handle(now, Event::Expected { origin, protocol });
+            }
+            Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
+            Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
+            Command::TurnedFreight(work) => self.dispatcher.handle(now, Event::TurnedFreight { work }),
+            Command::Finished { work, lane, reusable } => self.finished(now, work, lane, reusable),
+            Command::Closed { lane } => {
+                self.forget(lane);
+                self.dispatcher.handle(now, Event::Closed { lane });
+            }
+        }
+        self.carry_out();
+    }
+
+    fn submit(&mut self, now: Instant, job: Box<Job>) {
+        if job.reply.is_closed() {
+            return;
+        }
+        let request = &job.request;
+        let piece = Piece::new(request.body.len(), request.expected, request.sink.is_some());
+        let (work, origin) = (job.work, self.number(&job.request.origin));
+        self.queued.insert(work, job);
+        self.dispatcher.handle(now, Event::Submitted { work, origin, piece });
+    }
+
+    /// Finds another lane for a job whose lane was gone. A server that closes every connection at once must not keep us
+    /// dialling: then it is the caller's attempt that has failed, with nothing sent.
+    fn bounce(&mut self, now: Instant, mut job: Box<Job>) {
+        job.bounces += 1;
+        if job.bounces < BOUNCES_MAX {
+            return self.submit(now, job);
+        }
+        let why = format!("{} closes its connections before they are used", job.request.origin);
+        let _ = job.reply.send(Err(Error::new(Kind::Connect, why)));
+    }
+
+    fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<Opened, Error>) {
+        match outcome {
+            Ok(Opened { connection, rtt }) => {
+                let (entry, protocol) = match connection {
+                    Connection::H1(c) => (Lane::H1(Some(c)), Protocol::H1),
+                    Connection::H2(c) => {
+                        let streams_max = c.streams_max();
+                        (Lane::H2 { connection: c, streams_max }, Protocol::H2)
+                    }
+                };
+                if !self.lanes.contains_key(&lane) {
+                    self.closed_one();
+                    return;
+                }
+                self.lanes.insert(lane, entry);
+                self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
+            }
+            Err(error) => {
+                tracing::debug!(lane = lane.0, %error, "dial failed");
+                self.lanes.remove(&lane);
+                self.dial_errors.insert(lane, error);
+                self.dispatcher.handle(now, Event::DialFailed { lane });
+                self.carry_out();
+                self.dial_errors.remove(&lane);
+                self.lane_origins.remove(&lane);
+            }
+        }
+    }
+
+    fn finished(&mut self, now: Instant, work: WorkId, lane: LaneId, reusable: Reusable) {
+        let again = match (reusable, self.lanes.get_mut(&lane)) {
+            (Reusable::H1(connection), Some(Lane::H1(slot))) => {
+                *slot = Some(connection);
+                true
+            }
+            (Reusable::H2, Some(Lane::H2 { connection, streams_max })) => {
+                let announced = connection.streams_max();
+                if *streams_max != announced {
+                    *streams_max = announced;
+                    self.dispatcher.handle(now, Event::Streams { lane, max: announced });
+                }
+                true
+            }
+            _ => false,
+        };
+        self.dispatcher.handle(now, Event::Finished { work, reusable: again });
+    }
+
+    fn tick(&mut self, now: Instant) {
+        for (number, entry) in self.origins.iter().enumerate() {
+            let bytes = entry.moved.load(Relaxed);
+            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
+        }
+        self.dispatcher.handle(now, Event::Tick);
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(action) = self.dispatcher.poll() {
+            match action {
+                Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
+                Action::Send { work, lane, role } => self.send(work, lane, role),
+                Action::Close { lane } => self.forget(lane),
+                Action::Fail { work, because } => {
+                    if let Some(job) = self.queued.remove(&work) {
+                        let error = self.dial_errors.get(&because).map(Error::again);
+                        let error = error.unwrap_or_else(|| Error::new(Kind::Connect, "no connection"));
+                        let _ = job.reply.send(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
+        self.lanes.insert(lane, Lane::Dialling);
+        self.lane_origins.insert(lane, origin);
+        let entry = &mut self.origins[origin.0];
+        let turn = entry.dials;
+        entry.dials += 1;
+        let dial = dialling::Dial {
+            lane,
+            role,
+            turn,
+            origin: entry.origin.clone(),
+            addresses: Arc::clone(&entry.addresses),
+            dialer: Arc::clone(&self.dialer),
+            shared: Arc::clone(&self.shared),
+        };
+        let home = match role {
+            Role::Express => &self.shared.express,
+            Role::Freight => self.shared.freight(lane.0),
+        };
+        home.spawn(dial.run());
+    }
+
+    fn send(&mut self, work: WorkId, lane: LaneId, role: Role) {
+        let now = Instant::now();
+        let Some(job) = self.queued.remove(&work).filter(|j| !j.reply.is_closed()) else {
+            return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
+        };
+        let moved = match self.lane_origins.get(&lane) {
+            Some(origin) => Arc::clone(&self.origins[origin.0].moved),
+            None => Arc::default(),
+        };
+        let freight = role == Role::Freight;
+        let home = if freight { self.shared.freight(lane.0) } else { &self.shared.express }.clone();
+        let carriage = carry::Carriage { lane, freight, moved, shared: Arc::clone(&self.shared) };
+        match self.lanes.get_mut(&lane) {
+            Some(Lane::H1(slot)) => match slot.take().and_then(|mut c| c.is_alive().then_some(c)) {
+                Some(connection) => {
+                    home.spawn(carriage.over_h1(connection, job));
+                }
+                None => {
+                    // The server has closed it meanwhile: replaced for free, the request untouched.
+                    self.forget(lane);
+                    self.dispatcher.handle(now, Event::Closed { lane });
+                    self.dispatcher.handle(now, Event::Finished { work, reusable: false });
+                    self.bounce(now, job);
+                }
+            },
+            Some(Lane::H2 { connection, .. }) => {
+                home.spawn(carriage.over_h2(connection.clone(), job));
+            }
+            _ => {
+                self.dispatcher.handle(now, Event::Finished { work, reusable: false });
+                self.bounce(now, job);
+            }
+        }
+    }
+
+    fn forget(&mut self, lane: LaneId) {
+        if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
+            self.closed_one();
+        }
+        self.lane_origins.remove(&lane);
+    }
+
+    fn closed_one(&self) {
+        self.shared.counts.connections_open.fetch_sub(1, Relaxed);
+    }
+
+    fn number(&mut self, origin: &Origin) -> OriginId {
+        if let Some(id) = self.numbers.get(origin) {
+            return *id;
+        }
+        let id = OriginId(self.origins.len());
+        self.numbers.insert(origin.clone(), id);
+        let entry = OriginEntry {
+            origin: origin.clone(),
+            moved: Arc::default(),
+            addresses: Addresses::default(),
+            dials: 0,
+        };
+        self.origins.push(entry);
+        id
+    }
+}
+
+/// Resolves when every handle is gone.
+pub(crate) type Ended = tokio::sync::oneshot::Receiver<()>;

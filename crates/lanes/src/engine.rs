@@ -1,0 +1,225 @@
+//! The engine: its threads, and the handle that callers hold.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::dial::Dialer;
+use crate::dispatch::{CONNECTIONS_MAX, WorkId};
+use crate::driver::{Command, Driver};
+use crate::error::{Error, Kind};
+use crate::job::Job;
+use crate::pace::Pace;
+use crate::proxy::Proxies;
+use crate::retry::{Attempts, Budget, Failure};
+use crate::shared::{Counts, Shared};
+use crate::throttle::Throttles;
+use crate::trust::extra_roots;
+use crate::{Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Verdict};
+
+/// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
+const FREIGHT_THREADS_MAX: usize = 8;
+
+/// A running engine. Clones share it; the last one dropped ends its threads.
+///
+/// It runs on threads of its own, one for express lanes and decisions and a few for freight, so that a host program's
+/// runtime can't stall it, and futures of its methods may be awaited on any runtime.
+#[derive(Clone)]
+pub struct Lanes {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    works: AtomicU64,
+    memory: MemoryBudget,
+    budget: Mutex<Budget>,
+    throttles: Mutex<Throttles>,
+    /// Dropped with the last handle, which ends the threads.
+    _ends: Vec<oneshot::Sender<()>>,
+}
+
+impl fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lanes({:?})", self.counters())
+    }
+}
+
+impl Lanes {
+    /// Starts the engine's threads. Nothing is dialled yet.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that is no URL, or threads that can't
+    /// be started.
+    pub fn start(config: Config) -> Result<Self, Error> {
+        let dialer = Dialer {
+            tls: tokio::sync::OnceCell::new(),
+            roots: extra_roots(&config.trust)?,
+            proxies: Proxies::new(&config)?,
+            patience: config.no_progress,
+        };
+        let (commands, queue) = mpsc::unbounded_channel();
+        let express = runtime()?;
+        let freight_threads = thread::available_parallelism().map_or(2, usize::from).min(FREIGHT_THREADS_MAX);
+        let freight = (0..freight_threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
+        let shared = Arc::new(Shared {
+            commands,
+            express: express.handle().clone(),
+            freight: freight.iter().map(|r| r.handle().clone()).collect(),
+            no_progress: config.no_progress,
+            pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
+            counts: Counts::default(),
+        });
+        let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
+        let driver = Driver::new(connections_max, dialer, Arc::clone(&shared));
+        let (end, ended) = oneshot::channel();
+        let mut ends = vec![end];
+        spawn("laneway-express", express, driver.run(queue, ended))?;
+        for runtime in freight {
+            let (end, ended) = oneshot::channel::<()>();
+            ends.push(end);
+            spawn("laneway-freight", runtime, async move {
+                let _ = ended.await;
+            })?;
+        }
+        Ok(Self {
+            inner: Arc::new(Inner {
+                shared,
+                works: AtomicU64::new(0),
+                memory: MemoryBudget::new(config.memory),
+                budget: Mutex::new(Budget::new()),
+                throttles: Mutex::new(Throttles::default()),
+                _ends: ends,
+            }),
+        })
+    }
+
+    /// Carries out one attempt. Dropping the future cancels it and frees its lane.
+    ///
+    /// # Errors
+    /// See [`Kind`](crate::Kind); an answer with an error status is no error.
+    pub async fn exchange(&self, request: Request) -> Result<Response, Error> {
+        let (reply, outcome) = oneshot::channel();
+        let work = WorkId(self.inner.works.fetch_add(1, Relaxed));
+        let job = Job { work, request, reply, submitted: Instant::now(), bounces: 0 };
+        self.inner.shared.tell(Command::Submit(Box::new(job)));
+        let cancel = CancelOnDrop { shared: &self.inner.shared, work: Some(work) };
+        let outcome = outcome.await;
+        cancel.defuse();
+        outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
+    }
+
+    /// Carries a call through as many attempts as it needs, with backoff, under the process's retry budget and at the
+    /// pace that throttles have asked for.
+    ///
+    /// # Errors
+    /// The call's own refusal to make a request.
+    pub async fn run<C: Call>(&self, call: &C) -> Result<Ended, C::Refusal> {
+        let started = Instant::now();
+        let mut pauses = Attempts::default();
+        let mut attempts = 0;
+        loop {
+            let wait = self.throttles(|t| t.admit(call.throttle_key(), Instant::now()));
+            self.pause(wait).await;
+            attempts += 1;
+            let outcome = self.exchange(call.request(attempts).await?).await;
+            let unprocessed = matches!(&outcome, Err(e) if e.is_unsent() && e.kind() == Kind::Interrupted);
+            let failure = match call.judge(&outcome) {
+                _ if unprocessed => Some(Failure::Free),
+                Verdict::Done => None,
+                Verdict::Retry => Some(Failure::Transient),
+                Verdict::Again => Some(Failure::Free),
+                Verdict::Throttled { after } => {
+                    self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
+                    self.throttles(|t| t.throttled(call.throttle_key(), Instant::now(), after));
+                    Some(Failure::Throttled(after))
+                }
+            };
+            let pause = match failure {
+                None => {
+                    if outcome.is_ok() {
+                        self.throttles(|t| t.succeeded(call.throttle_key()));
+                        self.budget(Budget::succeed);
+                    }
+                    None
+                }
+                Some(failure) => self.budget(|b| pauses.next(failure, b, rand::random())),
+            };
+            let Some(pause) = pause else {
+                crate::attempts::note(attempts);
+                return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
+            };
+            tracing::debug!(attempt = attempts, ?pause, "trying again");
+            self.inner.shared.counts.retries.fetch_add(1, Relaxed);
+            self.pause(pause).await;
+        }
+    }
+
+    /// Says what the origin is likely to speak, so that the right number of connections is opened before the first
+    /// handshake has told. ALPN alone decides what is spoken.
+    pub fn expect(&self, origin: &Origin, protocol: Protocol) {
+        self.inner.shared.tell(Command::Expect(origin.clone(), protocol));
+    }
+
+    /// The budget of buffers in flight.
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.inner.memory
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.inner.shared.counts.snapshot()
+    }
+
+    /// Waits on the engine's clock: the caller's runtime may have none.
+    async fn pause(&self, pause: Duration) {
+        if !pause.is_zero() {
+            // Ends early only with the engine, which the next exchange then reports.
+            let _ = self.inner.shared.express.spawn(tokio::time::sleep(pause)).await;
+        }
+    }
+
+    fn budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
+        with(&mut self.inner.budget.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn throttles<T>(&self, with: impl FnOnce(&mut Throttles) -> T) -> T {
+        with(&mut self.inner.throttles.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Tells the driver when a caller has gone.
+struct CancelOnDrop<'a> {
+    shared: &'a Shared,
+    work: Option<WorkId>,
+}
+
+impl CancelOnDrop<'_> {
+    fn defuse(mut self) {
+        self.work = None;
+    }
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work {
+            self.shared.tell(Command::Cancel(work));
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    let failed = |e| Error::because(Kind::Invalid, "the engine can't start", e);
+    Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
+}
+
+fn spawn(name: &str, runtime: Runtime, main: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+    let failed = |e| Error::because(Kind::Invalid, "the engine's threads can't start", e);
+    let body = move || runtime.block_on(main);
+    thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(failed)
+}

@@ -1,0 +1,106 @@
+//! Why an attempt brought no answer.
+
+use std::fmt;
+
+use crate::sink::SinkError;
+
+/// An attempt that ended without a complete answer. An answer with an error status is no error here.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    source: Option<SinkError>,
+    unsent: bool,
+}
+
+/// What went wrong, as far as a caller decides by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The host name did not resolve.
+    Resolve,
+    /// No address took a connection, or the proxy refused one.
+    Connect,
+    /// The server's certificate was not accepted. Never worth another attempt.
+    Certificate,
+    /// TLS failed otherwise.
+    Tls,
+    /// Nothing moved for the no-progress time.
+    Timeout,
+    /// The connection ended or the stream was reset before the answer was complete.
+    Interrupted,
+    /// The peer's bytes break HTTP.
+    Protocol,
+    /// The sink refused bytes: the error's source says why.
+    Sink,
+    /// The request body's file could not be read, or ended early.
+    Source,
+    /// The request itself can't be sent: the caller's mistake.
+    Invalid,
+    /// The engine was shut down.
+    Closed,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None, unsent: false }
+    }
+
+    pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<SinkError>) -> Self {
+        Self { kind, message: message.into(), source: Some(source.into()), unsent: false }
+    }
+
+    /// Marks the request as never processed by the server.
+    pub(crate) fn unsent(mut self) -> Self {
+        self.unsent = true;
+        self
+    }
+
+    /// The same error for somebody else who waited for the same thing.
+    pub(crate) fn again(&self) -> Self {
+        let mut error = Self::new(self.kind, self.to_string());
+        error.unsent = self.unsent;
+        error
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether the server certainly did not act on the request: it may be sent again whatever it asks for.
+    pub fn is_unsent(&self) -> bool {
+        self.unsent || matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Certificate | Kind::Invalid)
+    }
+
+    /// Whether another attempt may succeed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted)
+    }
+
+    /// The direct cause, if it is of this type.
+    pub(crate) fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        self.source.as_ref()?.downcast_ref()
+    }
+
+    /// The error that a sink or a file gave, if there is one.
+    pub fn into_source(self) -> Option<SinkError> {
+        self.source
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // Display already prints the direct cause; chains go on below it.
+        self.source.as_ref().and_then(|s| s.source())
+    }
+}

@@ -1,0 +1,292 @@
+//! An HTTP/1.1 connection: one request at a time.
+//!
+//! Heads and chunk sizes are parsed by `httparse`; what is ours is how bodies move: a body's bytes go from the
+//! connection's read buffer straight to the sink, on whichever thread the lane's role has, and a connection can change
+//! its role in the middle of a body. hyper's client hands bodies over as owned frames and drives the socket from a task
+//! of its own, which costs a copy and a wake-up for each.
+
+mod framing;
+mod head;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use framing::{Chunked, Framing};
+use futures_util::FutureExt;
+use http::header::CONTENT_LENGTH;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::body::Segment;
+use crate::error::{Error, Kind};
+use crate::job::Intake;
+use crate::proxy::Proxy;
+use crate::shared::{Shared, interrupted, patiently};
+use crate::stream::{Progress, Stream};
+use crate::{Request, Route};
+
+/// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
+const ONE_WRITE: u64 = 16 * 1024;
+
+/// How much of a file is read at a time for sending.
+const SEND_CHUNK: usize = 256 * 1024;
+
+/// After a failed write, how long the answer that may have caused it is waited for.
+const EARLY_ANSWER: Duration = Duration::from_secs(2);
+
+/// An open connection.
+pub(crate) struct H1 {
+    stream: Stream,
+    progress: Arc<Progress>,
+    proxy: Option<Proxy>,
+}
+
+/// What is left to do after an answer's head.
+pub(crate) struct Pending {
+    framing: Framing,
+    keep_alive: bool,
+    pub(crate) route: Route,
+}
+
+impl H1 {
+    pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
+        Self { stream, progress, proxy }
+    }
+
+    /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
+    /// readable.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.stream.fill_buf().now_or_never().is_none()
+    }
+
+    /// Sends the request and reads the answer's head into the intake.
+    pub(crate) async fn ask(
+        &mut self,
+        request: &mut Request,
+        intake: &mut Intake,
+        shared: &Shared,
+    ) -> Result<Pending, Error> {
+        let patience = request.patience.unwrap_or(shared.no_progress);
+        let whole_body_sent = match self.send(request, shared).await {
+            Ok(whole) => whole,
+            // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
+            Err(e) if e.kind() == Kind::Interrupted => {
+                let Ok(head) = self.read_head(EARLY_ANSWER).await else { return Err(e) };
+                return self.begin(request, head, false, intake);
+            }
+            Err(e) => return Err(e),
+        };
+        let head = self.read_head(patience).await?;
+        self.begin(request, head, whole_body_sent, intake)
+    }
+
+    /// Reads the body into the intake. Returns whether the sink stopped it and whether the connection can be used
+    /// again.
+    pub(crate) async fn receive(
+        &mut self,
+        pending: Pending,
+        intake: &mut Intake,
+        patience: Duration,
+        shared: &Shared,
+    ) -> Result<(bool, bool), Error> {
+        if pending.route == Route::Stop {
+            return Ok((true, pending.framing == Framing::Sized(0) && pending.keep_alive));
+        }
+        match pending.framing {
+            Framing::Sized(mut left) => {
+                while left > 0 {
+                    let (taken, route) = self.take_some(left, intake, patience, shared, true).await?;
+                    left -= taken as u64;
+                    if route == Route::Stop {
+                        return Ok((true, left == 0 && pending.keep_alive));
+                    }
+                }
+            }
+            Framing::Chunked => {
+                let mut chunked = Chunked::default();
+                loop {
+                    let left = self.next_chunk(&mut chunked, patience).await?;
+                    if left == 0 {
+                        break;
+                    }
+                    let (taken, route) = self.take_some(left, intake, patience, shared, true).await?;
+                    chunked.took(taken as u64);
+                    if route == Route::Stop {
+                        return Ok((true, false));
+                    }
+                }
+            }
+            Framing::UntilClose => loop {
+                let (taken, route) = self.take_some(u64::MAX, intake, patience, shared, false).await?;
+                if taken == 0 || route == Route::Stop {
+                    return Ok((route == Route::Stop, false));
+                }
+            },
+        }
+        Ok((false, pending.keep_alive))
+    }
+
+    fn begin(
+        &mut self,
+        request: &mut Request,
+        head: head::Answer,
+        whole_body_sent: bool,
+        intake: &mut Intake,
+    ) -> Result<Pending, Error> {
+        let framing = Framing::of(&request.method, &head.head)?;
+        // An answer that tells its end in two ways may mean something else to a proxy (RFC 9112, section 6.3).
+        let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
+        let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
+        Ok(Pending { framing, keep_alive, route: intake.begin(head.head)? })
+    }
+
+    /// Sends head and body. Returns false when the server answered before the body was out.
+    async fn send(&mut self, request: &mut Request, shared: &Shared) -> Result<bool, Error> {
+        let patience = request.patience.unwrap_or(shared.no_progress);
+        let mut out = head::encode(request, self.proxy.as_ref());
+        let inline = request.body.len() <= ONE_WRITE
+            && request.body.segments().iter().all(|s| matches!(s, Segment::Memory(_)));
+        if inline {
+            for segment in request.body.segments() {
+                if let Segment::Memory(bytes) = segment {
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+        if !self.write_all(&out, patience).await? {
+            return Ok(false);
+        }
+        if inline {
+            shared.sent(request.body.len() as usize).await;
+        } else {
+            for segment in request.body.segments() {
+                if !self.send_segment(segment, patience, shared).await? {
+                    return Ok(false);
+                }
+            }
+        }
+        patiently(self.stream.flush(), &self.progress, patience, "sending a request").await?;
+        Ok(true)
+    }
+
+    async fn send_segment(
+        &mut self,
+        segment: &Segment,
+        patience: Duration,
+        shared: &Shared,
+    ) -> Result<bool, Error> {
+        match segment {
+            Segment::Memory(bytes) => {
+                for chunk in bytes.chunks(SEND_CHUNK) {
+                    if !self.write_all(chunk, patience).await? {
+                        return Ok(false);
+                    }
+                    shared.sent(chunk.len()).await;
+                }
+            }
+            Segment::File { file, offset, len } => {
+                let mut buffer = vec![0; SEND_CHUNK.min(usize::try_from(*len).unwrap_or(SEND_CHUNK))];
+                let (mut at, end) = (*offset, offset + len);
+                while at < end {
+                    let want = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+                    crate::body::read_exact_at(file, &mut buffer[..want], at)?;
+                    if !self.write_all(&buffer[..want], patience).await? {
+                        return Ok(false);
+                    }
+                    shared.sent(want).await;
+                    at += want as u64;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes, watching for an answer that comes before everything is written: then returns false.
+    async fn write_all(&mut self, mut bytes: &[u8], patience: Duration) -> Result<bool, Error> {
+        while !bytes.is_empty() {
+            let stream = &mut self.stream;
+            let step = poll_fn(|cx| {
+                if let Poll::Ready(written) = Pin::new(&mut *stream).poll_write(cx, bytes) {
+                    return Poll::Ready(written.map(Some));
+                }
+                match Pin::new(&mut *stream).poll_fill_buf(cx) {
+                    Poll::Ready(Ok([])) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                    Poll::Ready(Ok(_)) => Poll::Ready(Ok(None)),
+                    Poll::Ready(Err(e)) => Poll::Ready(Err(e)),
+                    Poll::Pending => Poll::Pending,
+                }
+            });
+            match patiently(step, &self.progress, patience, "sending a request").await? {
+                Some(written) => bytes = &bytes[written..],
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn read_head(&mut self, patience: Duration) -> Result<head::Answer, Error> {
+        loop {
+            let mut collected = Vec::new();
+            loop {
+                let doing = "waiting for an answer";
+                let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
+                if read.is_empty() {
+                    return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
+                }
+                let used = head::collect(&mut collected, read)?;
+                Pin::new(&mut self.stream).consume(used.bytes);
+                if used.complete {
+                    break;
+                }
+            }
+            let answer = head::parse(&collected)?;
+            if !answer.head.status.is_informational() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Hands what has been read, or else the next read, to the intake; at most `limit` bytes of it.
+    async fn take_some(
+        &mut self,
+        limit: u64,
+        intake: &mut Intake,
+        patience: Duration,
+        shared: &Shared,
+        end_is_error: bool,
+    ) -> Result<(usize, Route), Error> {
+        let doing = "receiving a body";
+        let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await;
+        let (taken, route) = match read {
+            Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),
+            Ok([]) => return Ok((0, Route::Stay)),
+            Ok(read) => {
+                let taken = read.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
+                (taken, intake.take(&read[..taken])?)
+            }
+            Err(e) => return Err(e),
+        };
+        Pin::new(&mut self.stream).consume(taken);
+        shared.received(taken).await;
+        Ok((taken, route))
+    }
+
+    /// How many bytes of the current chunk are left; 0 after the last one.
+    async fn next_chunk(&mut self, chunked: &mut Chunked, patience: Duration) -> Result<u64, Error> {
+        loop {
+            if let Some(left) = chunked.left() {
+                return Ok(left);
+            }
+            let doing = "receiving a body";
+            let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
+            if read.is_empty() {
+                return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
+            }
+            let used = chunked.feed(read)?;
+            Pin::new(&mut self.stream).consume(used);
+        }
+    }
+}

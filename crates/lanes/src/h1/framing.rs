@@ -1,0 +1,159 @@
+//! Where an answer's body ends (RFC 9112, section 6.3).
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{Method, StatusCode};
+
+use crate::Head;
+use crate::error::{Error, Kind};
+
+/// Longest line of a chunk's size with its extensions, and longest trailer section.
+const LINE_MAX: usize = 16 * 1024;
+
+/// How a body's end is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Framing {
+    Sized(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Framing {
+    pub(super) fn of(method: &Method, head: &Head) -> Result<Self, Error> {
+        let bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
+        if method == Method::HEAD || bodiless.contains(&head.status) {
+            return Ok(Self::Sized(0));
+        }
+        let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer's framing is broken: {why}"));
+        if let Some(coding) = head.headers.get_all(TRANSFER_ENCODING).iter().next_back() {
+            let last = coding.to_str().ok().and_then(|v| v.rsplit(',').next()).map(str::trim);
+            return match last {
+                Some(last) if last.eq_ignore_ascii_case("chunked") => Ok(Self::Chunked),
+                _ => Ok(Self::UntilClose),
+            };
+        }
+        let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
+        let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
+        if lengths.any(|other| other != first) {
+            return Err(broken("two lengths"));
+        }
+        let length = first
+            .to_str()
+            .ok()
+            .filter(|v| v.bytes().all(|b| b.is_ascii_digit()))
+            .and_then(|v| v.parse().ok());
+        length.map(Self::Sized).ok_or_else(|| broken("its length is no number"))
+    }
+}
+
+/// The state between the data of a chunked body.
+#[derive(Debug, Default)]
+pub(super) struct Chunked {
+    state: State,
+    line: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Size,
+    Data(u64),
+    /// The line end after a chunk's data.
+    DataEnd,
+    Trailer,
+    Done,
+}
+
+impl Chunked {
+    /// The bytes left of the current chunk; 0 at the body's end; `None` when [`feed`](Self::feed) is needed first.
+    pub(super) fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Data(left) => Some(left),
+            State::Done => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Takes note that data was consumed.
+    pub(super) fn took(&mut self, bytes: u64) {
+        if let State::Data(left) = &mut self.state {
+            *left -= bytes;
+            if *left == 0 {
+                self.state = State::DataEnd;
+            }
+        }
+    }
+
+    /// Consumes up to one line of framing from `read` and returns how many bytes that took.
+    pub(super) fn feed(&mut self, read: &[u8]) -> Result<usize, Error> {
+        let broken = || Error::new(Kind::Protocol, "the answer's chunks are broken");
+        let used = read.iter().position(|b| *b == b'\n').map_or(read.len(), |at| at + 1);
+        self.line.extend_from_slice(&read[..used]);
+        if self.line.len() > LINE_MAX {
+            return Err(broken());
+        }
+        if !self.line.ends_with(b"\n") {
+            return Ok(used);
+        }
+        let empty = matches!(self.line.as_slice(), b"\r\n" | b"\n");
+        self.state = match self.state {
+            State::DataEnd if empty => State::Size,
+            State::Trailer if empty => State::Done,
+            State::Trailer => State::Trailer,
+            State::Size => match httparse::parse_chunk_size(&self.line) {
+                Ok(httparse::Status::Complete((_, 0))) => State::Trailer,
+                Ok(httparse::Status::Complete((_, size))) => State::Data(size),
+                _ => return Err(broken()),
+            },
+            _ => return Err(broken()),
+        };
+        self.line.clear();
+        Ok(used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(bytes: &[u8], step: usize) -> Result<Vec<u8>, Error> {
+        let (mut chunked, mut out, mut at) = (Chunked::default(), Vec::new(), 0);
+        loop {
+            let read = &bytes[at..bytes.len().min(at + step)];
+            match chunked.left() {
+                Some(0) => return Ok(out),
+                Some(left) => {
+                    let taken = read.len().min(left as usize);
+                    out.extend_from_slice(&read[..taken]);
+                    chunked.took(taken as u64);
+                    at += taken;
+                }
+                None => at += chunked.feed(read)?,
+            }
+            assert!(at < bytes.len() || chunked.left() == Some(0), "ran out");
+        }
+    }
+
+    #[test]
+    fn chunks_arrive_whole_however_they_are_split() {
+        let body = b"4\r\nWiki\r\n6;ext=1\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nTrailer: x\r\n\r\n";
+        for step in 1..body.len() {
+            assert_eq!(decode(body, step).unwrap(), b"Wikipedia in \r\n\r\nchunks.");
+        }
+    }
+
+    #[test]
+    fn a_chunk_longer_than_its_size_is_refused() {
+        assert!(decode(b"2\r\nabc\r\n0\r\n\r\n", 64).is_err());
+        assert!(decode(b"zz\r\n\r\n", 64).is_err());
+    }
+
+    #[test]
+    fn two_different_lengths_are_refused() {
+        let mut headers = http::HeaderMap::new();
+        headers.append(CONTENT_LENGTH, http::HeaderValue::from_static("1"));
+        headers.append(CONTENT_LENGTH, http::HeaderValue::from_static("2"));
+        let head = Head { status: StatusCode::OK, headers };
+        assert!(Framing::of(&Method::GET, &head).is_err());
+        assert_eq!(Framing::of(&Method::HEAD, &head).unwrap(), Framing::Sized(0));
+    }
+}

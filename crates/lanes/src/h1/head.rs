@@ -1,0 +1,151 @@
+//! Request and answer heads of HTTP/1.1.
+
+use std::io::Write as _;
+
+use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+use crate::error::{Error, Kind};
+use crate::proxy::Proxy;
+use crate::{Head, Request};
+
+/// Longest head of an answer. GCS and S3 send up to some 10 KiB, with 8 KiB of user metadata.
+const HEAD_MAX: usize = 64 * 1024;
+
+/// Most headers of an answer.
+const HEADERS_MAX: usize = 256;
+
+/// How much of a read is looked at for the head at a time, so that a body behind it isn't copied.
+const LOOK: usize = 4096;
+
+/// An answer's head, and whether the connection may be used again after its body.
+pub(super) struct Answer {
+    pub(super) head: Head,
+    pub(super) keep_alive: bool,
+}
+
+/// How much of a read belonged to the head.
+pub(super) struct Used {
+    pub(super) bytes: usize,
+    pub(super) complete: bool,
+}
+
+/// The request's head as it goes out.
+pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024 + usize::try_from(request.body.len()).unwrap_or(0).min(16 * 1024));
+    let target = request.target.path_and_query().map_or("/", |t| t.as_str());
+    // Writing to a Vec can't fail.
+    let _ = match proxy {
+        Some(_) => write!(out, "{} {}{target} HTTP/1.1\r\n", request.method, request.origin),
+        None => write!(out, "{} {target} HTTP/1.1\r\n", request.method),
+    };
+    if !request.headers.contains_key(HOST) {
+        let _ = write!(out, "host: {}\r\n", request.origin.authority());
+    }
+    if let Some(authorization) = proxy.and_then(|p| p.authorization.as_ref()) {
+        let _ = write!(out, "{PROXY_AUTHORIZATION}: {authorization}\r\n");
+    }
+    for (name, value) in &request.headers {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    let bodied =
+        !request.body.is_empty() || matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
+    if bodied && !request.headers.contains_key(CONTENT_LENGTH) {
+        let _ = write!(out, "content-length: {}\r\n", request.body.len());
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// Moves the part of `read` that belongs to the head into `collected`.
+pub(super) fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Error> {
+    let before = collected.len();
+    let look = &read[..read.len().min(LOOK)];
+    collected.extend_from_slice(look);
+    // The end may straddle this read and the one before.
+    let from = before.saturating_sub(3);
+    if let Some(at) = collected[from..].windows(4).position(|w| w == b"\r\n\r\n") {
+        collected.truncate(from + at + 4);
+        return Ok(Used { bytes: collected.len() - before, complete: true });
+    }
+    if collected.len() > HEAD_MAX {
+        return Err(Error::new(Kind::Protocol, format!("the answer's head is longer than {HEAD_MAX} bytes")));
+    }
+    Ok(Used { bytes: look.len(), complete: false })
+}
+
+/// Parses a complete head.
+pub(super) fn parse(bytes: &[u8]) -> Result<Answer, Error> {
+    let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer is no HTTP/1.1: {why}"));
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Response::new(&mut headers);
+    parsed.parse(bytes).map_err(|e| broken(&e.to_string()))?;
+    let status = parsed.code.and_then(|c| StatusCode::from_u16(c).ok()).ok_or_else(|| broken("no status"))?;
+    let mut map = HeaderMap::with_capacity(parsed.headers.len());
+    for header in parsed.headers.iter() {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|e| broken(&e.to_string()))?;
+        map.append(name, HeaderValue::from_bytes(header.value).map_err(|e| broken(&e.to_string()))?);
+    }
+    let says = |token: &str| {
+        let values = map.get_all(http::header::CONNECTION).iter().filter_map(|v| v.to_str().ok());
+        values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(token))
+    };
+    let keep_alive = if parsed.version == Some(0) { says("keep-alive") } else { !says("close") };
+    Ok(Answer { head: Head { status, headers: map }, keep_alive })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Body, Origin};
+
+    #[test]
+    fn a_request_names_host_and_length_once() {
+        let origin = Origin::parse("http://h:9000").unwrap();
+        let mut request = Request::new(origin, Method::PUT, "/b/k?x=1".parse().unwrap());
+        request.body = Body::from("abc");
+        let text = String::from_utf8(encode(&request, None)).unwrap();
+        assert_eq!(text, "PUT /b/k?x=1 HTTP/1.1\r\nhost: h:9000\r\ncontent-length: 3\r\n\r\n");
+        request.headers.insert(HOST, HeaderValue::from_static("other"));
+        assert!(!String::from_utf8(encode(&request, None)).unwrap().contains("h:9000"));
+    }
+
+    #[test]
+    fn a_head_split_anywhere_is_found_and_the_body_left_alone() {
+        let bytes = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody";
+        for cut in 1..bytes.len() {
+            let (mut collected, mut rest): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+            let mut complete = false;
+            for part in [&bytes[..cut], &bytes[cut..]] {
+                if complete {
+                    rest.extend_from_slice(part);
+                    continue;
+                }
+                let used = collect(&mut collected, part).unwrap();
+                complete = used.complete;
+                rest.extend_from_slice(&part[used.bytes..]);
+            }
+            assert!(complete && rest == b"body", "cut at {cut}");
+            assert_eq!(parse(&collected).unwrap().head.header("a"), Some("b"));
+        }
+    }
+
+    #[test]
+    fn connection_close_and_http_1_0_end_the_connection() {
+        let keep = |head: &str| parse(head.as_bytes()).unwrap().keep_alive;
+        assert!(keep("HTTP/1.1 200 OK\r\n\r\n"));
+        assert!(!keep("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n\r\n"));
+        assert!(!keep("HTTP/1.0 200 OK\r\n\r\n"));
+    }
+
+    #[test]
+    fn garbage_and_endless_heads_are_refused() {
+        assert!(parse(b"SSH-2.0\r\n\r\n").is_err());
+        let mut collected = Vec::new();
+        let endless = [b'a'; LOOK];
+        assert!((0..40).any(|_| collect(&mut collected, &endless).is_err()));
+    }
+}

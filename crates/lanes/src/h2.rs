@@ -1,0 +1,275 @@
+//! An HTTP/2 connection: many streams at once, by the `h2` crate.
+//!
+//! hyper isn't between us and `h2`, because it hides what we decide by: the server's stream limit, the moment a window
+//! is given back, and which errors leave a request unprocessed.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::h2::client::{Builder, SendRequest};
+use ::h2::{Reason, RecvStream, SendStream};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderValue, Uri, Version};
+
+use crate::body::{Segment, gathered, read_exact_at};
+use crate::coalesce::Coalesce;
+use crate::dispatch::{LaneId, Role};
+use crate::driver::Command;
+use crate::error::{Error, Kind};
+use crate::job::Intake;
+use crate::shared::{Shared, patiently};
+use crate::stream::{Progress, Stream};
+use crate::{Head, Request, Route};
+
+/// What a stream may send us before we give its window back. An express body fits whole.
+const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
+
+/// What an express connection may send us: eight large express bodies, 16 MiB at 50 ms being 2.5 Gbit/s.
+const EXPRESS_WINDOW: u32 = 16 << 20;
+
+/// What a freight stream, and with it its connection, may send us: 16 MiB fill 1 Gbit/s at 128 ms.
+const FREIGHT_WINDOW: u32 = 16 << 20;
+
+/// Largest frame that we take. The default of 16 KiB is also the size of a TLS record; larger frames only save headers.
+const FREIGHT_FRAME: u32 = 256 * 1024;
+
+/// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
+const AT_ONCE: u64 = 64 * 1024;
+
+/// How much of a file is read at a time for sending.
+const SEND_CHUNK: usize = 256 * 1024;
+
+/// A handle to an open connection. Clones share it.
+#[derive(Clone)]
+pub(crate) struct H2 {
+    send: SendRequest<Bytes>,
+    progress: Arc<Progress>,
+}
+
+/// An answer whose head has been read.
+pub(crate) struct Pending {
+    body: RecvStream,
+    progress: Arc<Progress>,
+    pub(crate) route: Route,
+}
+
+impl H2 {
+    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime and tells the driver its end.
+    pub(crate) async fn open(
+        stream: Stream,
+        progress: Arc<Progress>,
+        lane: LaneId,
+        role: Role,
+        shared: Arc<Shared>,
+    ) -> Result<Self, Error> {
+        let mut builder = Builder::new();
+        builder.enable_push(false);
+        match role {
+            Role::Express => builder
+                .initial_window_size(EXPRESS_STREAM_WINDOW)
+                .initial_connection_window_size(EXPRESS_WINDOW),
+            Role::Freight => builder
+                .initial_window_size(FREIGHT_WINDOW)
+                .initial_connection_window_size(2 * FREIGHT_WINDOW)
+                .max_frame_size(FREIGHT_FRAME),
+        };
+        let failed = |e| Error::because(Kind::Interrupted, "HTTP/2 could not begin", e);
+        let (send, connection) = builder.handshake(Coalesce::new(stream)).await.map_err(failed)?;
+        tokio::spawn(async move {
+            if let Err(e) = connection.await {
+                tracing::debug!(lane = lane.0, error = %e, "h2 connection ended");
+            }
+            shared.tell(Command::Closed { lane });
+        });
+        Ok(Self { send, progress })
+    }
+
+    /// When the connection last moved a byte.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// How many streams the server takes at once.
+    pub(crate) fn streams_max(&self) -> usize {
+        self.send.current_max_send_streams()
+    }
+
+    /// Makes sure that the connection still takes requests.
+    ///
+    /// # Errors
+    /// An [unsent](Error::is_unsent) error when it takes none any more.
+    pub(crate) async fn ready(&mut self, patience: Duration) -> Result<(), Error> {
+        let waiting = poll_fn(|cx| self.send.poll_ready(cx));
+        match tokio::time::timeout(patience, waiting).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(e)) => Err(failed("waiting for a stream", e).unsent()),
+            Err(_) => Err(Error::new(Kind::Timeout, format!("no stream within {patience:?}")).unsent()),
+        }
+    }
+
+    /// Sends the request and reads the answer's head into the intake. The connection was [`ready`](Self::ready).
+    pub(crate) async fn ask(
+        mut self,
+        request: &mut Request,
+        intake: &mut Intake,
+        shared: &Shared,
+    ) -> Result<Pending, Error> {
+        let patience = request.patience.unwrap_or(shared.no_progress);
+        let head = head(request)?;
+        let body = &request.body;
+        let sending = |e| failed("sending a request", e);
+        let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(sending)?;
+        let mut answer = std::pin::pin!(async move { answer.await.map_err(io_error) });
+        let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
+        let mut early = None;
+        match small {
+            Some(_) if body.is_empty() => {}
+            Some(bytes) => {
+                let len = bytes.len();
+                out.send_data(bytes, true).map_err(sending)?;
+                shared.sent(len).await;
+            }
+            None => tokio::select! {
+                biased;
+                answered = &mut answer => early = Some(answered),
+                sent = send_body(&mut out, body.segments(), &self.progress, patience, shared) => sent?,
+            },
+        }
+        let answered = match early {
+            Some(answered) => answered.map_err(|e| interrupted("waiting for an answer", e)),
+            None => patiently(answer, &self.progress, patience, "waiting for an answer").await,
+        };
+        let (parts, body) = answered.map_err(unprocessed)?.into_parts();
+        let route = intake.begin(Head { status: parts.status, headers: parts.headers })?;
+        Ok(Pending { body, progress: self.progress, route })
+    }
+}
+
+impl Pending {
+    /// Reads the body into the intake. Returns whether the sink stopped it.
+    pub(crate) async fn receive(
+        mut self,
+        intake: &mut Intake,
+        patience: Duration,
+        shared: &Shared,
+    ) -> Result<bool, Error> {
+        if self.route == Route::Stop {
+            return Ok(true);
+        }
+        while !self.body.is_end_stream() {
+            let next = poll_fn(|cx| self.body.poll_data(cx));
+            let next = async { next.await.transpose().map_err(io_error) };
+            let doing = "receiving a body";
+            let Some(bytes) = patiently(next, &self.progress, patience, doing).await? else { break };
+            let len = bytes.len();
+            let route = intake.take_whole(bytes)?;
+            // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
+            self.body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
+            shared.received(len).await;
+            if route == Route::Stop {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
+    let invalid = |e: http::Error| Error::because(Kind::Invalid, "the request can't be put into HTTP/2", e);
+    let authority = match request.headers.remove(HOST) {
+        Some(host) => host.to_str().map(str::to_owned).unwrap_or_else(|_| request.origin.authority()),
+        None => request.origin.authority(),
+    };
+    let target = request.target.path_and_query().map_or("/", |t| t.as_str());
+    let uri = Uri::builder()
+        .scheme("https")
+        .authority(authority)
+        .path_and_query(target)
+        .build()
+        .map_err(invalid)?;
+    let mut head = http::Request::new(());
+    *head.method_mut() = request.method.clone();
+    *head.uri_mut() = uri;
+    *head.version_mut() = Version::HTTP_2;
+    *head.headers_mut() = std::mem::take(&mut request.headers);
+    if !request.body.is_empty() && !head.headers().contains_key(CONTENT_LENGTH) {
+        head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
+    }
+    Ok(head)
+}
+
+async fn send_body(
+    out: &mut SendStream<Bytes>,
+    segments: &[Segment],
+    progress: &Progress,
+    patience: Duration,
+    shared: &Shared,
+) -> Result<(), Error> {
+    for segment in segments {
+        match segment {
+            Segment::Memory(bytes) => send_bytes(out, bytes.clone(), progress, patience, shared).await?,
+            Segment::File { file, offset, len } => {
+                let (mut at, end) = (*offset, offset + len);
+                while at < end {
+                    let want = SEND_CHUNK.min(usize::try_from(end - at).unwrap_or(SEND_CHUNK));
+                    let mut chunk = vec![0; want];
+                    read_exact_at(file, &mut chunk, at)?;
+                    send_bytes(out, chunk.into(), progress, patience, shared).await?;
+                    at += want as u64;
+                }
+            }
+        }
+    }
+    out.send_data(Bytes::new(), true).map_err(|e| failed("sending a body", e))
+}
+
+/// Sends bytes as the windows allow.
+async fn send_bytes(
+    out: &mut SendStream<Bytes>,
+    mut bytes: Bytes,
+    progress: &Progress,
+    patience: Duration,
+    shared: &Shared,
+) -> Result<(), Error> {
+    let doing = "sending a body";
+    while !bytes.is_empty() {
+        out.reserve_capacity(bytes.len());
+        let granted = poll_fn(|cx| out.poll_capacity(cx));
+        let granted = async { granted.await.transpose().map_err(io_error) };
+        let Some(granted) = patiently(granted, progress, patience, doing).await? else {
+            return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
+        };
+        let part = bytes.split_to(granted.min(bytes.len()));
+        let len = part.len();
+        out.send_data(part, false).map_err(|e| failed(doing, e))?;
+        shared.sent(len).await;
+    }
+    Ok(())
+}
+
+fn io_error(e: ::h2::Error) -> io::Error {
+    io::Error::other(e)
+}
+
+fn interrupted(doing: &str, e: io::Error) -> Error {
+    crate::shared::interrupted(doing, e)
+}
+
+fn failed(doing: &str, e: ::h2::Error) -> Error {
+    unprocessed(interrupted(doing, io_error(e)))
+}
+
+/// Marks errors that say by protocol that the server didn't act: a refused stream, and a stream above a GOAWAY's last
+/// one (RFC 9113, sections 8.7 and 6.8), which is what `h2` ends with a remote GOAWAY error.
+fn unprocessed(e: Error) -> Error {
+    let h2 = e
+        .cause::<io::Error>()
+        .and_then(|io| io.get_ref())
+        .and_then(|inner| inner.downcast_ref::<::h2::Error>());
+    let refused = h2
+        .is_some_and(|h2| h2.is_remote() && (h2.reason() == Some(Reason::REFUSED_STREAM) || h2.is_go_away()));
+    if refused { e.unsent() } else { e }
+}

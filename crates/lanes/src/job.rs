@@ -1,0 +1,128 @@
+//! A request on its way, and the answer as it comes in.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::oneshot;
+
+use crate::dispatch::WorkId;
+use crate::error::{Error, Kind};
+use crate::{Head, Protocol, Request, Response, Route, Sink};
+
+/// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
+pub(crate) struct Job {
+    pub(crate) work: WorkId,
+    pub(crate) request: Request,
+    pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
+    pub(crate) submitted: Instant,
+    /// How many lanes have turned out to be gone when it was to be sent on them.
+    pub(crate) bounces: u8,
+}
+
+/// The answer being received: into the request's sink, or into memory.
+pub(crate) struct Intake {
+    sink: Option<Box<dyn Sink>>,
+    head: Option<Head>,
+    /// Whether the sink takes the body.
+    sinking: bool,
+    collected: BytesMut,
+    sunk: u64,
+    /// Where an origin's freight bytes are counted.
+    moved: Option<Arc<AtomicU64>>,
+    pub(crate) queued: Duration,
+    pub(crate) sent_at: Instant,
+    first_byte: Duration,
+}
+
+impl Intake {
+    pub(crate) fn new(sink: Option<Box<dyn Sink>>, submitted: Instant) -> Self {
+        let now = Instant::now();
+        Self {
+            sink,
+            head: None,
+            sinking: false,
+            collected: BytesMut::new(),
+            sunk: 0,
+            moved: None,
+            queued: now.saturating_duration_since(submitted),
+            sent_at: now,
+            first_byte: Duration::ZERO,
+        }
+    }
+
+    /// Counts the body's bytes there too.
+    pub(crate) fn counting(mut self, moved: Option<Arc<AtomicU64>>) -> Self {
+        self.moved = moved;
+        self
+    }
+
+    /// Takes the head: where the body goes.
+    pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
+        self.first_byte = self.sent_at.elapsed();
+        let mut route = Route::Stay;
+        if let Some(sink) = self.sink.as_mut().filter(|_| head.status.is_success()) {
+            self.sinking = true;
+            route = sink.begin(&head).map_err(refused)?;
+        }
+        self.head = Some(head);
+        Ok(route)
+    }
+
+    /// Takes the next bytes of the body.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Route, Error> {
+        if bytes.is_empty() {
+            return Ok(Route::Stay);
+        }
+        if let Some(moved) = &self.moved {
+            moved.fetch_add(bytes.len() as u64, Relaxed);
+        }
+        if let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) {
+            let route = sink.write(bytes).map_err(refused)?;
+            self.sunk += bytes.len() as u64;
+            return Ok(route);
+        }
+        let good = self.head.as_ref().is_some_and(|h| h.status.is_success());
+        if good && self.collected.len() + bytes.len() > Response::COLLECTED_BODY_MAX {
+            return Err(Error::new(Kind::Protocol, "the answer is larger than any this request can have"));
+        }
+        let room = if good { bytes.len() } else { Response::ERROR_BODY_MAX - self.collected.len() };
+        self.collected.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(Route::Stay)
+    }
+
+    /// Takes a chunk that is owned already: kept as it is where it is the whole body.
+    pub(crate) fn take_whole(&mut self, bytes: Bytes) -> Result<Route, Error> {
+        if self.sinking || !self.collected.is_empty() {
+            return self.take(&bytes);
+        }
+        match bytes.try_into_mut() {
+            Ok(owned) if owned.len() <= Response::ERROR_BODY_MAX => {
+                self.collected = owned;
+                Ok(Route::Stay)
+            }
+            Ok(owned) => self.take(&owned),
+            Err(shared) => self.take(&shared),
+        }
+    }
+
+    /// The response, once the body has ended.
+    pub(crate) fn finish(self, protocol: Protocol, stopped: bool) -> Result<Response, Error> {
+        let head = self.head.ok_or_else(|| Error::new(Kind::Protocol, "an answer ended without a head"))?;
+        Ok(Response {
+            head,
+            body: self.collected.freeze(),
+            sunk: self.sunk,
+            stopped,
+            protocol,
+            queued: self.queued,
+            first_byte: self.first_byte,
+        })
+    }
+}
+
+fn refused(e: crate::SinkError) -> Error {
+    Error::because(Kind::Sink, "the answer's bytes could not be taken", e)
+}

@@ -1,0 +1,48 @@
+//! How bytes cross the network: connections, HTTP/1.1 and HTTP/2, and who goes on which.
+//!
+//! A *lane* is one connection with a role: **express** for metadata and small bodies, **freight** for bulk. Callers
+//! hand in a [`Request`]; the [`dispatch`] state machine, which owns neither clock nor socket, picks the lane and the
+//! moment; a connection carries it out; the body's bytes go straight into the caller's [`Sink`].
+//!
+//! The invariant: every request handed in ends exactly once, with a response or an [`Error`], and whatever it held (a
+//! slot, a connection, memory) is free again by then.
+//!
+//! What this crate deliberately does not do: it knows no object store. It signs nothing, follows no redirects and
+//! reads no status code's meaning; a [`Call`] tells it whether an answer is worth another attempt.
+
+pub mod attempts;
+mod body;
+mod call;
+mod coalesce;
+mod config;
+mod counters;
+mod dial;
+pub mod dispatch;
+mod driver;
+mod engine;
+mod error;
+mod h1;
+mod h2;
+mod job;
+mod memory;
+mod origin;
+mod pace;
+mod proxy;
+mod request;
+mod retry;
+mod shared;
+mod sink;
+mod stream;
+mod throttle;
+mod trust;
+
+pub use body::{Body, Segment};
+pub use call::{Call, Ended, Verdict};
+pub use config::{Config, Trust};
+pub use counters::Counters;
+pub use engine::Lanes;
+pub use error::{Error, Kind};
+pub use memory::{MemoryBudget, Reservation};
+pub use origin::{Origin, Protocol, Scheme};
+pub use request::{Head, Request, Response};
+pub use sink::{Route, Sink, SinkError};

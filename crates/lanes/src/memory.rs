@@ -1,0 +1,43 @@
+//! The process-wide bound on bytes in flight.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Reservations are counted in these units, so that a semaphore's 32-bit permits reach 4 TiB.
+const UNIT: usize = 1024;
+
+/// Bytes of buffers that may be in flight at once, shared by everything that runs on one engine. Waiting reservations
+/// are served in the order in which they asked.
+#[derive(Clone, Debug)]
+pub struct MemoryBudget {
+    semaphore: Arc<Semaphore>,
+    total: usize,
+}
+
+/// A part of the budget, given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl MemoryBudget {
+    /// A budget of `bytes`.
+    pub fn new(bytes: usize) -> Self {
+        let units = bytes.div_ceil(UNIT).max(1);
+        Self { semaphore: Arc::new(Semaphore::new(units)), total: units }
+    }
+
+    /// Waits until `bytes` are free and takes them. A wish larger than the whole budget is cut down to it, so that it
+    /// can be met at all: its owner then runs alone.
+    pub async fn reserve(&self, bytes: usize) -> Reservation {
+        let units = bytes.div_ceil(UNIT).clamp(1, self.total) as u32;
+        // The semaphore is never closed; without a permit the reservation holds nothing.
+        Reservation { _permit: Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok() }
+    }
+
+    /// Bytes that are free now.
+    pub fn available(&self) -> usize {
+        self.semaphore.available_permits() * UNIT
+    }
+}

@@ -1,0 +1,118 @@
+//! Where a connection leads: scheme, host and port.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Kind};
+
+/// How a connection to an [`Origin`] is secured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Scheme {
+    /// Clear text; HTTP/1.1 only.
+    Http,
+    /// TLS; the protocol is what ALPN gives.
+    Https,
+}
+
+/// The HTTP version a connection speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Protocol {
+    /// HTTP/1.1: one request at a time.
+    H1,
+    /// HTTP/2: many streams at once.
+    H2,
+}
+
+impl Protocol {
+    /// The name used in logs and statistics: `h1` or `h2`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::H1 => "h1",
+            Self::H2 => "h2",
+        }
+    }
+}
+
+/// Scheme, host and port of a server. Connections are shared between requests of the same origin only.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Origin {
+    /// `http` or `https`.
+    pub scheme: Scheme,
+    /// Host name or address, lower case, an IPv6 address without brackets.
+    pub host: Arc<str>,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Origin {
+    /// Reads the origin of an `http://` or `https://` URL; path and query are ignored.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] when the URL has another scheme, no host, or doesn't parse.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let invalid = |why: &str| Error::new(Kind::Invalid, format!("{url:?} is no endpoint URL: {why}"));
+        let uri: http::Uri = url.parse().map_err(|e: http::uri::InvalidUri| invalid(&e.to_string()))?;
+        let scheme = match uri.scheme_str() {
+            Some("http") => Scheme::Http,
+            Some("https") => Scheme::Https,
+            _ => return Err(invalid("it must start with http:// or https://")),
+        };
+        let host = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| invalid("it names no host"))?;
+        Ok(Self {
+            scheme,
+            host: host.trim_matches(['[', ']']).to_ascii_lowercase().into(),
+            port: uri.port_u16().unwrap_or(default_port(scheme)),
+        })
+    }
+
+    /// What the `Host` header and `:authority` say: the port is left out where it is the scheme's own, since
+    /// signatures cover this text.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() };
+        if self.port == default_port(self.scheme) { host } else { format!("{host}:{}", self.port) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        write!(f, "{scheme}://{}", self.authority())
+    }
+}
+
+fn default_port(scheme: Scheme) -> u16 {
+    match scheme {
+        Scheme::Http => 80,
+        Scheme::Https => 443,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_is_left_out_of_the_authority() {
+        assert_eq!(
+            Origin::parse("https://Storage.googleapis.com/x").unwrap().authority(),
+            "storage.googleapis.com"
+        );
+        assert_eq!(Origin::parse("https://h:443").unwrap().authority(), "h");
+        assert_eq!(Origin::parse("http://h:443").unwrap().authority(), "h:443");
+    }
+
+    #[test]
+    fn an_ipv6_host_keeps_its_brackets_in_the_authority_only() {
+        let origin = Origin::parse("http://[::1]:9000").unwrap();
+        assert_eq!((&*origin.host, origin.authority().as_str()), ("::1", "[::1]:9000"));
+    }
+
+    #[test]
+    fn another_scheme_is_refused() {
+        assert!(Origin::parse("ftp://h").is_err());
+        assert!(Origin::parse("host:9000").is_err());
+    }
+}

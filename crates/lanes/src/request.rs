@@ -1,0 +1,114 @@
+//! What goes out and what comes back.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Uri};
+
+use crate::{Body, Origin, Protocol, Sink};
+
+/// One attempt's request.
+pub struct Request {
+    /// Where it goes.
+    pub origin: Origin,
+    /// The method.
+    pub method: Method,
+    /// Path and query, already percent-encoded exactly as they were signed.
+    pub target: Uri,
+    /// Headers. `Host` and `Content-Length` are set from [`origin`](Self::origin) and [`body`](Self::body) when absent.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Body,
+    /// How many body bytes the answer is expected to have, if that is known: what decides between express and freight.
+    pub expected: Option<u64>,
+    /// Where a 2xx answer's body goes; without one it is collected in memory.
+    pub sink: Option<Box<dyn Sink>>,
+    /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
+    pub patience: Option<Duration>,
+}
+
+impl Request {
+    /// A request without body, headers or sink.
+    pub fn new(origin: Origin, method: Method, target: Uri) -> Self {
+        Self {
+            origin,
+            method,
+            target,
+            headers: HeaderMap::new(),
+            body: Body::empty(),
+            expected: None,
+            sink: None,
+            patience: None,
+        }
+    }
+}
+
+impl fmt::Debug for Request {
+    /// Leaves headers and query out: they carry credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{} ({} bytes)", self.method, self.origin, self.target.path(), self.body.len())
+    }
+}
+
+/// Status and headers of an answer.
+#[derive(Clone)]
+pub struct Head {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl fmt::Debug for Head {
+    /// Leaves the headers' values out: a session's URL is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} headers", self.status, self.headers.len())
+    }
+}
+
+impl Head {
+    /// A header's value, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The `Content-Length`, if it is there and is a number.
+    pub fn content_length(&self) -> Option<u64> {
+        self.header("content-length")?.parse().ok()
+    }
+}
+
+/// An answer, complete unless [`stopped`](Self::stopped).
+pub struct Response {
+    /// Status and headers.
+    pub head: Head,
+    /// The body where no sink took it: everything of a 2xx answer, at most
+    /// [`Response::ERROR_BODY_MAX`] bytes of another.
+    pub body: Bytes,
+    /// How many bytes the sink took.
+    pub sunk: u64,
+    /// Whether the sink ended the body before its end.
+    pub stopped: bool,
+    /// What the connection spoke.
+    pub protocol: Protocol,
+    /// Time spent waiting for a lane.
+    pub queued: Duration,
+    /// Time from sending the first byte of the request to receiving the answer's head.
+    pub first_byte: Duration,
+}
+
+impl fmt::Debug for Response {
+    /// Leaves the body out: it may be a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {} bytes collected, {} sunk", self.head, self.body.len(), self.sunk)
+    }
+}
+
+impl Response {
+    /// How much of an unsuccessful answer's body is kept; the rest is read and dropped.
+    pub const ERROR_BODY_MAX: usize = 64 * 1024;
+    /// The largest 2xx body that is collected without a sink: beyond it the request fails with
+    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes stays well below it.
+    pub const COLLECTED_BODY_MAX: usize = 64 << 20;
+}

@@ -1,0 +1,123 @@
+//! What the engine's tasks share.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::Counters;
+use crate::driver::Command;
+use crate::error::{Error, Kind};
+use crate::pace::Pace;
+use crate::stream::Progress;
+
+/// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
+/// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
+/// end.
+const PATIENCE_BESIDE_OTHERS: u32 = 20;
+
+pub(crate) struct Shared {
+    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) express: Handle,
+    pub(crate) freight: Vec<Handle>,
+    pub(crate) no_progress: Duration,
+    pub(crate) pace: Option<Mutex<Pace>>,
+    pub(crate) counts: Counts,
+}
+
+/// The counters, as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) connections: AtomicU64,
+    pub(crate) connections_open: AtomicU64,
+    pub(crate) connections_peak: AtomicU64,
+    pub(crate) connections_h2: AtomicU64,
+    pub(crate) handshakes: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) retries: AtomicU64,
+    pub(crate) throttles: AtomicU64,
+    pub(crate) bytes_sent: AtomicU64,
+    pub(crate) bytes_received: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn snapshot(&self) -> Counters {
+        Counters {
+            connections: self.connections.load(Relaxed),
+            connections_peak: self.connections_peak.load(Relaxed),
+            handshakes: self.handshakes.load(Relaxed),
+            connections_h2: self.connections_h2.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            retries: self.retries.load(Relaxed),
+            throttles: self.throttles.load(Relaxed),
+            hedges: 0,
+            bytes_sent: self.bytes_sent.load(Relaxed),
+            bytes_received: self.bytes_received.load(Relaxed),
+        }
+    }
+}
+
+impl Shared {
+    /// The runtime of a freight thread; lanes are spread over them by number.
+    pub(crate) fn freight(&self, number: u64) -> &Handle {
+        &self.freight[number as usize % self.freight.len()]
+    }
+
+    /// Tells the driver. After its end nobody listens, and nothing is left to be told.
+    pub(crate) fn tell(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Counts sent body bytes and keeps the caller's rate.
+    pub(crate) async fn sent(&self, bytes: usize) {
+        self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
+        self.keep_pace(bytes).await;
+    }
+
+    /// Counts received body bytes and keeps the caller's rate.
+    pub(crate) async fn received(&self, bytes: usize) {
+        self.counts.bytes_received.fetch_add(bytes as u64, Relaxed);
+        self.keep_pace(bytes).await;
+    }
+
+    async fn keep_pace(&self, bytes: usize) {
+        if let Some(pace) = &self.pace {
+            let pause = pace.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now(), bytes);
+            if pause > Duration::from_millis(1) {
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+}
+
+/// Waits for I/O as long as something moves.
+///
+/// # Errors
+/// [`Kind::Timeout`] when nothing has moved for `patience`; [`Kind::Interrupted`] when the I/O fails.
+pub(crate) async fn patiently<T>(
+    io: impl Future<Output = io::Result<T>>,
+    progress: &Progress,
+    patience: Duration,
+    doing: &str,
+) -> Result<T, Error> {
+    let mut io = pin!(io);
+    for _ in 0..PATIENCE_BESIDE_OTHERS {
+        match tokio::time::timeout(patience, &mut io).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(e)) => return Err(interrupted(doing, e)),
+            Err(_) if progress.idle(Instant::now()) >= patience => break,
+            Err(_) => {}
+        }
+    }
+    Err(Error::new(Kind::Timeout, format!("no progress for {patience:?} while {doing}")))
+}
+
+pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {
+    Error::because(Kind::Interrupted, format!("connection lost while {doing}"), e)
+}

@@ -1,0 +1,8 @@
+//! Requests over real connections, against servers that follow a script.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod exchange {
+    mod h1;
+    mod h2;
+    mod support;
+}

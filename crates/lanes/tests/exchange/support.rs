@@ -1,0 +1,97 @@
+//! Scripted servers and small requests.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use http::Method;
+use laneway_lanes::{Config, Head, Lanes, Origin, Request, Route, Sink, SinkError};
+
+/// A plain server whose every connection is handled by a script, numbered from 0.
+pub(crate) struct Script {
+    pub(crate) origin: Origin,
+}
+
+impl Script {
+    pub(crate) fn serve(script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let script = Arc::new(script);
+        thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let (script, stream) = (Arc::clone(&script), stream.unwrap());
+                thread::spawn(move || script(number, stream));
+            }
+        });
+        Self { origin }
+    }
+
+    /// An origin where nobody listens.
+    pub(crate) fn closed() -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap()
+    }
+}
+
+/// Reads one request and returns its body.
+pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).unwrap_or(0) == 0 {
+            return Vec::new();
+        }
+        head.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&head).to_lowercase();
+    let length =
+        text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
+    let mut body = vec![0; length];
+    let mut at = 0;
+    while at < length {
+        match stream.read(&mut body[at..]) {
+            Ok(read) if read > 0 => at += read,
+            _ => return body,
+        }
+    }
+    body
+}
+
+pub(crate) fn lanes() -> Lanes {
+    Lanes::start(Config::default()).unwrap()
+}
+
+pub(crate) fn request(origin: &Origin, method: Method, target: &str) -> Request {
+    Request::new(origin.clone(), method, target.parse().unwrap())
+}
+
+pub(crate) fn get(origin: &Origin, target: &str) -> Request {
+    request(origin, Method::GET, target)
+}
+
+/// A sink that keeps what it gets and stops after `limit` bytes.
+pub(crate) struct Collecting {
+    route: Route,
+    limit: u64,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Collecting {
+    pub(crate) fn new(route: Route, limit: u64) -> (Self, Arc<Mutex<Vec<u8>>>) {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        (Self { route, limit, bytes: Arc::clone(&bytes) }, bytes)
+    }
+}
+
+impl Sink for Collecting {
+    fn begin(&mut self, _: &Head) -> Result<Route, SinkError> {
+        Ok(self.route)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        let mut all = self.bytes.lock().unwrap();
+        all.extend_from_slice(bytes);
+        Ok(if all.len() as u64 >= self.limit { Route::Stop } else { Route::Stay })
+    }
+}

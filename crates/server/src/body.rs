@@ -1,0 +1,308 @@
+//! The bodies of requests and answers.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use s3s::StdError;
+use s3s::stream::{ByteStream, RemainingLength};
+
+use crate::counters::Tally;
+use crate::fault::body::Damage;
+use crate::objects::content::Reader;
+
+/// What a client sends.
+pub(crate) struct RequestBody {
+    kind: RequestKind,
+    damage: Option<Box<Damage>>,
+}
+
+enum RequestKind {
+    Incoming(Incoming),
+    /// A call inside a batch.
+    Whole(Option<Bytes>),
+}
+
+impl RequestBody {
+    pub(crate) fn incoming(body: Incoming, damage: Option<Box<Damage>>) -> RequestBody {
+        RequestBody { kind: RequestKind::Incoming(body), damage }
+    }
+
+    pub(crate) fn whole(bytes: Bytes) -> RequestBody {
+        RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None }
+    }
+
+    /// How many bytes will come, where the client said so.
+    pub(crate) fn expected(&self) -> Option<u64> {
+        self.size_hint().exact()
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, StdError>> {
+        loop {
+            match std::future::poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await? {
+                Err(error) => return Some(Err(error)),
+                Ok(frame) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Some(Ok(bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The whole body, if it has at most `bytes_max` bytes; `Ok(None)` if it has more.
+    pub(crate) async fn collect(&mut self, bytes_max: usize) -> Result<Option<Bytes>, StdError> {
+        let mut all = Vec::new();
+        let mut first: Option<Bytes> = None;
+        while let Some(bytes) = self.next().await {
+            let bytes = bytes?;
+            if all.len() + first.as_ref().map_or(0, Bytes::len) + bytes.len() > bytes_max {
+                return Ok(None);
+            }
+            match first.take() {
+                // Most bodies are one frame, which then isn't copied.
+                None if all.is_empty() => first = Some(bytes),
+                kept => {
+                    all.extend_from_slice(&kept.unwrap_or_default());
+                    all.extend_from_slice(&bytes);
+                }
+            }
+        }
+        Ok(Some(first.unwrap_or_else(|| all.into())))
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let this = &mut *self;
+        if let Some(damage) = &mut this.damage {
+            ready!(damage.poll_before(cx))?;
+        }
+        let frame = match &mut this.kind {
+            RequestKind::Incoming(body) => {
+                ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(StdError::from))
+            }
+            RequestKind::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
+        };
+        Poll::Ready(match (frame, &mut this.damage) {
+            (Some(Ok(frame)), Some(damage)) => Some(Ok(frame.map_data(|bytes| damage.pass(bytes)))),
+            (frame, _) => frame,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            RequestKind::Incoming(body) => body.is_end_stream() && self.damage.is_none(),
+            RequestKind::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            RequestKind::Incoming(body) => Body::size_hint(body),
+            RequestKind::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+        }
+    }
+}
+
+/// What the server answers.
+pub(crate) struct ResponseBody {
+    kind: ResponseKind,
+    damage: Option<Box<Damage>>,
+    /// Kept until the body has gone out.
+    under_way: Option<UnderWay>,
+}
+
+enum ResponseKind {
+    Whole(Option<Bytes>),
+    Object(Reader),
+    Gunzipped(Box<Gunzip>),
+    S3(s3s::Body),
+}
+
+impl ResponseBody {
+    pub(crate) fn empty() -> ResponseBody {
+        ResponseBody::of(ResponseKind::Whole(None))
+    }
+
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> ResponseBody {
+        let bytes = bytes.into();
+        ResponseBody::of(ResponseKind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    pub(crate) fn object(reader: Reader) -> ResponseBody {
+        ResponseBody::of(ResponseKind::Object(reader))
+    }
+
+    pub(crate) fn gunzipped(reader: Reader) -> ResponseBody {
+        ResponseBody::of(ResponseKind::Gunzipped(Box::new(Gunzip {
+            reader,
+            decoder: flate2::write::GzDecoder::new(Vec::new()),
+            ended: false,
+        })))
+    }
+
+    pub(crate) fn s3(body: s3s::Body) -> ResponseBody {
+        ResponseBody::of(ResponseKind::S3(body))
+    }
+
+    fn of(kind: ResponseKind) -> ResponseBody {
+        ResponseBody { kind, damage: None, under_way: None }
+    }
+
+    pub(crate) fn with(mut self, damage: Option<Box<Damage>>, under_way: UnderWay) -> ResponseBody {
+        self.damage = damage;
+        self.under_way = Some(under_way);
+        self
+    }
+
+    /// The bytes, where the body was made of bytes in memory.
+    pub(crate) fn into_whole(self) -> Option<Bytes> {
+        match self.kind {
+            ResponseKind::Whole(bytes) => Some(bytes.unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let this = &mut *self;
+        if let Some(damage) = &mut this.damage {
+            ready!(damage.poll_before(cx))?;
+            if damage.ended() {
+                return Poll::Ready(None);
+            }
+        }
+        let frame = match &mut this.kind {
+            ResponseKind::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
+            ResponseKind::Object(reader) => {
+                reader.next().map(|read| read.map(Frame::data).map_err(StdError::from))
+            }
+            ResponseKind::Gunzipped(gunzip) => {
+                gunzip.next().map(|read| read.map(Frame::data).map_err(StdError::from))
+            }
+            ResponseKind::S3(body) => ready!(Pin::new(body).poll_frame(cx)),
+        };
+        Poll::Ready(match (frame, &mut this.damage) {
+            (Some(Ok(frame)), Some(damage)) => Some(Ok(frame.map_data(|bytes| damage.pass(bytes)))),
+            (frame, _) => frame,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        if self.damage.is_some() {
+            return false;
+        }
+        match &self.kind {
+            ResponseKind::Whole(bytes) => bytes.is_none(),
+            ResponseKind::Object(reader) => reader.left() == 0,
+            ResponseKind::Gunzipped(gunzip) => gunzip.ended,
+            ResponseKind::S3(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            ResponseKind::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            ResponseKind::Object(reader) => SizeHint::with_exact(reader.left()),
+            ResponseKind::Gunzipped(_) => SizeHint::default(),
+            ResponseKind::S3(body) => Body::size_hint(body),
+        }
+    }
+}
+
+/// Content on its way through the S3 crate.
+pub(crate) struct ObjectStream(pub(crate) Reader);
+
+impl Stream for ObjectStream {
+    type Item = Result<Bytes, StdError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next().map(|read| read.map_err(StdError::from)))
+    }
+}
+
+impl ByteStream for ObjectStream {
+    fn remaining_length(&self) -> RemainingLength {
+        RemainingLength::new_exact(self.0.left() as usize)
+    }
+}
+
+/// Unpacks what is stored as gzip, for clients that don't accept it.
+struct Gunzip {
+    reader: Reader,
+    decoder: flate2::write::GzDecoder<Vec<u8>>,
+    ended: bool,
+}
+
+impl Gunzip {
+    fn next(&mut self) -> Option<io::Result<Bytes>> {
+        use std::io::Write;
+        while !self.ended {
+            let step = match self.reader.next() {
+                Some(Ok(packed)) => self.decoder.write_all(&packed),
+                Some(Err(error)) => Err(error),
+                None => {
+                    self.ended = true;
+                    self.decoder.try_finish()
+                }
+            };
+            if let Err(error) = step {
+                self.ended = true;
+                return Some(Err(error));
+            }
+            let unpacked = std::mem::take(self.decoder.get_mut());
+            if !unpacked.is_empty() {
+                return Some(Ok(unpacked.into()));
+            }
+        }
+        None
+    }
+}
+
+/// A request under way, counted until it is dropped.
+pub(crate) struct UnderWay {
+    tally: Arc<Tally>,
+    on_connection: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl UnderWay {
+    pub(crate) fn begin(tally: &Arc<Tally>, on_connection: &Arc<std::sync::atomic::AtomicU64>) -> UnderWay {
+        let now = tally.requests_now.fetch_add(1, Relaxed) + 1;
+        tally.requests_peak.fetch_max(now, Relaxed);
+        let streams = on_connection.fetch_add(1, Relaxed) + 1;
+        tally.streams_peak.fetch_max(streams, Relaxed);
+        UnderWay { tally: tally.clone(), on_connection: on_connection.clone() }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.tally.requests_now.fetch_sub(1, Relaxed);
+        self.on_connection.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,139 @@
+//! How a server is set up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::fault::Faults;
+
+/// Everything a server can be told. `Config::default()` is a plain-HTTP server in memory on a free port of the
+/// loopback interface, without delay, bandwidth limit or faults.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one. It is a demo store without real access control: anything but
+    /// loopback opens it to the network.
+    pub listen: SocketAddr,
+    /// Where objects are kept.
+    pub storage: Storage,
+    /// `None` is plain HTTP/1.1.
+    pub tls: Option<Tls>,
+    /// Offer only `http/1.1` by ALPN. Without TLS there is only h1 anyway.
+    pub h1_only: bool,
+    /// SETTINGS_MAX_CONCURRENT_STREAMS; `None` is 100, as at GCS.
+    pub max_streams: Option<u32>,
+    /// The round-trip time to imitate: half of it delays each direction, and one whole more the first bytes of a
+    /// connection in the place of the TCP handshake.
+    pub rtt: Duration,
+    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited.
+    pub bandwidth: Option<u64>,
+    /// Faults on purpose.
+    pub faults: Faults,
+    /// What the draws of `:P%` fault selectors start from.
+    pub seed: u64,
+    /// Create a bucket when an object is first written to it. Off, as in the real stores: 404.
+    pub create_buckets: bool,
+    /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
+    pub threads: Option<usize>,
+    /// What only the S3 dialect asks for.
+    pub s3: S3Config,
+    /// What only the GCS dialect asks for.
+    pub gcs: GcsConfig,
+    /// Buckets that answer 403 to everything, in both dialects.
+    pub denied_buckets: BTreeSet<String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            storage: Storage::Memory,
+            tls: None,
+            h1_only: false,
+            max_streams: None,
+            rtt: Duration::ZERO,
+            bandwidth: None,
+            faults: Faults::default(),
+            seed: 0,
+            create_buckets: false,
+            threads: None,
+            s3: S3Config::default(),
+            gcs: GcsConfig::default(),
+            denied_buckets: BTreeSet::new(),
+        }
+    }
+}
+
+/// Where objects are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory, gone with the server.
+    Memory,
+    /// As files under this folder, which is created if missing and read back at the next start.
+    Disk(PathBuf),
+}
+
+/// With which certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    /// A CA made for this run and a leaf for `localhost`, 127.0.0.1, ::1 and the address listened on.
+    Generated,
+    /// PEM files: a chain, leaf first, and its private key.
+    Files {
+        /// The chain.
+        cert: PathBuf,
+        /// The private key (PKCS#8, PKCS#1 or SEC1).
+        key: PathBuf,
+    },
+}
+
+/// What only the S3 dialect asks for.
+#[derive(Debug, Clone)]
+pub struct S3Config {
+    /// The access key whose signatures are verified. Unsigned requests are served as well.
+    pub access_key: String,
+    /// Its secret.
+    pub secret_key: String,
+    /// The region of every bucket that `bucket_regions` doesn't name.
+    pub region: String,
+    /// Buckets of other regions. A request that isn't signed for the bucket's region gets 301 PermanentRedirect
+    /// with `x-amz-bucket-region`.
+    pub bucket_regions: BTreeMap<String, String>,
+    /// Smallest part in bytes, but for the last, below which completing fails with EntityTooSmall; 0 switches
+    /// the check off. Default 5 MiB, as S3.
+    pub part_size_min: u64,
+    /// Whether ETags are MD5s, as at S3 without KMS. Off, they are opaque, which spares 1.6 CPU seconds per GiB.
+    pub md5_etags: bool,
+}
+
+impl Default for S3Config {
+    fn default() -> S3Config {
+        S3Config {
+            access_key: "laneway".to_owned(),
+            secret_key: "lanewaysecret".to_owned(),
+            region: "us-east-1".to_owned(),
+            bucket_regions: BTreeMap::new(),
+            part_size_min: 5 << 20,
+            md5_etags: true,
+        }
+    }
+}
+
+/// What only the GCS dialect asks for.
+#[derive(Debug, Clone)]
+pub struct GcsConfig {
+    /// How many bytes one `rewriteTo` call copies before it answers with a token; `None` is all of them.
+    pub rewrite_bytes_max: Option<u64>,
+    /// Smallest part in bytes, but for the last, of XML multipart uploads; 0 switches the check off. Default 5 MiB, as GCS.
+    pub part_size_min: u64,
+    /// Whether there is an XML API. Off, its requests answer 404 in the manner of `fake-gcs-server`.
+    pub xml: bool,
+    /// Whether there is a batch endpoint.
+    pub batch: bool,
+}
+
+impl Default for GcsConfig {
+    fn default() -> GcsConfig {
+        GcsConfig { rewrite_bytes_max: None, part_size_min: 5 << 20, xml: true, batch: true }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a server has done so far, counted without locks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::fault::Verb;
+
+/// A snapshot of a server's counters, all since its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// TCP connections accepted.
+    pub connections: u64,
+    /// Connections open now.
+    pub connections_open: u64,
+    /// The most connections that were ever open at once.
+    pub connections_peak: u64,
+    /// TLS handshakes completed.
+    pub tls_handshakes: u64,
+    /// Connections on which h2 was agreed.
+    pub h2_connections: u64,
+    /// Requests whose head has been read, faulted ones included.
+    pub requests: u64,
+    /// The same by verb (`get`, `put`, ...); verbs that never came are absent.
+    pub requests_by_verb: BTreeMap<&'static str, u64>,
+    /// The most requests that were ever under way at once on one connection: on h2, streams.
+    pub streams_peak: u64,
+    /// The most requests that were ever under way at once in the whole server.
+    pub requests_peak: u64,
+    /// Bytes read from sockets, TLS and framing included.
+    pub bytes_in: u64,
+    /// Bytes written to sockets, TLS and framing included.
+    pub bytes_out: u64,
+    /// Faults that fired.
+    pub faults_fired: u64,
+    /// Multipart uploads (S3 and GCS XML) begun and neither completed nor aborted.
+    pub multipart_open: u64,
+    /// GCS resumable sessions begun and neither finished nor cancelled.
+    pub resumable_open: u64,
+}
+
+/// The live counters behind [`Counters`].
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) connections: AtomicU64,
+    pub(crate) connections_open: AtomicU64,
+    pub(crate) connections_peak: AtomicU64,
+    pub(crate) tls_handshakes: AtomicU64,
+    pub(crate) h2_connections: AtomicU64,
+    pub(crate) verbs: [AtomicU64; Verb::COUNT],
+    pub(crate) streams_peak: AtomicU64,
+    pub(crate) requests_now: AtomicU64,
+    pub(crate) requests_peak: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) faults_fired: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn snapshot(&self, multipart_open: usize, resumable_open: usize) -> Counters {
+        let by_verb: BTreeMap<&'static str, u64> = Verb::ALL
+            .iter()
+            .map(|verb| (verb.name(), self.verbs[*verb as usize].load(Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        Counters {
+            connections: self.connections.load(Relaxed),
+            connections_open: self.connections_open.load(Relaxed),
+            connections_peak: self.connections_peak.load(Relaxed),
+            tls_handshakes: self.tls_handshakes.load(Relaxed),
+            h2_connections: self.h2_connections.load(Relaxed),
+            requests: by_verb.values().sum(),
+            requests_by_verb: by_verb,
+            streams_peak: self.streams_peak.load(Relaxed),
+            requests_peak: self.requests_peak.load(Relaxed),
+            bytes_in: self.bytes_in.load(Relaxed),
+            bytes_out: self.bytes_out.load(Relaxed),
+            faults_fired: self.faults_fired.load(Relaxed),
+            multipart_open: multipart_open as u64,
+            resumable_open: resumable_open as u64,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can go wrong when a server is configured or started.
+
+use std::io;
+
+/// Why a server could not be configured or started; the message is one line, fit for a terminal.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(#[from] Kind);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Kind {
+    #[error("`{text}` is not {what}: expected {expected}")]
+    Quantity { what: &'static str, text: String, expected: &'static str },
+    #[error("fault rule `{rule}`: {problem}")]
+    Rule { rule: String, problem: String },
+    #[error("{doing}: {cause}")]
+    Io { doing: String, cause: io::Error },
+    #[error("{doing}: {cause}")]
+    Tls { doing: String, cause: String },
+    #[error(
+        "bucket name `{0}` is not usable: it must have 1 to 222 letters, digits, `-`, `_` or `.`, and not begin with `.`"
+    )]
+    BucketName(String),
+}
+
+impl Error {
+    pub(crate) fn quantity(what: &'static str, text: &str, expected: &'static str) -> Error {
+        Error(Kind::Quantity { what, text: text.to_owned(), expected })
+    }
+
+    pub(crate) fn rule(rule: &str, problem: impl Into<String>) -> Error {
+        Error(Kind::Rule { rule: rule.to_owned(), problem: problem.into() })
+    }
+
+    pub(crate) fn io(doing: impl Into<String>, cause: io::Error) -> Error {
+        Error(Kind::Io { doing: doing.into(), cause })
+    }
+
+    pub(crate) fn tls(doing: impl Into<String>, cause: impl ToString) -> Error {
+        Error(Kind::Tls { doing: doing.into(), cause: cause.to_string() })
+    }
+
+    pub(crate) fn bucket_name(name: &str) -> Error {
+        Error(Kind::BucketName(name.to_owned()))
+    }
+}

@@ -1,0 +1,188 @@
+//! Faults on purpose: which requests are answered wrongly, late or not at all.
+//!
+//! A rule reads `[VERB][:SELECTOR] [key=GLOB] ACTION`, for example `get:3 reset@256KiB`,
+//! `put:10% status 503 retry-after 2s`, `any key=logs/* stall@1MiB`, `goaway`. Several rules may match one request;
+//! their effects add up. Which requests a rule hits is decided by a pure state machine that is handed the time.
+
+pub(crate) mod body;
+mod glob;
+mod parse;
+pub(crate) mod select;
+
+use std::time::Duration;
+
+pub use glob::Glob;
+pub use parse::parse_fault;
+
+/// What a request asks for, the same word for both dialects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// The content of an object, or a range of it.
+    Get,
+    /// A whole object in one request (GCS `media` and `multipart`, S3 PutObject).
+    Put,
+    /// One object removed.
+    Delete,
+    /// Many objects removed in one request (S3 DeleteObjects).
+    DeleteMany,
+    /// A page of a listing.
+    List,
+    /// The metadata of an object.
+    Head,
+    /// A copy inside the store (GCS `rewriteTo` and `copyTo`, S3 CopyObject and UploadPartCopy).
+    Copy,
+    /// The beginning of a multipart upload or of a resumable session.
+    Begin,
+    /// One part of a multipart upload, or one chunk of a resumable session.
+    Part,
+    /// The completion of a multipart upload.
+    Complete,
+    /// A multipart upload or resumable session given up.
+    Abort,
+    /// How far a resumable session has come, or which parts and uploads exist.
+    Status,
+    /// Objects of the store concatenated (GCS `compose`).
+    Compose,
+    /// Changed metadata (GCS `patch` and `update`).
+    Patch,
+    /// The batch endpoint of GCS; the calls inside it count as themselves too.
+    Batch,
+    /// Anything about buckets.
+    Bucket,
+    /// Everything else, unknown requests included.
+    Other,
+}
+
+impl Verb {
+    pub(crate) const COUNT: usize = Verb::ALL.len();
+    /// Every verb, in the order in which the enum declares them.
+    pub const ALL: [Verb; 17] = [
+        Verb::Get,
+        Verb::Put,
+        Verb::Delete,
+        Verb::DeleteMany,
+        Verb::List,
+        Verb::Head,
+        Verb::Copy,
+        Verb::Begin,
+        Verb::Part,
+        Verb::Complete,
+        Verb::Abort,
+        Verb::Status,
+        Verb::Compose,
+        Verb::Patch,
+        Verb::Batch,
+        Verb::Bucket,
+        Verb::Other,
+    ];
+
+    /// The word that stands for the verb in rules and counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::Put => "put",
+            Verb::Delete => "delete",
+            Verb::DeleteMany => "delete-many",
+            Verb::List => "list",
+            Verb::Head => "head",
+            Verb::Copy => "copy",
+            Verb::Begin => "begin",
+            Verb::Part => "part",
+            Verb::Complete => "complete",
+            Verb::Abort => "abort",
+            Verb::Status => "status-query",
+            Verb::Compose => "compose",
+            Verb::Patch => "patch",
+            Verb::Batch => "batch",
+            Verb::Bucket => "bucket",
+            Verb::Other => "other",
+        }
+    }
+
+    /// Whether the bytes that matter travel in the request: faults `@N` then count those.
+    pub(crate) fn uploads(self) -> bool {
+        matches!(self, Verb::Put | Verb::Part)
+    }
+}
+
+/// All rules of a server, in the order given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Faults {
+    /// The rules; several may hit one request.
+    pub rules: Vec<FaultRule>,
+}
+
+impl Faults {
+    /// Reads every rule.
+    ///
+    /// # Errors
+    /// The first rule that can't be read, with what was expected.
+    pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Faults, crate::Error> {
+        rules.into_iter().map(parse_fault).collect::<Result<_, _>>().map(|rules| Faults { rules })
+    }
+}
+
+/// One rule: which requests, and what happens to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FaultRule {
+    /// `None` is `any`.
+    pub verb: Option<Verb>,
+    /// Restricts the rule to keys that match.
+    pub key: Option<Glob>,
+    /// Which of the matching requests.
+    pub selector: Selector,
+    /// What happens.
+    pub action: Action,
+}
+
+/// Which of the requests that match verb and key are hit. Requests are counted from 1 for each rule by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Selector {
+    /// Each.
+    Always,
+    /// The first to the last, both included; `:3` is 3 to 3.
+    Between(u64, u64),
+    /// That share of them, drawn from the server's seed; 0 to 1.
+    Share(f64),
+}
+
+/// What happens to a request that is hit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Answer this status instead of doing the work.
+    Status {
+        /// The HTTP status, 400 to 599.
+        status: u16,
+        /// The reason or error code in the body; a fitting one if absent.
+        reason: Option<String>,
+        /// Sent as `Retry-After`, in whole seconds, rounded up.
+        retry_after: Option<Duration>,
+    },
+    /// After that many body bytes: a TCP reset on h1, RST_STREAM on h2. At 0 nothing is answered at all.
+    Reset(u64),
+    /// After that many body bytes: the TCP connection is reset, under all its streams.
+    Drop(u64),
+    /// After that many body bytes nothing more moves; the connection stays open.
+    Stall(u64),
+    /// The answer's body ends after that many bytes (default: half), whatever Content-Length says.
+    Truncate(Option<u64>),
+    /// One bit of that byte of the body is flipped (default: the byte in the middle).
+    Corrupt(Option<u64>),
+    /// Do the work, then reset the connection instead of answering.
+    LoseAnswer,
+    /// The body moves at that many bytes per second.
+    Slow(u64),
+    /// A token bucket: requests beyond it are throttled (S3: 503 SlowDown, GCS: 429).
+    Rate {
+        /// Requests per second.
+        per_second: f64,
+        /// Requests that may come at once.
+        burst: f64,
+    },
+    /// Wait before doing anything.
+    Delay(Duration),
+    /// h2: a graceful GOAWAY; h1: `Connection: close` on the answer.
+    GoAway,
+    /// h2: RST_STREAM with REFUSED_STREAM, nothing having been done; h1: the connection is reset.
+    RefuseStream,
+}

@@ -1,0 +1,195 @@
+//! What faults do to a body while it passes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use s3s::StdError;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use super::select::BodyFault;
+use crate::socket::Control;
+
+/// Between two looks whether the bytes before the place of a fault have left.
+const PAUSE: Duration = Duration::from_millis(2);
+/// A client that reads nothing for that many looks sees the fault before those bytes.
+const PAUSES_MAX: u32 = 1000;
+
+/// One body's fault, and how far the body has come.
+pub(crate) struct Damage {
+    fault: BodyFault,
+    passed: u64,
+    /// How long the body was announced to be, at least 1. The default places of faults are its middle.
+    expected: u64,
+    timer: Option<Pin<Box<Sleep>>>,
+    started: Option<Instant>,
+    leaving: Option<Leaving>,
+    ended: bool,
+    direction: Direction,
+    control: Arc<Control>,
+    h2: bool,
+    /// Tells the request's handler that its stream is to be reset, not answered.
+    reset: Arc<AtomicBool>,
+}
+
+/// Whose body it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Request,
+    Response,
+}
+
+/// The wait for the bytes that went through.
+struct Leaving {
+    flushes_before: u64,
+    pauses: u32,
+}
+
+impl Damage {
+    /// `expected` is the body's announced length, 0 if there is none.
+    pub(crate) fn new(
+        fault: BodyFault,
+        direction: Direction,
+        expected: u64,
+        control: Arc<Control>,
+        h2: bool,
+        reset: Arc<AtomicBool>,
+    ) -> Box<Damage> {
+        Box::new(Damage {
+            fault,
+            passed: 0,
+            expected: expected.max(1),
+            timer: None,
+            started: None,
+            leaving: None,
+            ended: false,
+            direction,
+            control,
+            h2,
+            reset,
+        })
+    }
+
+    /// Holds the body up, breaks it off, or lets the next bytes come.
+    pub(crate) fn poll_before(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
+        match self.fault {
+            BodyFault::Stall(at) if self.passed >= at => Poll::Pending,
+            BodyFault::Reset(at) | BodyFault::Drop(at) if self.passed >= at => {
+                ready!(self.poll_left(cx));
+                self.reset.store(true, Relaxed);
+                if !self.h2 || matches!(self.fault, BodyFault::Drop(_)) {
+                    self.control.kill();
+                }
+                Poll::Ready(Err(Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))))
+            }
+            BodyFault::Truncate(_) if !self.h2 && self.ended() => {
+                // hyper closes a connection whose body ends early without sending what it still has.
+                self.poll_left(cx).map(Ok)
+            }
+            BodyFault::Slow(rate) => {
+                let started = *self.started.get_or_insert_with(Instant::now);
+                let due = started + Duration::from_secs_f64(self.passed as f64 / rate as f64);
+                if due <= Instant::now() {
+                    return Poll::Ready(Ok(()));
+                }
+                let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+                if timer.deadline() != due {
+                    timer.as_mut().reset(due);
+                }
+                timer.as_mut().poll(cx).map(Ok)
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Waits until what was let through has left the process: hyper and h2 drop what they still hold of a stream or
+    /// connection that ends with an error.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.direction == Direction::Request {
+            return Poll::Ready(());
+        }
+        let flushes = self.control.flushes();
+        let leaving = self.leaving.get_or_insert(Leaving { flushes_before: flushes, pauses: 0 });
+        loop {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
+            ready!(timer.as_mut().poll(cx));
+            if self.control.flushes() > leaving.flushes_before || leaving.pauses >= PAUSES_MAX {
+                return Poll::Ready(());
+            }
+            leaving.pauses += 1;
+            self.timer = None;
+        }
+    }
+
+    /// The bytes as they go on. Those beyond the place of the fault are lost with what it breaks off.
+    pub(crate) fn pass(&mut self, bytes: Bytes) -> Bytes {
+        let start = self.passed;
+        let end = start + bytes.len() as u64;
+        self.passed = end;
+        match self.fault {
+            BodyFault::Stall(at) | BodyFault::Reset(at) | BodyFault::Drop(at) => cut(bytes, start, at),
+            BodyFault::Truncate(at) => {
+                let at = at.unwrap_or(self.expected / 2);
+                self.ended = end >= at;
+                cut(bytes, start, at)
+            }
+            BodyFault::Corrupt(at) => {
+                let at = at.unwrap_or(self.expected / 2);
+                if !(start..end).contains(&at) {
+                    return bytes;
+                }
+                let mut flipped = BytesMut::from(&bytes[..]);
+                flipped[(at - start) as usize] ^= 1;
+                flipped.freeze()
+            }
+            BodyFault::Slow(_) => bytes,
+        }
+    }
+
+    /// Whether the body is over before its time.
+    pub(crate) fn ended(&self) -> bool {
+        self.ended || matches!(self.fault, BodyFault::Truncate(Some(0)))
+    }
+}
+
+fn cut(bytes: Bytes, start: u64, at: u64) -> Bytes {
+    let left = at.saturating_sub(start).min(bytes.len() as u64);
+    bytes.slice(..left as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn damage(fault: BodyFault, expected: u64) -> Box<Damage> {
+        Damage::new(fault, Direction::Response, expected, Arc::default(), true, Arc::default())
+    }
+
+    #[test]
+    fn a_truncated_body_ends_in_its_middle_unless_told_where() {
+        let mut half = damage(BodyFault::Truncate(None), 10);
+        assert_eq!(half.pass(Bytes::from_static(b"012")), "012");
+        assert!(!half.ended());
+        assert_eq!(half.pass(Bytes::from_static(b"3456789")), "34");
+        assert!(half.ended());
+        assert!(damage(BodyFault::Truncate(Some(0)), 10).ended());
+    }
+
+    #[test]
+    fn one_bit_of_one_byte_is_flipped() {
+        let mut corrupt = damage(BodyFault::Corrupt(Some(4)), 6);
+        assert_eq!(corrupt.pass(Bytes::from_static(b"abc")), "abc");
+        assert_eq!(corrupt.pass(Bytes::from_static(b"abc")), "acc");
+    }
+
+    #[test]
+    fn nothing_passes_beyond_the_place_of_a_stall() {
+        let mut stall = damage(BodyFault::Stall(4), 6);
+        assert_eq!(stall.pass(Bytes::from_static(b"abcdef")), "abcd");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(stall.poll_before(&mut cx).is_pending());
+    }
+}

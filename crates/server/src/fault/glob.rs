@@ -1,0 +1,64 @@
+//! The pattern of `key=GLOB`.
+
+use std::fmt;
+
+/// A pattern over whole keys: `*` is any run of characters (`/` too), `?` any one character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Vec<char>);
+
+impl Glob {
+    /// Every text is a pattern.
+    pub fn new(pattern: &str) -> Glob {
+        Glob(pattern.chars().collect())
+    }
+
+    /// Whether the whole key matches. Linear in time but for a factor of the number of stars.
+    pub fn matches(&self, key: &str) -> bool {
+        let key: Vec<char> = key.chars().collect();
+        let (mut p, mut k) = (0, 0);
+        let mut star: Option<(usize, usize)> = None;
+        while k < key.len() {
+            match self.0.get(p) {
+                Some('*') => {
+                    star = Some((p, k));
+                    p += 1;
+                }
+                Some(c) if *c == '?' || *c == key[k] => {
+                    p += 1;
+                    k += 1;
+                }
+                _ => match star {
+                    Some((at, eaten)) => {
+                        star = Some((at, eaten + 1));
+                        p = at + 1;
+                        k = eaten + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        self.0[p..].iter().all(|c| *c == '*')
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|c| write!(f, "{c}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_crosses_slashes_and_a_question_mark_is_one_character() {
+        assert!(Glob::new("logs/*").matches("logs/2026/11.txt"));
+        assert!(Glob::new("*.t?t").matches("ä/b.txt"));
+        assert!(Glob::new("*a*b*").matches("xxaxxb"));
+        assert!(Glob::new("").matches(""));
+        assert!(!Glob::new("logs/*").matches("log"));
+        assert!(!Glob::new("a?").matches("a"));
+        assert!(!Glob::new("a").matches("ab"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Answers of the JSON API: JSON, and errors in Google's form.
+
+use std::borrow::Cow;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use s3s::StdError;
+use serde::Serialize;
+
+use crate::body::ResponseBody;
+use crate::objects::Refused;
+use crate::objects::precondition::Failed;
+
+pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
+
+/// An error as the JSON API tells it, and in [`Problem::xml`] as the XML API does.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) reason: Cow<'static, str>,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Problem {
+        Problem { status, reason: reason.into(), message: message.into() }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    pub(crate) fn parse(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "parseError", message)
+    }
+
+    pub(crate) fn required(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "required", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "notFound", message)
+    }
+
+    pub(crate) fn gone(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::GONE, "gone", message)
+    }
+
+    pub(crate) fn not_allowed() -> Problem {
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "methodNotAllowed", "Method Not Allowed")
+    }
+
+    pub(crate) fn not_satisfiable() -> Problem {
+        let message = "Request range not satisfiable";
+        Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
+    }
+
+    /// The client's body broke off. It will hardly read this.
+    pub(crate) fn interrupted(error: StdError) -> Problem {
+        Problem::invalid(format!("the request body ended early: {error}"))
+    }
+
+    pub(crate) fn io(error: &std::io::Error) -> Problem {
+        let message = format!("the store could not read or write: {error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
+    }
+
+    /// What the store refused for that bucket and key.
+    pub(crate) fn refused(refused: Refused, bucket: &str, key: &str) -> Problem {
+        match refused {
+            Refused::NoBucket => Problem::not_found("The specified bucket does not exist."),
+            Refused::NoObject => Problem::not_found(format!("No such object: {bucket}/{key}")),
+            Refused::BucketExists => Problem::new(
+                StatusCode::CONFLICT,
+                "conflict",
+                "Your previous request to create the named bucket succeeded and you already own it.",
+            ),
+            Refused::BucketNotEmpty => {
+                Problem::new(StatusCode::CONFLICT, "conflict", "The bucket you tried to delete is not empty.")
+            }
+            Refused::BadBucketName => Problem::invalid(format!("Invalid bucket name: '{bucket}'")),
+            Refused::Precondition(_) => Problem::new(
+                StatusCode::PRECONDITION_FAILED,
+                "conditionNotMet",
+                "At least one of the pre-conditions you specified did not hold.",
+            ),
+            Refused::Io(error) => Problem::io(&error),
+        }
+    }
+
+    /// The same for a reader, who gets 304 when what it must not match does.
+    pub(crate) fn refused_to_read(refused: Refused, bucket: &str, key: &str) -> Problem {
+        match refused {
+            Refused::Precondition(Failed::NotMatch) => {
+                Problem::new(StatusCode::NOT_MODIFIED, "notModified", "")
+            }
+            other => Problem::refused(other, bucket, key),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Response<ResponseBody> {
+        if self.status == StatusCode::NOT_MODIFIED {
+            let mut answer = Response::new(ResponseBody::empty());
+            *answer.status_mut() = self.status;
+            return answer;
+        }
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: Outer<'a>,
+        }
+        #[derive(Serialize)]
+        struct Outer<'a> {
+            code: u16,
+            message: &'a str,
+            errors: [Inner<'a>; 1],
+        }
+        #[derive(Serialize)]
+        struct Inner<'a> {
+            message: &'a str,
+            domain: &'a str,
+            reason: &'a str,
+        }
+        let message = self.message.as_str();
+        let errors = [Inner { message, domain: "global", reason: &self.reason }];
+        json(self.status, &Body { error: Outer { code: self.status.as_u16(), message, errors } })
+    }
+}
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<ResponseBody> {
+    // Only maps with keys that aren't strings can't be written, and there are none.
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    whole(status, "application/json; charset=UTF-8", bytes)
+}
+
+/// An answer of plain text.
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
+    whole(status, "text/plain; charset=UTF-8", text.as_bytes().to_vec())
+}
+
+/// An answer of bytes in memory.
+pub(crate) fn whole(
+    status: StatusCode,
+    content_type: &'static str,
+    bytes: Vec<u8>,
+) -> Response<ResponseBody> {
+    let len = bytes.len();
+    let mut answer = Response::new(ResponseBody::whole(bytes));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer.headers_mut().insert(CONTENT_LENGTH, len.into());
+    answer
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<ResponseBody> {
+    let mut answer = Response::new(ResponseBody::empty());
+    *answer.status_mut() = status;
+    if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED {
+        answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    answer
+}
+
+/// A status that a fault or the configuration demands.
+pub(crate) fn refused(status: u16, reason: Option<&str>) -> Response<ResponseBody> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let usual = match status.as_u16() {
+        401 => "authError",
+        403 => "forbidden",
+        404 => "notFound",
+        408 => "requestTimeout",
+        412 => "conditionNotMet",
+        429 => "rateLimitExceeded",
+        500..=599 => "backendError",
+        _ => "invalid",
+    };
+    let reason: Cow<'static, str> = reason.map_or(usual.into(), |reason| reason.to_owned().into());
+    let message = status.canonical_reason().unwrap_or("refused").to_owned();
+    Problem { status, reason, message }.json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_googles_form() {
+        let body = Problem::not_found("No such object: b/k").json().into_body().into_whole().unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(value["error"]["code"], 404);
+        assert_eq!(value["error"]["errors"][0]["reason"], "notFound");
+        assert_eq!(value["error"]["message"], "No such object: b/k");
+    }
+}

@@ -1,0 +1,197 @@
+//! The batch endpoint: up to 100 calls without media in one `multipart/mixed` request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+
+use super::answer::{Problem, whole};
+use super::related::{boundary, find};
+use crate::body::{RequestBody, ResponseBody};
+use crate::query::Query;
+use crate::route::{Call, Resource, Route};
+use crate::service::{Shared, dispatch};
+
+const CALLS_MAX: usize = 100;
+/// A batch has no media, so this is plenty.
+const BATCH_BYTES_MAX: usize = 10 << 20;
+const ANSWER_BOUNDARY: &str = "batch_laneway";
+
+/// One call inside a batch.
+#[derive(Debug)]
+struct Inner {
+    content_id: Option<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+pub(super) async fn batch(shared: &Arc<Shared>, request: Request<RequestBody>) -> Response<ResponseBody> {
+    let (head, mut body) = request.into_parts();
+    let calls = async {
+        let content_type =
+            head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let boundary =
+            boundary(content_type).ok_or_else(|| Problem::invalid("The batch names no boundary."))?;
+        let bytes = body.collect(BATCH_BYTES_MAX).await.map_err(Problem::interrupted)?;
+        let bytes = bytes.ok_or_else(|| Problem::invalid("The batch is larger than 10 MiB."))?;
+        parse(&bytes, boundary)
+    };
+    let calls = match calls.await {
+        Ok(calls) => calls,
+        Err(problem) => return problem.json(),
+    };
+    let mut answer = Vec::new();
+    for call in calls {
+        let content_id = call.content_id.clone();
+        let part = one(shared, call, &head.headers, head.uri.authority()).await;
+        write_part(&mut answer, content_id.as_deref(), part);
+    }
+    answer.extend_from_slice(format!("--{ANSWER_BOUNDARY}--\r\n").as_bytes());
+    whole(StatusCode::OK, "multipart/mixed; boundary=batch_laneway", answer)
+}
+
+async fn one(
+    shared: &Arc<Shared>,
+    call: Inner,
+    outer: &HeaderMap,
+    authority: Option<&http::uri::Authority>,
+) -> Response<ResponseBody> {
+    let mut request = Request::new(RequestBody::whole(call.body));
+    *request.method_mut() = call.method;
+    *request.uri_mut() = call.uri;
+    *request.headers_mut() = call.headers;
+    let host = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    if let Some(host) = host.or_else(|| outer.get(http::header::HOST).cloned()) {
+        request.headers_mut().insert(http::header::HOST, host);
+    }
+    let (head, body) = request.into_parts();
+    let query = Query::parse(head.uri.query());
+    let route = Route::of(&head, &query);
+    match &route.call {
+        Call::Json(Resource::Batch | Resource::Upload) | Call::Xml | Call::S3 => {
+            Problem::invalid("This call can't be part of a batch.").json()
+        }
+        Call::Json(_) => {
+            // Of faults only a status fits into a batch's answer.
+            let effects = shared.effects(&route);
+            match effects.status {
+                Some(refusal) => super::answer::refused(refusal.status, refusal.reason.as_deref()),
+                None if effects.throttled => super::answer::refused(429, None),
+                None => dispatch(shared, Request::from_parts(head, body), query, route).await,
+            }
+        }
+    }
+}
+
+fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<ResponseBody>) {
+    let (head, body) = answer.into_parts();
+    out.extend_from_slice(format!("--{ANSWER_BOUNDARY}\r\nContent-Type: application/http\r\n").as_bytes());
+    if let Some(id) = content_id {
+        // Clients find their answers by `<response-` in front of the id that they sent.
+        let id = id.trim_start_matches('<').trim_end_matches('>');
+        out.extend_from_slice(format!("Content-ID: <response-{id}>\r\n").as_bytes());
+    }
+    let reason = head.status.canonical_reason().unwrap_or("Unknown");
+    out.extend_from_slice(format!("\r\nHTTP/1.1 {} {reason}\r\n", head.status.as_u16()).as_bytes());
+    let body = body.into_whole().unwrap_or_default();
+    for (name, value) in head.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH) {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+    out.extend_from_slice(&body);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem> {
+    let delimiter = format!("--{boundary}");
+    let refuse = || Problem::invalid("Failed to parse batch request.");
+    let mut rest = &bytes[..];
+    let mut calls = Vec::new();
+    rest = &rest[find(rest, delimiter.as_bytes()).ok_or_else(refuse)? + delimiter.len()..];
+    while !rest.starts_with(b"--") {
+        let end = find(rest, delimiter.as_bytes()).ok_or_else(refuse)?;
+        calls.push(parse_call(&rest[..end]).ok_or_else(refuse)?);
+        if calls.len() > CALLS_MAX {
+            return Err(Problem::invalid(format!("The batch has more than {CALLS_MAX} calls.")));
+        }
+        rest = &rest[end + delimiter.len()..];
+    }
+    Ok(calls)
+}
+
+/// A part: its own headers, an empty line, then a request with its headers and body. Lines end with CRLF or LF.
+fn parse_call(part: &[u8]) -> Option<Inner> {
+    let text = std::str::from_utf8(part).ok()?.trim_start_matches(['\r', '\n']);
+    let (outer, rest) = split_head(text)?;
+    let content_id = header_lines(outer).find(|(name, _)| name.eq_ignore_ascii_case("content-id"));
+    let rest = rest.trim_start_matches(['\r', '\n']);
+    let (head, body) = split_head(rest).unwrap_or((rest.trim_end(), ""));
+    let (request_line, lines) = head.split_once('\n').unwrap_or((head, ""));
+    let mut words = request_line.split_whitespace();
+    let method = words.next()?.parse().ok()?;
+    let uri = words.next()?.parse().ok()?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in header_lines(lines) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.append(name, value);
+        }
+    }
+    let body = Bytes::copy_from_slice(body.trim_matches(['\r', '\n']).as_bytes());
+    Some(Inner { content_id: content_id.map(|(_, id)| id.to_owned()), method, uri, headers, body })
+}
+
+fn split_head(text: &str) -> Option<(&str, &str)> {
+    let crlf = text.find("\r\n\r\n").map(|at| (at, 4));
+    let lf = text.find("\n\n").map(|at| (at, 2));
+    let (at, len) = match (crlf, lf) {
+        (Some(crlf), Some(lf)) => crlf.min(lf),
+        (one, other) => one.or(other)?,
+    };
+    Some((&text[..at], &text[at + len..]))
+}
+
+fn header_lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_found_whatever_ends_their_lines() {
+        let crlf = "--b\r\nContent-Type: application/http\r\nContent-ID: <x+1>\r\n\r\n\
+                    DELETE /storage/v1/b/x/o/a%2Fb HTTP/1.1\r\nAccept: */*\r\n\r\n\r\n--b--";
+        let lf = crlf.replace("\r\n", "\n");
+        for text in [crlf.to_owned(), lf] {
+            let calls = parse(&Bytes::from(text), "b").map_err(|problem| problem.message).unwrap();
+            assert_eq!(calls.len(), 1);
+            assert_eq!(calls[0].method, Method::DELETE);
+            assert_eq!(calls[0].uri.path(), "/storage/v1/b/x/o/a%2Fb");
+            assert_eq!(calls[0].content_id.as_deref(), Some("<x+1>"));
+            assert!(calls[0].body.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_call_keeps_its_body() {
+        let text = "--b\r\nContent-Type: application/http\r\n\r\nPATCH /storage/v1/b/x/o/a HTTP/1.1\r\n\
+                    Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}\r\n--b--";
+        let calls = parse(&Bytes::from(text), "b").map_err(|problem| problem.message).unwrap();
+        assert_eq!(calls[0].body, "{}");
+    }
+
+    #[test]
+    fn a_batch_without_end_is_refused() {
+        assert!(
+            parse(&Bytes::from_static(b"--b\r\nContent-Type: application/http\r\n\r\nGET / HTTP/1.1"), "b")
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! Buckets.
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::JsonCall;
+use super::answer::{Answer, Problem, empty, json};
+use super::resource::BucketResource;
+
+#[derive(Serialize)]
+struct Buckets<'a> {
+    kind: &'static str,
+    items: Vec<BucketResource<'a>>,
+}
+
+pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+    let buckets = call.shared.objects.buckets();
+    let prefix = call.query.value("prefix").unwrap_or_default();
+    let base = call.base_url();
+    let items = buckets
+        .iter()
+        .filter(|bucket| bucket.name.starts_with(prefix))
+        .map(|bucket| BucketResource::new(&base, &bucket.name, bucket.created_us))
+        .collect();
+    Ok(json(StatusCode::OK, &Buckets { kind: "storage#buckets", items }))
+}
+
+pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
+    let resource = call.json_body().await?;
+    let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
+    let refuse = |refused| Problem::refused(refused, name, "");
+    call.shared.objects.create_bucket_named(name).map_err(refuse)?;
+    let bucket = call.shared.objects.bucket(name).map_err(refuse)?;
+    Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), name, bucket.created_us)))
+}
+
+pub(super) fn get(call: &JsonCall<'_>) -> Answer {
+    let found = call.shared.objects.bucket(call.bucket);
+    let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), call.bucket, bucket.created_us)))
+}
+
+pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
+    let deleted = call.shared.objects.delete_bucket(call.bucket);
+    deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,63 @@
+//! `compose`: up to 32 objects of one bucket, put end to end.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::answer::{Answer, Problem, json};
+use super::resource::{ObjectResource, apply};
+use super::{JsonCall, conditions};
+use crate::checksum::{Sums, concatenated};
+use crate::objects::content::Content;
+use crate::objects::precondition::Precondition;
+use crate::objects::writer::Written;
+use crate::objects::{Attributes, NewObject, Refused};
+
+const SOURCES_MAX: usize = 32;
+
+pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
+    let request = call.json_body().await?;
+    let sources = request["sourceObjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if sources.is_empty() || sources.len() > SOURCES_MAX {
+        return Err(Problem::invalid(format!(
+            "The number of source components provided ({}) must be from 1 to {SOURCES_MAX}",
+            sources.len()
+        )));
+    }
+    let mut content = Content::default();
+    let mut sums: Option<Sums> = None;
+    let mut components = 0;
+    for source in sources {
+        let key =
+            source["name"].as_str().ok_or_else(|| Problem::required("Required: sourceObjects[].name"))?;
+        let refuse = |refused| Problem::refused(refused, call.bucket, key);
+        let object = call.shared.objects.find(call.bucket, key).map_err(refuse)?;
+        let precondition = Precondition {
+            generation_match: match_of(&source["objectPreconditions"]["ifGenerationMatch"])
+                .or(match_of(&source["generation"])),
+            ..Default::default()
+        };
+        precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
+        content.extents.extend(object.content.extents.iter().cloned());
+        sums = Some(match sums {
+            Some(before) => concatenated(&before, &object.sums()),
+            None => Sums { md5: None, ..object.sums() },
+        });
+        components += object.components.unwrap_or(1);
+    }
+    let mut attributes = Attributes::default();
+    apply(&mut attributes, &request["destination"]);
+    let new = NewObject { attributes, components: Some(components), ..Default::default() };
+    let written = Written { content, sums: sums.unwrap_or_default() };
+    let precondition = conditions::in_query(&call.query)?;
+    let object = call
+        .shared
+        .objects
+        .commit(call.bucket, call.key, written, new, &precondition)
+        .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, &object)))
+}
+
+/// Generations come as strings or as numbers.
+fn match_of(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}

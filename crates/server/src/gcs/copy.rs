@@ -1,0 +1,97 @@
+//! Copies: `copyTo` in one call, `rewriteTo` in as many as the configured size of a round demands.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::answer::{Answer, Problem, json};
+use super::resource::{ObjectResource, apply};
+use super::{JsonCall, conditions};
+use crate::objects::{NewObject, Object, Objects, Refused};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rewritten<'a> {
+    kind: &'static str,
+    total_bytes_rewritten: String,
+    object_size: String,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rewrite_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<ObjectResource<'a>>,
+}
+
+pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
+    let source = source(&call)?;
+    let object = carry_out(&mut call, &source, bucket, key).await?;
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), bucket, &object)))
+}
+
+pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
+    let source = source(&call)?;
+    let before = match call.query.value("rewriteToken") {
+        Some(token) => progress(token, &source)
+            .ok_or_else(|| Problem::invalid("The rewrite token belongs to another object or call."))?,
+        None => 0,
+    };
+    let step = call.shared.gcs_config.rewrite_bytes_max.unwrap_or(u64::MAX).max(1);
+    let asked = conditions::number("maxBytesRewrittenPerCall", call.query.value("maxBytesRewrittenPerCall"))?;
+    let after = before.saturating_add(step.min(asked.unwrap_or(u64::MAX).max(1))).min(source.size);
+    let mut answer = Rewritten {
+        kind: "storage#rewriteResponse",
+        total_bytes_rewritten: after.to_string(),
+        object_size: source.size.to_string(),
+        done: after == source.size,
+        rewrite_token: None,
+        resource: None,
+    };
+    if !answer.done {
+        answer.rewrite_token = Some(format!("{}-{after}", source.generation));
+        return Ok(json(StatusCode::OK, &answer));
+    }
+    let object = carry_out(&mut call, &source, bucket, key).await?;
+    let base = call.base_url();
+    answer.resource = Some(ObjectResource::new(&base, bucket, &object));
+    Ok(json(StatusCode::OK, &answer))
+}
+
+fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
+    let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
+    let object = call.shared.objects.find(call.bucket, call.key).map_err(refuse)?;
+    let precondition = conditions::of_source(&call.query)?;
+    precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
+    Ok(object)
+}
+
+/// The new object shows the old one's bytes; a body, if there is one, says what its metadata is instead.
+async fn carry_out(
+    call: &mut JsonCall<'_>,
+    source: &Object,
+    bucket: &str,
+    key: &str,
+) -> Result<Arc<Object>, Problem> {
+    let resource = call.json_body().await?;
+    let mut attributes = source.attributes.clone();
+    apply(&mut attributes, &resource);
+    let new = NewObject {
+        attributes,
+        etag: None,
+        checksum: source.checksum.clone(),
+        components: source.components,
+        parts: None,
+    };
+    let precondition = conditions::in_query(&call.query)?;
+    call.shared
+        .objects
+        .commit(bucket, key, Objects::written_from(source), new, &precondition)
+        .map_err(|refused| Problem::refused(refused, bucket, key))
+}
+
+/// How far an earlier call came with the same generation.
+fn progress(token: &str, source: &Object) -> Option<u64> {
+    let (generation, bytes) = token.split_once('-')?;
+    let bytes = bytes.parse().ok()?;
+    (generation.parse() == Ok(source.generation) && bytes < source.size).then_some(bytes)
+}

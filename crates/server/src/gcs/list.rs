@@ -1,0 +1,53 @@
+//! Listings.
+
+use http::StatusCode;
+use serde::Serialize;
+
+use super::answer::{Answer, Problem, json};
+use super::resource::ObjectResource;
+use super::{JsonCall, conditions};
+use crate::objects::listing::{From, Query};
+
+/// Most entries on a page, as at GCS.
+const ENTRIES_MAX: u64 = 1000;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prefixes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<ObjectResource<'a>>,
+}
+
+pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+    let value = |name| call.query.value(name).filter(|value| !value.is_empty());
+    let from = match (value("pageToken"), value("startOffset")) {
+        (Some(token), _) => From::from_token(token)
+            .ok_or_else(|| Problem::invalid(format!("Invalid page token: '{token}'")))?,
+        (None, Some(offset)) => From::At(offset.to_owned()),
+        (None, None) => From::Start,
+    };
+    let query = Query {
+        prefix: value("prefix").unwrap_or_default().to_owned(),
+        delimiter: value("delimiter").unwrap_or_default().to_owned(),
+        from,
+        end: value("endOffset").map(str::to_owned),
+        max: conditions::number("maxResults", value("maxResults"))?.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX)
+            as usize,
+        include_trailing_delimiter: value("includeTrailingDelimiter") == Some("true"),
+    };
+    let page = call
+        .shared
+        .objects
+        .list(call.bucket, &query)
+        .map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let base = call.base_url();
+    let items = page.objects.iter().map(|object| ObjectResource::new(&base, call.bucket, object)).collect();
+    let next_page_token = page.next.map(|next| next.to_token());
+    let kind = "storage#objects";
+    Ok(json(StatusCode::OK, &Listing { kind, next_page_token, prefixes: page.prefixes, items }))
+}

@@ -1,0 +1,204 @@
+//! Downloads of the JSON and of the XML API: ranges, pinned generations, and the unpacking of gzip.
+
+use std::ops::Range;
+
+use http::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+use super::answer::{Answer, Problem};
+use super::{JsonCall, conditions};
+use crate::body::ResponseBody;
+use crate::objects::Object;
+use crate::objects::precondition::Precondition;
+
+pub(super) fn get(call: &JsonCall<'_>) -> Answer {
+    let precondition = conditions::in_query(&call.query)?;
+    let generation = conditions::number("generation", call.query.value("generation"))?;
+    let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    download(&object, &call.head.headers, object.gcs_etag())
+}
+
+/// The object as the preconditions allow it to be read.
+pub(super) fn find(
+    shared: &crate::service::Shared,
+    bucket: &str,
+    key: &str,
+    generation: Option<u64>,
+    precondition: &Precondition,
+) -> Result<std::sync::Arc<Object>, Problem> {
+    let refuse = |refused| Problem::refused_to_read(refused, bucket, key);
+    let object = shared.objects.find(bucket, key).map_err(refuse)?;
+    if generation.is_some_and(|generation| generation != object.generation) {
+        return Err(refuse(crate::objects::Refused::NoObject));
+    }
+    precondition
+        .check(Some(&object))
+        .map_err(|failed| refuse(crate::objects::Refused::Precondition(failed)))?;
+    Ok(object)
+}
+
+/// The answer with the bytes that the headers ask for.
+pub(super) fn download(object: &Object, headers: &HeaderMap, etag: String) -> Answer {
+    let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
+    let wanted = headers.get(RANGE).and_then(|value| value.to_str().ok()).filter(|_| !transcodes);
+    let range = match wanted.and_then(parse_range) {
+        None => None,
+        Some(asked) => match asked.within(object.size) {
+            Some(range) => Some(range),
+            None => {
+                let mut answer = Problem::not_satisfiable().json();
+                insert(answer.headers_mut(), CONTENT_RANGE, &format!("bytes */{}", object.size));
+                return Ok(answer);
+            }
+        },
+    };
+    let content = match &range {
+        Some(range) => object.content.range(range.clone()),
+        None => object.content.clone(),
+    };
+    let body = if transcodes {
+        ResponseBody::gunzipped(content.reader())
+    } else {
+        ResponseBody::object(content.reader())
+    };
+    let mut answer = Response::new(body);
+    describe(answer.headers_mut(), object, &etag);
+    let headers = answer.headers_mut();
+    if transcodes {
+        headers.remove(CONTENT_ENCODING);
+        headers.remove(ACCEPT_RANGES);
+        insert(headers, HeaderName::from_static("warning"), "214 UploadServer gunzipped");
+    } else {
+        let len = range.as_ref().map_or(object.size, |range| range.end - range.start);
+        headers.insert(CONTENT_LENGTH, len.into());
+    }
+    if let Some(range) = range {
+        insert(headers, CONTENT_RANGE, &format!("bytes {}-{}/{}", range.start, range.end - 1, object.size));
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(answer)
+}
+
+/// The headers that describe an object, for GET and HEAD alike.
+pub(super) fn describe(headers: &mut HeaderMap, object: &Object, etag: &str) {
+    let attributes = &object.attributes;
+    let content_type = attributes.content_type.as_deref().unwrap_or("application/octet-stream");
+    insert(headers, CONTENT_TYPE, content_type);
+    for (name, value) in [
+        (CONTENT_ENCODING, &attributes.content_encoding),
+        (CACHE_CONTROL, &attributes.cache_control),
+        (CONTENT_DISPOSITION, &attributes.content_disposition),
+        (CONTENT_LANGUAGE, &attributes.content_language),
+    ] {
+        if let Some(value) = value {
+            insert(headers, name, value);
+        }
+    }
+    insert(headers, ETAG, etag);
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let updated = std::time::UNIX_EPOCH + std::time::Duration::from_micros(object.updated_us);
+    insert(headers, LAST_MODIFIED, &httpdate::fmt_http_date(updated));
+    headers.insert("x-goog-generation", object.generation.into());
+    headers.insert("x-goog-metageneration", object.metageneration.into());
+    insert(headers, HeaderName::from_static("x-goog-storage-class"), object.storage_class());
+    headers.insert("x-goog-stored-content-length", object.size.into());
+    let encoding = attributes.content_encoding.as_deref().unwrap_or("identity");
+    insert(headers, HeaderName::from_static("x-goog-stored-content-encoding"), encoding);
+    hashes(headers, object);
+    if let Some(components) = object.components {
+        headers.insert("x-goog-component-count", components.into());
+    }
+    for (name, value) in &attributes.metadata {
+        if let Ok(name) = HeaderName::try_from(format!("x-goog-meta-{name}")) {
+            insert(headers, name, value);
+        }
+    }
+}
+
+/// `x-goog-hash`, one header for each kind, as GCS sends them.
+pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
+    let name = HeaderName::from_static("x-goog-hash");
+    if let Ok(value) = HeaderValue::try_from(format!("crc32c={}", object.crc32c_base64())) {
+        headers.append(name.clone(), value);
+    }
+    if let Some(md5) = object.md5_base64()
+        && let Ok(value) = HeaderValue::try_from(format!("md5={md5}"))
+    {
+        headers.append(name, value);
+    }
+}
+
+/// Inserts what can stand in a header; what a writer made up that can't is left out.
+pub(super) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.insert(name, value);
+    }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT_ENCODING).iter().any(|value| {
+        let text = value.to_str().unwrap_or_default();
+        text.split(',').any(|coding| coding.trim().split(';').next() == Some("gzip"))
+    })
+}
+
+/// One `Range`.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    From(u64),
+    Between(u64, u64),
+    Last(u64),
+}
+
+/// Several ranges and other units are ignored, as HTTP allows.
+fn parse_range(text: &str) -> Option<Asked> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    match (first.trim(), last.trim()) {
+        ("", last) => last.parse().ok().map(Asked::Last),
+        (first, "") => first.parse().ok().map(Asked::From),
+        (first, last) => {
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (first <= last).then_some(Asked::Between(first, last))
+        }
+    }
+}
+
+impl Asked {
+    /// The bytes of an object of that size; `None` where there are none.
+    fn within(&self, size: u64) -> Option<Range<u64>> {
+        let range = match *self {
+            Asked::From(first) => first..size,
+            Asked::Between(first, last) => first..last.saturating_add(1).min(size),
+            Asked::Last(count) => size.saturating_sub(count)..size,
+        };
+        (range.start < range.end).then_some(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_off_at_the_end_of_the_object() {
+        let range = |text: &str| parse_range(text).unwrap().within(10);
+        assert_eq!(range("bytes=2-5"), Some(2..6));
+        assert_eq!(range("bytes=2-"), Some(2..10));
+        assert_eq!(range("bytes=8-99"), Some(8..10));
+        assert_eq!(range("bytes=-3"), Some(7..10));
+        assert_eq!(range("bytes=-30"), Some(0..10));
+        assert_eq!(range("bytes=10-"), None);
+        assert_eq!(range("bytes=-0"), None);
+        assert_eq!(parse_range("bytes=0-").unwrap().within(0), None);
+    }
+
+    #[test]
+    fn what_is_no_single_range_is_ignored() {
+        for text in ["bytes=1-2,4-5", "items=1-2", "bytes=5-2", "bytes=x-"] {
+            assert_eq!(parse_range(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Objects and buckets as JSON resources, and object attributes read from JSON.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use crate::objects::{Attributes, Object};
+
+/// What a key's segment in a URL may hold unescaped.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// An object as the JSON API shows it. Numbers that may exceed 2^53 are strings there.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ObjectResource<'a> {
+    kind: &'static str,
+    id: String,
+    self_link: String,
+    media_link: String,
+    name: &'a str,
+    bucket: &'a str,
+    #[serde(serialize_with = "as_text")]
+    generation: u64,
+    #[serde(serialize_with = "as_text")]
+    metageneration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<&'a str>,
+    storage_class: &'a str,
+    #[serde(serialize_with = "as_text")]
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    md5_hash: Option<String>,
+    crc32c: String,
+    etag: String,
+    time_created: String,
+    updated: String,
+    time_storage_class_updated: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_encoding: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_disposition: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_language: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component_count: Option<u32>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
+}
+
+impl<'a> ObjectResource<'a> {
+    pub(crate) fn new(base: &str, bucket: &'a str, object: &'a Object) -> ObjectResource<'a> {
+        let attributes = &object.attributes;
+        let key = utf8_percent_encode(&object.key, SEGMENT);
+        let self_link = format!("{base}/storage/v1/b/{bucket}/o/{key}");
+        let created = rfc3339(object.created_us);
+        ObjectResource {
+            kind: "storage#object",
+            id: format!("{bucket}/{}/{}", object.key, object.generation),
+            media_link: format!(
+                "{base}/download/storage/v1/b/{bucket}/o/{key}?generation={}&alt=media",
+                object.generation
+            ),
+            self_link,
+            name: &object.key,
+            bucket,
+            generation: object.generation,
+            metageneration: object.metageneration,
+            content_type: attributes.content_type.as_deref(),
+            storage_class: object.storage_class(),
+            size: object.size,
+            md5_hash: object.md5_base64(),
+            crc32c: object.crc32c_base64(),
+            etag: object.gcs_etag(),
+            time_storage_class_updated: created.clone(),
+            updated: if object.updated_us == object.created_us {
+                created.clone()
+            } else {
+                rfc3339(object.updated_us)
+            },
+            time_created: created,
+            content_encoding: attributes.content_encoding.as_deref(),
+            cache_control: attributes.cache_control.as_deref(),
+            content_disposition: attributes.content_disposition.as_deref(),
+            content_language: attributes.content_language.as_deref(),
+            component_count: object.components,
+            metadata: &attributes.metadata,
+        }
+    }
+}
+
+/// A bucket as the JSON API shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BucketResource<'a> {
+    kind: &'static str,
+    id: &'a str,
+    name: &'a str,
+    self_link: String,
+    location: &'static str,
+    storage_class: &'static str,
+    metageneration: &'static str,
+    project_number: &'static str,
+    etag: &'static str,
+    time_created: String,
+    updated: String,
+}
+
+impl<'a> BucketResource<'a> {
+    pub(crate) fn new(base: &str, name: &'a str, created_us: u64) -> BucketResource<'a> {
+        BucketResource {
+            kind: "storage#bucket",
+            id: name,
+            name,
+            self_link: format!("{base}/storage/v1/b/{name}"),
+            location: "US",
+            storage_class: "STANDARD",
+            metageneration: "1",
+            project_number: "0",
+            etag: "CAE=",
+            time_created: rfc3339(created_us),
+            updated: rfc3339(created_us),
+        }
+    }
+}
+
+/// Applies a JSON resource: what is named is set, what is `null` is cleared, the rest stays.
+pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
+    let set = |field: &mut Option<String>, name: &str| match &resource[name] {
+        Value::String(text) => *field = Some(text.clone()),
+        Value::Null if resource.get(name).is_some() => *field = None,
+        _ => {}
+    };
+    set(&mut attributes.content_type, "contentType");
+    set(&mut attributes.content_encoding, "contentEncoding");
+    set(&mut attributes.cache_control, "cacheControl");
+    set(&mut attributes.content_disposition, "contentDisposition");
+    set(&mut attributes.content_language, "contentLanguage");
+    set(&mut attributes.storage_class, "storageClass");
+    match resource.get("metadata") {
+        Some(Value::Null) => attributes.metadata.clear(),
+        Some(Value::Object(entries)) => {
+            for (name, value) in entries {
+                match value {
+                    Value::Null => drop(attributes.metadata.remove(name)),
+                    Value::String(text) => drop(attributes.metadata.insert(name.clone(), text.clone())),
+                    other => drop(attributes.metadata.insert(name.clone(), other.to_string())),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `2026-11-21T09:04:05.678Z`.
+pub(crate) fn rfc3339(us: u64) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(us) * 1000)
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (year, month, day) = (moment.year(), u8::from(moment.month()), moment.day());
+    let (hour, minute, second, ms) = (moment.hour(), moment.minute(), moment.second(), moment.millisecond());
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_sets_clears_and_leaves() {
+        let mut attributes = Attributes {
+            content_type: Some("text/plain".to_owned()),
+            cache_control: Some("no-store".to_owned()),
+            metadata: [("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())].into(),
+            ..Default::default()
+        };
+        let patch = serde_json::json!({"cacheControl": null, "contentEncoding": "gzip", "metadata": {"a": null, "c": "3"}});
+        apply(&mut attributes, &patch);
+        assert_eq!(attributes.content_type.as_deref(), Some("text/plain"));
+        assert_eq!(attributes.cache_control, None);
+        assert_eq!(attributes.content_encoding.as_deref(), Some("gzip"));
+        assert_eq!(attributes.metadata.keys().collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn times_are_rfc_3339() {
+        assert_eq!(rfc3339(1_700_000_000_123_456), "2023-11-14T22:13:20.123Z");
+    }
+}

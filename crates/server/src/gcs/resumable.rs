@@ -1,0 +1,274 @@
+//! Resumable uploads: a session is begun, takes chunks in order, and can be asked how far it has come.
+//!
+//! What arrived of a chunk that broke off is kept, as at GCS; the client asks for the place and goes on from there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::answer::{Answer, Problem, empty};
+use super::hash::Expected;
+use super::resource::apply;
+use super::upload::{check_bucket, stored};
+use super::{JsonCall, conditions};
+use crate::body::ResponseBody;
+use crate::objects::precondition::Precondition;
+use crate::objects::writer::Writer;
+use crate::objects::{Attributes, NewObject, Object};
+
+/// All chunks but the last have to be multiples of this.
+const CHUNK_BYTES: u64 = 256 << 10;
+/// Sessions remembered; beyond it those that are over are forgotten, and answer 404 instead of their object.
+const SESSIONS_MAX: usize = 10_000;
+/// "Resume Incomplete", in Google's words.
+const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
+
+/// The sessions of a server, in memory only.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+
+struct Session {
+    bucket: String,
+    key: String,
+    attributes: Attributes,
+    precondition: Precondition,
+    expected: Expected,
+    /// One chunk at a time: a second one waits, and then finds its offset taken.
+    state: tokio::sync::Mutex<State>,
+}
+
+enum State {
+    Open { writer: Box<Writer>, total: Option<u64> },
+    Done(Arc<Object>),
+    Failed,
+}
+
+impl Sessions {
+    /// Sessions that are neither finished nor cancelled.
+    pub(crate) fn open(&self) -> usize {
+        self.map().values().filter(|session| session.is_open()).count()
+    }
+
+    fn insert(&self, id: String, session: Session) {
+        let mut map = self.map();
+        if map.len() >= SESSIONS_MAX {
+            map.retain(|_, session| session.is_open());
+        }
+        map.insert(id, Arc::new(session));
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// One that is busy counts as open.
+    fn is_open(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| matches!(*state, State::Open { .. }))
+    }
+}
+
+pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
+    check_bucket(&call)?;
+    let metadata = call.json_body().await?;
+    let key = metadata["name"].as_str().or(call.query.value("name"));
+    let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    let header = |name: &str| call.head.headers.get(name).and_then(|value| value.to_str().ok());
+    let mut attributes =
+        Attributes { content_type: header("x-upload-content-type").map(str::to_owned), ..Default::default() };
+    apply(&mut attributes, &metadata);
+    let total = conditions::number("X-Upload-Content-Length", header("x-upload-content-length"))?;
+    let expected = Expected::in_headers(&call.head.headers)?.and_metadata(&metadata)?;
+    let precondition = conditions::in_query(&call.query)?;
+    // GCS checks when the session begins and again when it ends.
+    let present = call.shared.objects.find(call.bucket, &key).ok();
+    precondition.check(present.as_deref()).map_err(|failed| {
+        Problem::refused(crate::objects::Refused::Precondition(failed), call.bucket, &key)
+    })?;
+    let writer = Box::new(call.shared.objects.writer(expected.wanted(), total));
+    let session = Session {
+        bucket: call.bucket.to_owned(),
+        key,
+        attributes,
+        precondition,
+        expected,
+        state: tokio::sync::Mutex::new(State::Open { writer, total }),
+    };
+    let id = call.shared.objects.unguessable_id();
+    let url = format!(
+        "{}/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={id}",
+        call.base_url(),
+        call.bucket
+    );
+    call.shared.sessions.insert(id.clone(), session);
+    let mut answer = empty(StatusCode::OK);
+    if let Ok(url) = HeaderValue::try_from(url) {
+        answer.headers_mut().insert(LOCATION, url);
+    }
+    if let Ok(id) = HeaderValue::try_from(id) {
+        answer.headers_mut().insert("x-guploader-uploadid", id);
+    }
+    Ok(answer)
+}
+
+pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
+    let session = find(&call)?;
+    let range = ChunkRange::of(&call.head.headers)?;
+    let mut state = session.state.lock().await;
+    let (writer, total) = match &mut *state {
+        State::Open { writer, total } => (writer, total),
+        State::Done(object) => return Ok(stored(&call, object)),
+        State::Failed => return Err(Problem::gone("The upload session has failed and can't be continued.")),
+    };
+    if let Some(announced) = range.total {
+        if total.is_some_and(|known| known != announced) {
+            return Err(Problem::invalid("The total size differs from what was announced before."));
+        }
+        *total = Some(announced);
+    }
+    if let Some(first) = range.first {
+        if first > writer.size() {
+            // A gap can't be filled; the answer tells where to go on.
+            return Ok(incomplete(writer.size()));
+        }
+        // What the session already has of this chunk is passed over.
+        let mut surplus = writer.size() - first;
+        let mut received = 0;
+        while let Some(bytes) = call.body.next().await {
+            let bytes = bytes.map_err(Problem::interrupted)?;
+            received += bytes.len() as u64;
+            let skipped = surplus.min(bytes.len() as u64);
+            surplus -= skipped;
+            if total.is_some_and(|total| first + received > total) {
+                return Err(Problem::invalid("More bytes came than the total size announces."));
+            }
+            writer.write(&bytes[skipped as usize..]).map_err(|error| Problem::io(&error))?;
+        }
+        let announced = range.last.map(|last| last + 1 - first);
+        if announced.is_some_and(|announced| announced != received) {
+            return Err(Problem::invalid("The body has not as many bytes as Content-Range says."));
+        }
+        if range.last.is_none() && total.is_none() {
+            // Without Content-Range the whole object comes in one request.
+            *total = Some(first + received);
+        } else if total.is_none_or(|total| first + received < total) && received % CHUNK_BYTES != 0 {
+            return Err(Problem::invalid("Chunks but the last must be multiples of 256 KiB."));
+        }
+    }
+    if *total != Some(writer.size()) {
+        return Ok(incomplete(writer.size()));
+    }
+    let State::Open { writer, .. } = std::mem::replace(&mut *state, State::Failed) else {
+        return Err(Problem::gone("The upload session has failed and can't be continued."));
+    };
+    let written = writer.finish();
+    session.expected.check(&written.sums)?;
+    let attributes = final_attributes(&session, &call.head.headers);
+    let new = NewObject { attributes, ..Default::default() };
+    let object = call
+        .shared
+        .objects
+        .commit(&session.bucket, &session.key, written, new, &session.precondition)
+        .map_err(|refused| Problem::refused(refused, &session.bucket, &session.key))?;
+    // Only its metadata: a finished session must not keep bytes alive that are deleted since.
+    *state = State::Done(Arc::new(Object { content: Default::default(), ..Object::clone(&object) }));
+    Ok(stored(&call, &object))
+}
+
+pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
+    let id = call.query.value("upload_id").unwrap_or_default();
+    match call.shared.sessions.map().remove(id) {
+        // "Client Closed Request" is what GCS answers to a cancelled session.
+        Some(_) => Ok(empty(StatusCode::from_u16(499).unwrap_or(StatusCode::OK))),
+        None => Err(Problem::not_found("No such upload session.")),
+    }
+}
+
+fn find(call: &JsonCall<'_>) -> Result<Arc<Session>, Problem> {
+    let id =
+        call.query.value("upload_id").ok_or_else(|| Problem::required("Required parameter: upload_id"))?;
+    let session = call.shared.sessions.map().get(id).cloned();
+    session
+        .filter(|session| session.bucket == call.bucket)
+        .ok_or_else(|| Problem::not_found("No such upload session."))
+}
+
+fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
+    let mut attributes = session.attributes.clone();
+    if attributes.content_type.is_none() {
+        let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        apply(&mut attributes, &Value::from_iter([("contentType", sent)]));
+    }
+    attributes
+}
+
+fn incomplete(persisted: u64) -> Response<ResponseBody> {
+    let mut answer = empty(INCOMPLETE);
+    if persisted > 0
+        && let Ok(range) = HeaderValue::try_from(format!("bytes=0-{}", persisted - 1))
+    {
+        answer.headers_mut().insert(RANGE, range);
+    }
+    answer
+}
+
+/// `Content-Range` of a chunk: `bytes 0-99/100`, `bytes 0-99/*`, `bytes */100`, `bytes */*`, or none at all.
+#[derive(Debug, PartialEq, Eq)]
+struct ChunkRange {
+    /// `None` asks only how far the session has come.
+    first: Option<u64>,
+    last: Option<u64>,
+    total: Option<u64>,
+}
+
+impl ChunkRange {
+    fn of(headers: &HeaderMap) -> Result<ChunkRange, Problem> {
+        let Some(value) = headers.get(CONTENT_RANGE) else {
+            return Ok(ChunkRange { first: Some(0), last: None, total: None });
+        };
+        let text = value.to_str().unwrap_or_default();
+        let mut range = ChunkRange::parse(text)
+            .ok_or_else(|| Problem::invalid(format!("Invalid Content-Range: '{text}'")))?;
+        // `bytes */0` with nothing stored is also the whole upload of an empty object.
+        if range.first.is_none() && range.total == Some(0) && headers.contains_key(CONTENT_LENGTH) {
+            range.first = Some(0);
+        }
+        Ok(range)
+    }
+
+    fn parse(text: &str) -> Option<ChunkRange> {
+        let (range, total) = text.strip_prefix("bytes")?.trim_start().split_once('/')?;
+        let total = match total {
+            "*" => None,
+            total => Some(total.parse().ok()?),
+        };
+        if range == "*" {
+            return Some(ChunkRange { first: None, last: None, total });
+        }
+        let (first, last) = range.split_once('-')?;
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        let fits = first <= last && total.is_none_or(|total| last < total);
+        fits.then_some(ChunkRange { first: Some(first), last: Some(last), total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_ranges_are_read() {
+        let range = |first, last, total| Some(ChunkRange { first, last, total });
+        assert_eq!(ChunkRange::parse("bytes 0-99/100"), range(Some(0), Some(99), Some(100)));
+        assert_eq!(ChunkRange::parse("bytes 0-99/*"), range(Some(0), Some(99), None));
+        assert_eq!(ChunkRange::parse("bytes */100"), range(None, None, Some(100)));
+        assert_eq!(ChunkRange::parse("bytes */*"), range(None, None, None));
+        for wrong in ["", "bytes 5-4/9", "bytes 0-9/9", "bytes 0-9", "items 0-9/10", "bytes -9/10"] {
+            assert_eq!(ChunkRange::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Uploads in one request: `uploadType=media` and `uploadType=multipart`.
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use serde_json::Value;
+
+use super::answer::{Answer, Problem, json};
+use super::hash::Expected;
+use super::related::{Head, Malformed, Related};
+use super::resource::{ObjectResource, apply};
+use super::{JsonCall, conditions};
+use crate::objects::precondition::Precondition;
+use crate::objects::writer::{Writer, Written};
+use crate::objects::{Attributes, NewObject, Object};
+
+impl From<Malformed> for Problem {
+    fn from(malformed: Malformed) -> Problem {
+        Problem::invalid(format!("Malformed multipart body: {}", malformed.0))
+    }
+}
+
+pub(super) async fn upload(call: JsonCall<'_>) -> Answer {
+    match call.query.value("uploadType") {
+        Some("media") => media(call).await,
+        Some("multipart") => multipart(call).await,
+        _ => Err(Problem::invalid(
+            "Upload requests must specify an uploadType: media, multipart or resumable.",
+        )),
+    }
+}
+
+async fn media(mut call: JsonCall<'_>) -> Answer {
+    let key =
+        call.query.value("name").ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    let precondition = conditions::in_query(&call.query)?;
+    let expected = Expected::in_headers(&call.head.headers)?;
+    check_bucket(&call)?;
+    let mut writer = call.shared.objects.writer(expected.wanted(), call.body.expected());
+    while let Some(bytes) = call.body.next().await {
+        let bytes = bytes.map_err(Problem::interrupted)?;
+        writer.write(&bytes).map_err(|error| Problem::io(&error))?;
+    }
+    let written = writer.finish();
+    expected.check(&written.sums)?;
+    let header = |name| call.head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let attributes = Attributes {
+        content_type: header(CONTENT_TYPE),
+        content_encoding: call
+            .query
+            .value("contentEncoding")
+            .map(str::to_owned)
+            .or_else(|| header(CONTENT_ENCODING)),
+        ..Default::default()
+    };
+    finish(&call, &key, written, attributes, &precondition)
+}
+
+async fn multipart(mut call: JsonCall<'_>) -> Answer {
+    let precondition = conditions::in_query(&call.query)?;
+    let in_headers = Expected::in_headers(&call.head.headers)?;
+    check_bucket(&call)?;
+    let content_type =
+        call.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut related = Related::new(content_type)?;
+    let size = call.body.expected();
+    let mut upload: Option<(Value, Expected, Writer)> = None;
+    let mut take = |head: &Head, bytes: &[u8]| -> Result<(), Problem> {
+        let (_, _, writer) = match &mut upload {
+            Some(upload) => upload,
+            None => {
+                let metadata = parse_metadata(&head.metadata)?;
+                let expected = in_headers.clone().and_metadata(&metadata)?;
+                let writer = call.shared.objects.writer(expected.wanted(), size);
+                upload.insert((metadata, expected, writer))
+            }
+        };
+        writer.write(bytes).map_err(|error| Problem::io(&error))
+    };
+    while let Some(bytes) = call.body.next().await {
+        related.push(&bytes.map_err(Problem::interrupted)?, &mut take)?;
+    }
+    let head = related.finish(&mut take)?;
+    let (metadata, expected, writer) = upload.ok_or_else(|| Problem::invalid("the body has no media"))?;
+    let written = writer.finish();
+    expected.check(&written.sums)?;
+    let key = metadata["name"].as_str().or(call.query.value("name"));
+    let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    let mut attributes = Attributes { content_type: head.media_type, ..Default::default() };
+    apply(&mut attributes, &metadata);
+    finish(&call, &key, written, attributes, &precondition)
+}
+
+fn finish(
+    call: &JsonCall<'_>,
+    key: &str,
+    written: Written,
+    attributes: Attributes,
+    precondition: &Precondition,
+) -> Answer {
+    let new = NewObject { attributes, ..Default::default() };
+    let stored_as = call.shared.objects.commit(call.bucket, key, written, new, precondition);
+    let object = stored_as.map_err(|refused| Problem::refused(refused, call.bucket, key))?;
+    Ok(stored(call, &object))
+}
+
+/// Refuses an upload to a missing bucket before its body is read.
+pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), Problem> {
+    let found = call.shared.objects.bucket_to_write(call.bucket);
+    found.map(drop).map_err(|refused| Problem::refused(refused, call.bucket, ""))
+}
+
+pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| Problem::parse(format!("Parse Error: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Problem::parse("Parse Error: the metadata is not an object"))
+    }
+}
+
+/// The answer to an upload that is done.
+pub(super) fn stored(call: &JsonCall<'_>, object: &Object) -> http::Response<crate::body::ResponseBody> {
+    json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, object))
+}

@@ -1,0 +1,232 @@
+//! The XML API: objects by path, and multipart uploads.
+
+mod document;
+mod listing;
+mod multipart;
+
+use std::sync::Arc;
+
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE,
+    ETAG,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+
+use super::answer::{Answer, Problem, empty, whole};
+use super::hash::Expected;
+use super::{conditions, media};
+use crate::body::{RequestBody, ResponseBody};
+use crate::objects::writer::Written;
+use crate::objects::{Attributes, NewObject, Object, Objects};
+use crate::query::{Query, decode};
+use crate::service::Shared;
+use document::Document;
+
+/// One request of the XML API.
+struct XmlCall<'a> {
+    shared: &'a Arc<Shared>,
+    head: http::request::Parts,
+    body: RequestBody,
+    query: Query,
+    bucket: &'a str,
+    key: &'a str,
+}
+
+/// Answers an XML API request.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    request: Request<RequestBody>,
+    query: Query,
+    bucket: &str,
+    key: &str,
+) -> Response<ResponseBody> {
+    let (head, body) = request.into_parts();
+    let without_body = head.method == Method::HEAD;
+    let call = XmlCall { shared, head, body, query, bucket, key };
+    respond(call).await.unwrap_or_else(|problem| error(&problem, without_body))
+}
+
+async fn respond(call: XmlCall<'_>) -> Answer {
+    let method = call.head.method.clone();
+    let has = |name| call.query.has(name);
+    match method {
+        Method::GET if call.bucket.is_empty() => listing::buckets(&call),
+        Method::GET if call.key.is_empty() && has("uploads") => multipart::list_uploads(&call),
+        Method::GET if call.key.is_empty() => listing::objects(&call),
+        Method::HEAD if call.key.is_empty() => bucket_exists(&call),
+        Method::PUT if call.key.is_empty() => create_bucket(&call),
+        Method::DELETE if call.key.is_empty() => delete_bucket(&call),
+        Method::GET if has("uploadId") => multipart::list_parts(&call),
+        Method::GET | Method::HEAD => get(&call),
+        Method::PUT if has("uploadId") => multipart::part(call).await,
+        Method::PUT if call.head.headers.contains_key("x-goog-copy-source") => copy(&call),
+        Method::PUT => put(call).await,
+        Method::POST if has("uploads") => multipart::begin(&call),
+        Method::POST if has("uploadId") => multipart::complete(call).await,
+        Method::DELETE if has("uploadId") => multipart::abort(&call),
+        Method::DELETE => delete(&call),
+        _ => Err(Problem::not_allowed()),
+    }
+}
+
+fn get(call: &XmlCall<'_>) -> Answer {
+    let precondition = conditions::in_headers(&call.head.headers)?;
+    let generation = conditions::number("generation", call.query.value("generation"))?;
+    let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    let mut answer = media::download(&object, &call.head.headers, quoted(&object.etag))?;
+    if call.head.method == Method::HEAD {
+        *answer.body_mut() = ResponseBody::empty();
+    }
+    Ok(answer)
+}
+
+async fn put(mut call: XmlCall<'_>) -> Answer {
+    let precondition = conditions::in_headers(&call.head.headers)?;
+    let expected = Expected::in_headers(&call.head.headers)?;
+    let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
+    call.shared.objects.bucket_to_write(call.bucket).map_err(refuse)?;
+    let written = receive(call.shared, &mut call.body, &expected).await?;
+    let new = NewObject { attributes: attributes(&call.head.headers), ..Default::default() };
+    let object =
+        call.shared.objects.commit(call.bucket, call.key, written, new, &precondition).map_err(refuse)?;
+    Ok(stored(&object))
+}
+
+fn copy(call: &XmlCall<'_>) -> Answer {
+    let header = call.head.headers.get("x-goog-copy-source").and_then(|value| value.to_str().ok());
+    let source = decode(header.unwrap_or_default().trim_start_matches('/'));
+    let (bucket, key) =
+        source.split_once('/').ok_or_else(|| Problem::invalid("Invalid x-goog-copy-source"))?;
+    let object =
+        call.shared.objects.find(bucket, key).map_err(|refused| Problem::refused(refused, bucket, key))?;
+    let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
+    let attributes = if replaces { attributes(&call.head.headers) } else { object.attributes.clone() };
+    let new = NewObject { attributes, components: object.components, ..Default::default() };
+    let precondition = conditions::in_headers(&call.head.headers)?;
+    let written = Objects::written_from(&object);
+    let copied = call.shared.objects.commit(call.bucket, call.key, written, new, &precondition);
+    let copied = copied.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    let mut document = Document::open("CopyObjectResult");
+    document.element("LastModified", &super::resource::rfc3339(copied.updated_us));
+    document.element("ETag", &quoted(&copied.etag));
+    let mut answer = document.close();
+    let headers = stored(&copied).headers().clone();
+    for name in ["x-goog-generation", "x-goog-metageneration", "x-goog-hash"] {
+        for value in headers.get_all(name) {
+            answer.headers_mut().append(name, value.clone());
+        }
+    }
+    Ok(answer)
+}
+
+fn delete(call: &XmlCall<'_>) -> Answer {
+    let mut precondition = conditions::in_headers(&call.head.headers)?;
+    if let Some(generation) = conditions::number("generation", call.query.value("generation"))? {
+        precondition.generation_match.get_or_insert(generation);
+    }
+    let deleted = call.shared.objects.delete(call.bucket, call.key, &precondition);
+    deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+fn bucket_exists(call: &XmlCall<'_>) -> Answer {
+    let found = call.shared.objects.bucket(call.bucket);
+    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    Ok(empty(StatusCode::OK))
+}
+
+fn create_bucket(call: &XmlCall<'_>) -> Answer {
+    let created = call.shared.objects.create_bucket_named(call.bucket);
+    created.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    Ok(empty(StatusCode::OK))
+}
+
+fn delete_bucket(call: &XmlCall<'_>) -> Answer {
+    let deleted = call.shared.objects.delete_bucket(call.bucket);
+    deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// Reads a body into the store and checks it; nothing stays of one that is refused.
+async fn receive(shared: &Shared, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
+    let mut writer = shared.objects.writer(expected.wanted(), body.expected());
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(Problem::interrupted)?;
+        writer.write(&bytes).map_err(|error| Problem::io(&error))?;
+    }
+    let written = writer.finish();
+    expected.check(&written.sums)?;
+    Ok(written)
+}
+
+/// The attributes in the headers of a PUT or of the beginning of a multipart upload.
+fn attributes(headers: &HeaderMap) -> Attributes {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let metadata = headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str().strip_prefix("x-goog-meta-")?;
+        Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    });
+    Attributes {
+        content_type: text(CONTENT_TYPE),
+        content_encoding: text(CONTENT_ENCODING),
+        cache_control: text(CACHE_CONTROL),
+        content_disposition: text(CONTENT_DISPOSITION),
+        content_language: text(CONTENT_LANGUAGE),
+        storage_class: text(HeaderName::from_static("x-goog-storage-class")),
+        metadata: metadata.collect(),
+    }
+}
+
+/// The answer to an upload that is done.
+fn stored(object: &Object) -> Response<ResponseBody> {
+    let mut answer = empty(StatusCode::OK);
+    let headers = answer.headers_mut();
+    media::insert(headers, ETAG, &quoted(&object.etag));
+    headers.insert("x-goog-generation", object.generation.into());
+    headers.insert("x-goog-metageneration", object.metageneration.into());
+    headers.insert("x-goog-stored-content-length", object.size.into());
+    headers.insert("x-goog-stored-content-encoding", HeaderValue::from_static("identity"));
+    media::hashes(headers, object);
+    answer
+}
+
+fn quoted(etag: &str) -> String {
+    format!("\"{etag}\"")
+}
+
+fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
+    let code = match (problem.status.as_u16(), &*problem.reason) {
+        (404, _) if problem.message.contains("bucket") => "NoSuchBucket",
+        (404, _) if problem.message.contains("upload") => "NoSuchUpload",
+        (404, _) => "NoSuchKey",
+        (405, _) => "MethodNotAllowed",
+        (409, _) if problem.message.contains("not empty") => "BucketNotEmpty",
+        (409, _) => "BucketAlreadyOwnedByYou",
+        (412, _) => "PreconditionFailed",
+        (416, _) => "InvalidRange",
+        (500.., _) => "InternalError",
+        (_, "parseError") => "MalformedXML",
+        (_, "invalidPart") => "InvalidPart",
+        (_, "invalidPartOrder") => "InvalidPartOrder",
+        (_, "entityTooSmall") => "EntityTooSmall",
+        _ if problem.message.contains("doesn't match calculated") => "BadDigest",
+        _ => "InvalidArgument",
+    };
+    if problem.status == StatusCode::NOT_MODIFIED || without_body {
+        let mut answer = empty(problem.status);
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        return answer;
+    }
+    let mut document = Document::open("Error");
+    document.element("Code", code);
+    document.element("Message", &problem.message);
+    let mut answer = document.close();
+    *answer.status_mut() = problem.status;
+    answer
+}
+
+impl Document {
+    fn close(self) -> Response<ResponseBody> {
+        whole(StatusCode::OK, "application/xml; charset=UTF-8", self.finish())
+    }
+}

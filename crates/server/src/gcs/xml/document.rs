@@ -1,0 +1,58 @@
+//! XML documents, written element by element.
+
+use quick_xml::escape::escape;
+
+/// A document with one root element.
+#[derive(Debug)]
+pub(super) struct Document {
+    text: String,
+    open: Vec<&'static str>,
+}
+
+impl Document {
+    pub(super) fn open(root: &'static str) -> Document {
+        // Clients look for elements in this namespace, which GCS took over from S3; errors are in none.
+        let namespace = if root == "Error" { "" } else { " xmlns='http://s3.amazonaws.com/doc/2006-03-01/'" };
+        Document {
+            text: format!("<?xml version='1.0' encoding='UTF-8'?><{root}{namespace}>"),
+            open: vec![root],
+        }
+    }
+
+    pub(super) fn begin(&mut self, name: &'static str) {
+        self.text.push_str(&format!("<{name}>"));
+        self.open.push(name);
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Some(name) = self.open.pop() {
+            self.text.push_str(&format!("</{name}>"));
+        }
+    }
+
+    pub(super) fn element(&mut self, name: &'static str, value: &str) {
+        self.text.push_str(&format!("<{name}>{}</{name}>", escape(value)));
+    }
+
+    /// The bytes, every element that is still open closed.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        self.text.into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_escaped_and_elements_closed() {
+        let mut document = Document::open("Error");
+        document.begin("B");
+        document.element("C", "<&>");
+        let text = String::from_utf8(document.finish()).unwrap();
+        assert!(text.ends_with("<Error><B><C>&lt;&amp;&gt;</C></B></Error>"), "{text}");
+    }
+}

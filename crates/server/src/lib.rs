@@ -1,0 +1,44 @@
+//! An embedded object store for demos and tests: GCS and S3 over h1, h2 and TLS, with RTT and faults.
+//!
+//! One store, on disk or in memory, is served in both dialects at once: what is written through one is read through
+//! the other. A path with delay and bandwidth can be imitated, and faults can be made to happen on purpose.
+//!
+//! It is a demo and test store: there is no access control but the verification of S3 signatures that are sent,
+//! anonymous requests are served, and nothing is replicated or flushed to the platter. It knows no client.
+//!
+//! | module | what |
+//! |---|---|
+//! | `config`, `server` | how a server is set up, started and stopped |
+//! | `socket`, `link`, `tls`, `certificate`, `connection` | bytes: the imitated path, TLS, h1 and h2 |
+//! | `route`, `query`, `service`, `body` | requests: which dialect and verb, who answers |
+//! | `fault` | faults on purpose: the grammar, which request is hit, what happens to its body |
+//! | `objects`, `checksum` | the store |
+//! | `gcs`, `s3` | the dialects, one verb a file |
+
+mod body;
+mod certificate;
+mod checksum;
+pub mod config;
+mod connection;
+mod counters;
+mod error;
+pub mod fault;
+mod gcs;
+mod link;
+mod objects;
+mod quantity;
+mod query;
+mod route;
+mod s3;
+mod server;
+mod service;
+mod socket;
+mod tls;
+
+pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
+pub use counters::Counters;
+pub use error::Error;
+pub use fault::{FaultRule, Faults, parse_fault};
+pub use objects::{Attributes, Object, Objects};
+pub use quantity::{parse_duration, parse_rate, parse_size};
+pub use server::Server;

@@ -1,0 +1,136 @@
+//! What becomes of the parts of an upload: which ones a client names, and whether they fit together. Pure, and the
+//! same for both dialects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::content::Content;
+use super::uploads::Part;
+use super::writer::Written;
+use crate::checksum::{concatenated, hex, md5};
+
+/// A part as the completing request names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) number: u32,
+    /// Without quotes; `None` where the client left it out.
+    pub(crate) etag: Option<String>,
+}
+
+/// Why the named parts make no object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    Empty,
+    Order,
+    Unknown { number: u32 },
+    TooSmall { number: u32, size: u64 },
+}
+
+/// The parts that were named, in order. `part_size_min` holds for all but the last.
+pub(crate) fn select(
+    parts: &BTreeMap<u32, Arc<Part>>,
+    named: &[Named],
+    part_size_min: u64,
+) -> Result<Vec<Arc<Part>>, Misfit> {
+    if named.is_empty() {
+        return Err(Misfit::Empty);
+    }
+    if !named.is_sorted_by(|a, b| a.number < b.number) {
+        return Err(Misfit::Order);
+    }
+    let mut selected = Vec::with_capacity(named.len());
+    for (index, name) in named.iter().enumerate() {
+        let part =
+            parts.get(&name.number).filter(|part| name.etag.as_ref().is_none_or(|etag| *etag == part.etag));
+        let part = part.ok_or(Misfit::Unknown { number: name.number })?;
+        let size = part.written.sums.size;
+        if index + 1 < named.len() && size < part_size_min {
+            return Err(Misfit::TooSmall { number: name.number, size });
+        }
+        selected.push(part.clone());
+    }
+    Ok(selected)
+}
+
+/// The parts put end to end. The MD5 of the whole is not known.
+pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
+    let mut content = Content::default();
+    let mut sums = None;
+    for part in parts {
+        content.extents.extend(part.written.content.extents.iter().cloned());
+        sums = Some(match sums {
+            Some(before) => concatenated(&before, &part.written.sums),
+            None => part.written.sums.clone(),
+        });
+    }
+    let mut sums = sums.unwrap_or_default();
+    sums.md5 = None;
+    Written { content, sums }
+}
+
+/// `MD5-OF-MD5S-N`, where the parts' MD5s are known; else the same made of their ETags.
+pub(crate) fn etag(parts: &[Arc<Part>]) -> String {
+    let mut digests = Vec::with_capacity(parts.len() * 16);
+    for part in parts {
+        match part.written.sums.md5 {
+            Some(md5) => digests.extend_from_slice(&md5),
+            None => digests.extend_from_slice(part.etag.as_bytes()),
+        }
+    }
+    format!("{}-{}", hex(&md5(&digests)), parts.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::content::Extent;
+    use super::*;
+    use crate::checksum::{Hasher, Wanted};
+
+    fn part(number: u32, bytes: &'static [u8]) -> (u32, Arc<Part>) {
+        let mut hasher = Hasher::new(Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None });
+        hasher.update(bytes);
+        let content = Content { extents: vec![Extent::Memory(Bytes::from_static(bytes))] };
+        let written = Written { content, sums: hasher.finish() };
+        (number, Arc::new(Part { number, etag: format!("e{number}"), written, modified_us: 0 }))
+    }
+
+    fn named(numbers: &[u32]) -> Vec<Named> {
+        numbers.iter().map(|number| Named { number: *number, etag: Some(format!("e{number}")) }).collect()
+    }
+
+    #[test]
+    fn the_named_parts_are_taken_in_order_and_others_left() {
+        let parts = BTreeMap::from([part(1, b"ab"), part(3, b"cd"), part(7, b"e")]);
+        let selected = select(&parts, &named(&[1, 7]), 0).unwrap();
+        let whole = join(&selected);
+        assert_eq!((whole.content.size(), whole.sums.size), (3, 3));
+        let mut hasher = Hasher::new(Wanted { md5_bytes_max: 0, crc64nvme: false, extra: None });
+        hasher.update(b"abe");
+        assert_eq!(whole.sums.crc32c, hasher.finish().crc32c);
+        assert!(etag(&selected).ends_with("-2"));
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let parts = BTreeMap::from([part(1, b"ab"), part(2, b"c")]);
+        assert_eq!(select(&parts, &[], 0).unwrap_err(), Misfit::Empty);
+        assert_eq!(select(&parts, &named(&[2, 1]), 0).unwrap_err(), Misfit::Order);
+        assert_eq!(select(&parts, &named(&[1, 1]), 0).unwrap_err(), Misfit::Order);
+        assert_eq!(select(&parts, &named(&[1, 3]), 0).unwrap_err(), Misfit::Unknown { number: 3 });
+        let wrong = [Named { number: 1, etag: Some("other".to_owned()) }];
+        assert_eq!(select(&parts, &wrong, 0).unwrap_err(), Misfit::Unknown { number: 1 });
+        assert_eq!(select(&parts, &named(&[1, 2]), 5).unwrap_err(), Misfit::TooSmall { number: 1, size: 2 });
+        // The last one may be as small as it likes.
+        assert!(select(&parts, &named(&[2]), 5).is_ok());
+    }
+
+    #[test]
+    fn the_etag_is_the_md5_of_the_md5s() {
+        // printf hello | md5, decoded, hashed again.
+        let parts = BTreeMap::from([part(1, b"hello")]);
+        let selected = select(&parts, &named(&[1]), 0).unwrap();
+        assert_eq!(etag(&selected), format!("{}-1", hex(&md5(&md5(b"hello")))));
+    }
+}

@@ -1,0 +1,251 @@
+//! One page of a listing: a pure walk over the sorted keys of a bucket.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::object::Object;
+
+/// Keys in byte order, which is the order of both stores.
+pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
+
+/// What to list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    pub(crate) prefix: String,
+    /// Empty is none.
+    pub(crate) delimiter: String,
+    pub(crate) from: From,
+    /// Exclusive; keys from here on are left out.
+    pub(crate) end: Option<String>,
+    /// Objects and prefixes together.
+    pub(crate) max: usize,
+    /// GCS: list the object whose key is the common prefix itself beside the prefix.
+    pub(crate) include_trailing_delimiter: bool,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum From {
+    #[default]
+    Start,
+    /// GCS `startOffset`.
+    At(String),
+    /// S3 `start-after` and `marker`, and the token after a page that ended with an object.
+    After(String),
+    /// The token after a page that ended with a common prefix.
+    AfterPrefix(String),
+}
+
+/// What was found, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) prefixes: Vec<String>,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<From>,
+}
+
+impl From {
+    /// Written into continuation tokens, before they are wrapped in base64.
+    pub(crate) fn to_token(&self) -> String {
+        let (kind, key) = match self {
+            From::Start => ("s", ""),
+            From::At(key) => ("i", key.as_str()),
+            From::After(key) => ("a", key.as_str()),
+            From::AfterPrefix(prefix) => ("p", prefix.as_str()),
+        };
+        crate::checksum::base64(format!("{kind}{key}").as_bytes())
+    }
+
+    pub(crate) fn from_token(token: &str) -> Option<From> {
+        let text = String::from_utf8(crate::checksum::from_base64(token)?).ok()?;
+        let key = text.get(1..)?.to_owned();
+        match text.as_bytes().first()? {
+            b's' => Some(From::Start),
+            b'i' => Some(From::At(key)),
+            b'a' => Some(From::After(key)),
+            b'p' => Some(From::AfterPrefix(key)),
+            _ => None,
+        }
+    }
+
+    fn bound(&self) -> Bound<Vec<u8>> {
+        match self {
+            From::Start => Bound::Unbounded,
+            From::At(key) => Bound::Included(key.as_bytes().to_vec()),
+            From::After(key) => Bound::Excluded(key.as_bytes().to_vec()),
+            From::AfterPrefix(prefix) => match successor(prefix) {
+                Some(next) => Bound::Included(next),
+                None => Bound::Unbounded,
+            },
+        }
+    }
+}
+
+/// The smallest byte string that is greater than every one with this prefix. UTF-8 has no 0xFF byte, so adding one to
+/// the last byte always works.
+fn successor(prefix: &str) -> Option<Vec<u8>> {
+    let mut bytes = prefix.as_bytes().to_vec();
+    *bytes.last_mut()? += 1;
+    Some(bytes)
+}
+
+/// Lists one page.
+pub(crate) fn page(index: &Index, query: &Query) -> Page {
+    let mut page = Page::default();
+    let prefix = query.prefix.as_bytes();
+    let mut at = query.from.bound();
+    let before_prefix = match &at {
+        Bound::Unbounded => true,
+        Bound::Included(key) | Bound::Excluded(key) => key.as_slice() < prefix,
+    };
+    if before_prefix {
+        at = Bound::Included(prefix.to_vec());
+    }
+    let mut last = query.from.clone();
+    loop {
+        // Restarted after each common prefix, so that a prefix with a million keys costs one step.
+        let mut skip_to = None;
+        for (key, object) in index.range::<[u8], _>((as_slice(&at), Bound::Unbounded)) {
+            let ended = query.end.as_ref().is_some_and(|end| &**key >= end.as_bytes());
+            if !key.starts_with(prefix) || ended {
+                return page;
+            }
+            if page.objects.len() + page.prefixes.len() >= query.max {
+                page.next = (query.max > 0).then_some(last);
+                return page;
+            }
+            let folded = fold(&object.key, query);
+            if let Some(common) = folded {
+                let is_itself = common.len() == object.key.len();
+                if is_itself && query.include_trailing_delimiter {
+                    page.objects.push(object.clone());
+                }
+                last = From::AfterPrefix(common.to_owned());
+                skip_to = successor(common);
+                page.prefixes.push(common.to_owned());
+                break;
+            }
+            last = From::After(object.key.clone());
+            page.objects.push(object.clone());
+        }
+        match skip_to {
+            Some(next) => at = Bound::Included(next),
+            None => return page,
+        }
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(key),
+        Bound::Excluded(key) => Bound::Excluded(key),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+/// The common prefix that stands for the key, up to and with the first delimiter after the prefix asked for.
+fn fold<'a>(key: &'a str, query: &Query) -> Option<&'a str> {
+    if query.delimiter.is_empty() {
+        return None;
+    }
+    let rest = key.get(query.prefix.len()..)?;
+    let end = rest.find(&query.delimiter)? + query.delimiter.len();
+    Some(&key[..query.prefix.len() + end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(keys: &[&str]) -> Index {
+        keys.iter()
+            .map(|key| {
+                let object = Object {
+                    key: (*key).to_owned(),
+                    size: 0,
+                    generation: 1,
+                    metageneration: 1,
+                    crc32c: 0,
+                    crc64nvme: None,
+                    md5: None,
+                    etag: String::new(),
+                    components: None,
+                    parts: None,
+                    attributes: Default::default(),
+                    created_us: 0,
+                    updated_us: 0,
+                    checksum: None,
+                    content: Default::default(),
+                };
+                (key.as_bytes().into(), Arc::new(object))
+            })
+            .collect()
+    }
+
+    fn keys(page: &Page) -> Vec<&str> {
+        page.objects.iter().map(|object| object.key.as_str()).collect()
+    }
+
+    fn query(prefix: &str, delimiter: &str) -> Query {
+        Query { prefix: prefix.to_owned(), delimiter: delimiter.to_owned(), max: 1000, ..Default::default() }
+    }
+
+    #[test]
+    fn a_delimiter_folds_keys_into_prefixes() {
+        let index = index(&["a", "a/b", "a/c/d", "b//x", "c"]);
+        let found = page(&index, &query("", "/"));
+        assert_eq!(keys(&found), ["a", "c"]);
+        assert_eq!(found.prefixes, ["a/", "b/"]);
+        let below = page(&index, &query("b/", "/"));
+        assert_eq!(below.prefixes, ["b//"]);
+        assert_eq!(keys(&page(&index, &query("a/", ""))), ["a/b", "a/c/d"]);
+    }
+
+    #[test]
+    fn pages_of_one_end_where_the_listing_ends() {
+        let index = index(&["a", "b/1", "b/2", "c", "ä"]);
+        let mut query = Query { max: 1, ..query("", "/") };
+        let mut seen = Vec::new();
+        loop {
+            let found = page(&index, &query);
+            seen.extend(found.objects.iter().map(|object| object.key.clone()));
+            seen.extend(found.prefixes.clone());
+            match found.next {
+                Some(next) => query.from = From::from_token(&next.to_token()).unwrap(),
+                None => break,
+            }
+        }
+        assert_eq!(seen, ["a", "b/", "c", "ä"]);
+    }
+
+    #[test]
+    fn offsets_bound_the_listing() {
+        let index = index(&["a", "b", "c", "d"]);
+        let middle = Query { from: From::At("b".to_owned()), end: Some("d".to_owned()), ..query("", "") };
+        assert_eq!(keys(&page(&index, &middle)), ["b", "c"]);
+        let after = Query { from: From::After("b".to_owned()), ..query("", "") };
+        assert_eq!(keys(&page(&index, &after)), ["c", "d"]);
+    }
+
+    #[test]
+    fn starting_inside_a_common_prefix_still_shows_it() {
+        let index = index(&["a/1", "a/2", "b"]);
+        let inside = Query { from: From::After("a/1".to_owned()), ..query("", "/") };
+        assert_eq!(page(&index, &inside).prefixes, ["a/"]);
+    }
+
+    #[test]
+    fn the_object_named_as_the_prefix_is_listed_when_asked_for() {
+        let index = index(&["a/", "a/b"]);
+        let shown = Query { include_trailing_delimiter: true, ..query("", "/") };
+        assert_eq!(keys(&page(&index, &shown)), ["a/"]);
+        assert!(page(&index, &query("", "/")).objects.is_empty());
+    }
+
+    #[test]
+    fn a_page_of_no_results_has_no_successor() {
+        assert_eq!(page(&index(&["a"]), &Query { max: 0, ..query("", "") }).next, None);
+    }
+}

@@ -1,0 +1,105 @@
+//! One generation of an object: its metadata and its content.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+use crate::checksum::{Algorithm, Sums, base64, hex};
+
+/// What the writer of an object says about it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Content-Disposition`.
+    pub content_disposition: Option<String>,
+    /// `Content-Language`.
+    pub content_language: Option<String>,
+    /// The storage class; STANDARD if absent.
+    pub storage_class: Option<String>,
+    /// User metadata.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// One generation of an object. Objects are never changed: writing makes another one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Object {
+    /// The key, exactly.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+    /// Strictly increasing over the whole store, microseconds since 1970 where the clock allows.
+    pub generation: u64,
+    /// From 1, with each change of metadata one more.
+    pub metageneration: u64,
+    /// CRC32C of the content.
+    pub crc32c: u32,
+    /// CRC64NVME of the content, where it was computed.
+    pub crc64nvme: Option<u64>,
+    /// MD5 of the content; absent from composite, multipart and large GCS objects.
+    pub md5: Option<[u8; 16]>,
+    /// The S3 ETag, without quotes.
+    pub etag: String,
+    /// Of how many components a GCS composite object is made.
+    pub components: Option<u32>,
+    /// Of how many parts an S3 multipart object is made.
+    pub parts: Option<u32>,
+    /// What its writer said about it.
+    pub attributes: Attributes,
+    /// Microseconds since 1970.
+    pub created_us: u64,
+    /// Microseconds since 1970.
+    pub updated_us: u64,
+    pub(crate) checksum: Option<StoredChecksum>,
+    #[serde(skip)]
+    pub(crate) content: Content,
+}
+
+/// The checksum that S3 answers with: the one that the writer chose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredChecksum {
+    pub(crate) algorithm: Algorithm,
+    /// As in the header, for composites with `-N`.
+    pub(crate) value: String,
+    pub(crate) composite: bool,
+}
+
+impl Object {
+    /// `md5=...` and `crc32c=...` as in JSON metadata and `x-goog-hash`.
+    pub(crate) fn crc32c_base64(&self) -> String {
+        base64(&self.crc32c.to_be_bytes())
+    }
+
+    pub(crate) fn md5_base64(&self) -> Option<String> {
+        self.md5.map(|md5| base64(&md5))
+    }
+
+    /// The JSON API's ETag, which changes with metadata too.
+    pub(crate) fn gcs_etag(&self) -> String {
+        let mut state = [0; 12];
+        state[..8].copy_from_slice(&self.generation.to_be_bytes());
+        state[8..].copy_from_slice(&(self.metageneration as u32).to_be_bytes());
+        base64(&state)
+    }
+
+    pub(crate) fn storage_class(&self) -> &str {
+        self.attributes.storage_class.as_deref().unwrap_or("STANDARD")
+    }
+
+    pub(crate) fn sums(&self) -> Sums {
+        Sums { size: self.size, crc32c: self.crc32c, crc64nvme: self.crc64nvme, md5: self.md5, extra: None }
+    }
+}
+
+/// The ETag of an object whose MD5 isn't known: opaque, and with a `-1` so that nobody takes it for an MD5.
+pub(crate) fn opaque_etag(generation: u64, crc32c: u32) -> String {
+    let mut state = [0; 16];
+    state[..8].copy_from_slice(&generation.to_be_bytes());
+    state[12..].copy_from_slice(&crc32c.to_be_bytes());
+    format!("{}-1", hex(&state))
+}

@@ -1,0 +1,108 @@
+//! What a request demands of the present state of an object before it acts.
+
+use super::object::Object;
+
+/// Both dialects' preconditions; all that are present must hold. A generation of 0 is an absent object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Precondition {
+    pub(crate) generation_match: Option<u64>,
+    pub(crate) generation_not_match: Option<u64>,
+    pub(crate) metageneration_match: Option<u64>,
+    pub(crate) metageneration_not_match: Option<u64>,
+    /// S3 `If-Match`.
+    pub(crate) etag_match: Option<ETags>,
+    /// S3 `If-None-Match`.
+    pub(crate) etag_none_match: Option<ETags>,
+}
+
+/// `*` or one ETag without quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ETags {
+    Any,
+    One(String),
+}
+
+/// Which kind of condition did not hold: readers answer 304 to the second kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    Match,
+    NotMatch,
+}
+
+impl Precondition {
+    pub(crate) fn check(&self, present: Option<&Object>) -> Result<(), Failed> {
+        let generation = present.map_or(0, |object| object.generation);
+        let metageneration = present.map_or(0, |object| object.metageneration);
+        let etag_is = |tags: &ETags| match tags {
+            ETags::Any => present.is_some(),
+            ETags::One(tag) => present.is_some_and(|object| object.etag == *tag),
+        };
+        let matches = self.generation_match.is_none_or(|wanted| wanted == generation)
+            && self.metageneration_match.is_none_or(|wanted| wanted == metageneration)
+            && self.etag_match.as_ref().is_none_or(etag_is);
+        if !matches {
+            return Err(Failed::Match);
+        }
+        let differs = self.generation_not_match.is_none_or(|unwanted| unwanted != generation)
+            && self.metageneration_not_match.is_none_or(|unwanted| unwanted != metageneration)
+            && !self.etag_none_match.as_ref().is_some_and(etag_is);
+        if differs { Ok(()) } else { Err(Failed::NotMatch) }
+    }
+
+    /// Whether it asks for anything at all.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Precondition::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Object {
+        Object {
+            key: "k".to_owned(),
+            size: 0,
+            generation: 5,
+            metageneration: 2,
+            crc32c: 0,
+            crc64nvme: None,
+            md5: None,
+            etag: "e".to_owned(),
+            components: None,
+            parts: None,
+            attributes: Default::default(),
+            created_us: 0,
+            updated_us: 0,
+            checksum: None,
+            content: Default::default(),
+        }
+    }
+
+    #[test]
+    fn generation_zero_is_an_absent_object() {
+        let absent = Precondition { generation_match: Some(0), ..Default::default() };
+        assert_eq!(absent.check(None), Ok(()));
+        assert_eq!(absent.check(Some(&object())), Err(Failed::Match));
+        let present = Precondition { generation_not_match: Some(0), ..Default::default() };
+        assert_eq!(present.check(None), Err(Failed::NotMatch));
+        assert_eq!(present.check(Some(&object())), Ok(()));
+    }
+
+    #[test]
+    fn etags_match_or_must_not() {
+        let none = Precondition { etag_none_match: Some(ETags::Any), ..Default::default() };
+        assert_eq!(none.check(None), Ok(()));
+        assert_eq!(none.check(Some(&object())), Err(Failed::NotMatch));
+        let one = Precondition { etag_match: Some(ETags::One("e".to_owned())), ..Default::default() };
+        assert_eq!(one.check(Some(&object())), Ok(()));
+        assert_eq!(one.check(None), Err(Failed::Match));
+    }
+
+    #[test]
+    fn all_conditions_must_hold() {
+        let both =
+            Precondition { generation_match: Some(5), metageneration_match: Some(1), ..Default::default() };
+        assert_eq!(both.check(Some(&object())), Err(Failed::Match));
+    }
+}

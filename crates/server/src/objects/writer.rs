@@ -1,0 +1,102 @@
+//! Bytes on their way into the store.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use super::content::{Content, DataFile, Extent};
+use super::disk::Disk;
+use crate::checksum::{Hasher, Sums, Wanted};
+
+/// What one piece of memory holds. Bodies are copied into pieces of their own because the network's buffers are
+/// shared: a kilobyte kept in one of them would keep all of it.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Collects content and computes its checksums. Dropped before [`Writer::finish`] it leaves nothing behind.
+pub(crate) struct Writer {
+    hasher: Hasher,
+    sink: Sink,
+    size: u64,
+}
+
+/// Content with its checksums, not yet an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    pub(crate) content: Content,
+    pub(crate) sums: Sums,
+}
+
+enum Sink {
+    Memory { pieces: Vec<Bytes>, open: BytesMut, expected: Option<u64> },
+    Disk { disk: Arc<Disk>, open: Option<(File, Arc<DataFile>)> },
+}
+
+impl Writer {
+    /// `expected` is how many bytes will come, if that is known; it is only a hint.
+    pub(crate) fn new(disk: Option<&Arc<Disk>>, wanted: Wanted, expected: Option<u64>) -> Writer {
+        let sink = match disk {
+            Some(disk) => Sink::Disk { disk: disk.clone(), open: None },
+            None => Sink::Memory { pieces: Vec::new(), open: BytesMut::new(), expected },
+        };
+        Writer { hasher: Hasher::new(wanted), sink, size: 0 }
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Writes to memory or to the page cache; blocking in the second case, for the reason that reads do.
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.hasher.update(bytes);
+        let mut written = self.size;
+        self.size += bytes.len() as u64;
+        match &mut self.sink {
+            Sink::Memory { pieces, open, expected } => {
+                while !bytes.is_empty() {
+                    if open.capacity() == open.len() {
+                        if !open.is_empty() {
+                            pieces.push(std::mem::take(open).freeze());
+                        }
+                        // Of a length that nobody told, each piece is as large as all before it.
+                        let room = expected.map_or(written, |expected| expected.saturating_sub(written));
+                        let least = bytes.len().min(PIECE_BYTES);
+                        *open = BytesMut::with_capacity((room as usize).clamp(least, PIECE_BYTES));
+                    }
+                    let room = (open.capacity() - open.len()).min(bytes.len());
+                    open.extend_from_slice(&bytes[..room]);
+                    written += room as u64;
+                    bytes = &bytes[room..];
+                }
+            }
+            Sink::Disk { disk, open } => {
+                let (file, _) = match open {
+                    Some(open) => open,
+                    None => open.insert(disk.create_data()?),
+                };
+                file.write_all(bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Written {
+        let extents = match self.sink {
+            Sink::Memory { mut pieces, open, .. } => {
+                if !open.is_empty() {
+                    pieces.push(open.freeze());
+                }
+                pieces.into_iter().map(Extent::Memory).collect()
+            }
+            Sink::Disk { open, .. } => {
+                open.map(|(_, file)| Extent::File { file, offset: 0, len: self.size }).into_iter().collect()
+            }
+        };
+        Written { content: Content { extents }, sums: self.hasher.finish() }
+    }
+}

@@ -1,0 +1,118 @@
+//! The quantities of the command line: durations (`50ms`), sizes (`256KiB`) and rates (`1Gbit/s`).
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// Reads a duration: a number with `us`, `ms`, `s` or `m`; a bare `0` is none at all.
+///
+/// # Errors
+/// Says what was expected when the text is no such duration.
+pub fn parse_duration(text: &str) -> Result<Duration, Error> {
+    let refuse = || Error::quantity("a duration", text, "a number with us, ms, s or m, as in 50ms or 1.5s");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let (number, unit) = split_unit(text).ok_or_else(refuse)?;
+    let scale = match unit {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        _ => return Err(refuse()),
+    };
+    Duration::try_from_secs_f64(number * scale).map_err(|_| refuse())
+}
+
+/// Reads a size in bytes: a number with `B`, `KB`, `MB`, `GB` (powers of 1000) or `KiB`, `MiB`, `GiB` (of 1024).
+///
+/// # Errors
+/// Says what was expected when the text is no such size.
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let refuse =
+        || Error::quantity("a size", text, "a number with B, KB, KiB, MB, MiB, GB or GiB, as in 256KiB");
+    let (number, unit) = split_unit(text).ok_or_else(refuse)?;
+    let scale = byte_scale(if unit.is_empty() { "B" } else { unit }).ok_or_else(refuse)?;
+    bytes(number * scale).ok_or_else(refuse)
+}
+
+/// Reads a rate and answers it in bytes per second: bits (`100Mbit/s`) or bytes (`100MB/s`, `1GiB/s`).
+///
+/// # Errors
+/// Says what was expected when the text is no such rate, or the rate is zero.
+pub fn parse_rate(text: &str) -> Result<u64, Error> {
+    let refuse =
+        || Error::quantity("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
+    let per_second = text.strip_suffix("/s").ok_or_else(refuse)?;
+    let (number, unit) = split_unit(per_second).ok_or_else(refuse)?;
+    let scale = match unit {
+        "bit" => 0.125,
+        "kbit" | "Kbit" => 125.0,
+        "Mbit" => 125e3,
+        "Gbit" => 125e6,
+        _ => byte_scale(unit).ok_or_else(refuse)?,
+    };
+    bytes(number * scale).filter(|rate| *rate > 0).ok_or_else(refuse)
+}
+
+fn split_unit(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, &text[end..]))
+}
+
+fn byte_scale(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "B" => 1.0,
+        "KB" | "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1048576.0,
+        "GiB" => 1073741824.0,
+        _ => return None,
+    })
+}
+
+fn bytes(number: f64) -> Option<u64> {
+    // Above 2^63 the cast would saturate; nobody means such a number.
+    (0.0..9.2e18).contains(&number).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        assert_eq!(parse_duration("50ms").unwrap(), Duration::from_millis(50));
+        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
+        assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(parse_duration("0").unwrap(), Duration::ZERO);
+    }
+
+    #[test]
+    fn rates_are_bits_or_bytes_a_second() {
+        assert_eq!(parse_rate("1Gbit/s").unwrap(), 125_000_000);
+        assert_eq!(parse_rate("100MB/s").unwrap(), 100_000_000);
+        assert_eq!(parse_rate("1MiB/s").unwrap(), 1 << 20);
+    }
+
+    #[test]
+    fn sizes_know_both_kinds_of_kilo() {
+        assert_eq!(parse_size("256KiB").unwrap(), 256 << 10);
+        assert_eq!(parse_size("1MB").unwrap(), 1_000_000);
+        assert_eq!(parse_size("17").unwrap(), 17);
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused_with_an_example() {
+        for text in ["", "ms", "50", "5 parsecs", "-1s", "1e400s"] {
+            let message = parse_duration(text).unwrap_err().to_string();
+            assert!(message.contains("50ms"), "{message}");
+        }
+        for text in ["1Gbit", "fast", "0MB/s", "99999999999999999999GB/s"] {
+            assert!(parse_rate(text).unwrap_err().to_string().contains("100Mbit/s"));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The query of a request, decoded.
+
+use percent_encoding::percent_decode_str;
+
+/// Names and values in the order in which they came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads `a=b&c`, with `+` as a space, as form encoders write it.
+    pub(crate) fn parse(query: Option<&str>) -> Query {
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        Query(
+            pairs
+                .map(|pair| {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    (decode(&name.replace('+', " ")), decode(&value.replace('+', " ")))
+                })
+                .collect(),
+        )
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+}
+
+/// Undoes percent-encoding; what isn't UTF-8 then is replaced, as no key can be that.
+pub(crate) fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_decoded() {
+        let query = Query::parse(Some("prefix=a%2Fb+c&uploads&x=1%2B1&x=2"));
+        assert_eq!(query.value("prefix"), Some("a/b c"));
+        assert_eq!(query.value("uploads"), Some(""));
+        assert_eq!(query.value("x"), Some("1+1"));
+        assert!(!query.has("y"));
+    }
+}

@@ -1,0 +1,261 @@
+//! Which dialect a request speaks, what it asks for, and of which object.
+//!
+//! Both dialects are served on one address. The rule:
+//!
+//! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
+//!    GCS JSON API.
+//! 2. Everything else is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
+//!    `x-goog-` header, or a `Host` ending in `storage.googleapis.com`.
+//! 3. What is left is S3: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
+
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use crate::fault::Verb;
+use crate::query::{Query, decode};
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) call: Call,
+    pub(crate) verb: Verb,
+    /// Empty where the request has none.
+    pub(crate) bucket: String,
+    /// The key as far as the URL tells it; the name inside a GCS multipart upload isn't looked for.
+    pub(crate) key: String,
+}
+
+/// The dialect and, in JSON, the resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Call {
+    Json(Resource),
+    Xml,
+    S3,
+}
+
+/// What a JSON API path names; bucket and object stand in the [`Route`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Buckets,
+    Bucket,
+    Objects,
+    Object,
+    /// `/upload/...`.
+    Upload,
+    /// `/o/{object}/compose`.
+    Compose,
+    /// `/o/{object}/rewriteTo/b/{bucket}/o/{object}`.
+    Rewrite {
+        bucket: String,
+        key: String,
+    },
+    /// The same with `copyTo`.
+    Copy {
+        bucket: String,
+        key: String,
+    },
+    Batch,
+    Unknown,
+}
+
+impl Route {
+    /// Reads the head of a request.
+    pub(crate) fn of(head: &Parts, query: &Query) -> Route {
+        let path = head.uri.path();
+        if path == "/batch" || path.starts_with("/batch/") {
+            return Route::json(Resource::Batch, Verb::Batch, "", "");
+        }
+        let upload = path.strip_prefix("/upload").or_else(|| path.strip_prefix("/resumable/upload"));
+        let rest = upload.or_else(|| path.strip_prefix("/download")).unwrap_or(path);
+        if let Some(below) = rest.strip_prefix("/storage/v1")
+            && (below.is_empty() || below.starts_with('/'))
+        {
+            return json(below, upload.is_some(), head, query);
+        }
+        let call = if speaks_gcs_xml(&head.headers, head.uri.host()) { Call::Xml } else { Call::S3 };
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
+        let (bucket, key) = (decode(bucket), decode(key));
+        let verb = object_verb(head, query, &bucket, &key);
+        Route { call, verb, bucket, key }
+    }
+
+    fn json(resource: Resource, verb: Verb, bucket: &str, key: &str) -> Route {
+        Route { call: Call::Json(resource), verb, bucket: decode(bucket), key: decode(key) }
+    }
+}
+
+fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
+    // Keys come as one encoded segment, so a slash separates; clients that don't encode are met half-way by taking
+    // the rest of the path as the key where nothing else fits.
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    let method = &head.method;
+    match segments.as_slice() {
+        ["b"] | ["b", ""] => Route::json(Resource::Buckets, Verb::Bucket, "", ""),
+        ["b", bucket] => Route::json(Resource::Bucket, Verb::Bucket, bucket, ""),
+        ["b", bucket, "o"] if upload => upload_route(bucket, method, &head.headers, query),
+        ["b", bucket, "o"] => {
+            let verb = if *method == Method::GET { Verb::List } else { Verb::Other };
+            Route::json(Resource::Objects, verb, bucket, "")
+        }
+        ["b", bucket, "o", key, "compose"] if *method == Method::POST => {
+            Route::json(Resource::Compose, Verb::Compose, bucket, key)
+        }
+        ["b", bucket, "o", key, kind @ ("rewriteTo" | "copyTo"), "b", to_bucket, "o", to @ ..]
+            if !to.is_empty() =>
+        {
+            let (to_bucket, to) = (decode(to_bucket), decode(&to.join("/")));
+            let resource = match *kind {
+                "copyTo" => Resource::Copy { bucket: to_bucket, key: to },
+                _ => Resource::Rewrite { bucket: to_bucket, key: to },
+            };
+            Route::json(resource, Verb::Copy, bucket, key)
+        }
+        ["b", bucket, "o", key @ ..] => {
+            let verb = match *method {
+                Method::GET if query.value("alt") == Some("media") => Verb::Get,
+                Method::GET | Method::HEAD => Verb::Head,
+                Method::DELETE => Verb::Delete,
+                Method::PATCH | Method::PUT => Verb::Patch,
+                _ => Verb::Other,
+            };
+            Route::json(Resource::Object, verb, bucket, &key.join("/"))
+        }
+        _ => Route::json(Resource::Unknown, Verb::Other, "", ""),
+    }
+}
+
+fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Query) -> Route {
+    let asks_only = || {
+        let range = headers.get(http::header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        range.is_some_and(|range| range.trim_start_matches("bytes").trim().starts_with('*'))
+            && headers.get(http::header::CONTENT_LENGTH).is_none_or(|len| len.as_bytes() == b"0")
+    };
+    let verb = match *method {
+        Method::POST if !query.has("upload_id") && query.value("uploadType") == Some("resumable") => {
+            Verb::Begin
+        }
+        Method::POST if !query.has("upload_id") => Verb::Put,
+        Method::PUT | Method::POST if asks_only() => Verb::Status,
+        Method::PUT | Method::POST => Verb::Part,
+        Method::DELETE => Verb::Abort,
+        _ => Verb::Other,
+    };
+    let mut route = Route::json(Resource::Upload, verb, bucket, "");
+    route.key = query.value("name").unwrap_or_default().to_owned();
+    route
+}
+
+/// XML API and S3 share their grammar.
+fn object_verb(head: &Parts, query: &Query, bucket: &str, key: &str) -> Verb {
+    if key.is_empty() {
+        return match head.method {
+            _ if bucket.is_empty() => Verb::Bucket,
+            Method::GET if query.has("uploads") => Verb::Status,
+            Method::GET if query.has("location") => Verb::Bucket,
+            Method::GET => Verb::List,
+            Method::POST if query.has("delete") => Verb::DeleteMany,
+            _ => Verb::Bucket,
+        };
+    }
+    let copies =
+        head.headers.contains_key("x-amz-copy-source") || head.headers.contains_key("x-goog-copy-source");
+    match head.method {
+        Method::GET if query.has("uploadId") => Verb::Status,
+        Method::GET => Verb::Get,
+        Method::HEAD => Verb::Head,
+        Method::PUT if copies => Verb::Copy,
+        Method::PUT if query.has("uploadId") => Verb::Part,
+        Method::PUT => Verb::Put,
+        Method::POST if query.has("uploads") => Verb::Begin,
+        Method::POST if query.has("uploadId") => Verb::Complete,
+        Method::DELETE if query.has("uploadId") => Verb::Abort,
+        Method::DELETE => Verb::Delete,
+        _ => Verb::Other,
+    }
+}
+
+fn speaks_gcs_xml(headers: &HeaderMap, authority: Option<&str>) -> bool {
+    let bearer = headers.get(http::header::AUTHORIZATION).is_some_and(|value| {
+        value.as_bytes().get(..7).is_some_and(|kind| kind.eq_ignore_ascii_case(b"bearer "))
+    });
+    let host = authority.or_else(|| headers.get(http::header::HOST).and_then(|value| value.to_str().ok()));
+    bearer
+        || headers.keys().any(|name| name.as_str().starts_with("x-goog-"))
+        || host.is_some_and(|host| {
+            host.split(':').next().is_some_and(|host| host.ends_with("storage.googleapis.com"))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn route(method: &str, uri: &str, headers: &[(&str, &str)]) -> Route {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let head = request.body(()).unwrap().into_parts().0;
+        let query = Query::parse(head.uri.query());
+        Route::of(&head, &query)
+    }
+
+    fn json(method: &str, uri: &str) -> (Resource, Verb, String) {
+        let route = route(method, uri, &[]);
+        let Call::Json(resource) = route.call else { panic!("{uri} is not JSON") };
+        (resource, route.verb, route.key)
+    }
+
+    #[test]
+    fn json_paths_name_their_resource_and_verb() {
+        let object = |key: &str, verb| (Resource::Object, verb, key.to_owned());
+        assert_eq!(json("GET", "/storage/v1/b/x/o/a%2Fb?alt=media"), object("a/b", Verb::Get));
+        assert_eq!(json("GET", "/download/storage/v1/b/x/o/a%2F%2Fb?alt=media"), object("a//b", Verb::Get));
+        assert_eq!(json("GET", "/storage/v1/b/x/o/a%2520b"), object("a%20b", Verb::Head));
+        assert_eq!(json("DELETE", "/storage/v1/b/x/o/compose"), object("compose", Verb::Delete));
+        assert_eq!(json("GET", "/storage/v1/b/x/o").1, Verb::List);
+        assert_eq!(json("POST", "/storage/v1/b/x/o/k/compose").0, Resource::Compose);
+        let copied = Resource::Rewrite { bucket: "y".to_owned(), key: "c/d".to_owned() };
+        assert_eq!(json("POST", "/storage/v1/b/x/o/a/rewriteTo/b/y/o/c%2Fd").0, copied);
+        assert_eq!(json("POST", "/storage/v1/b?project=p").0, Resource::Buckets);
+        assert_eq!(json("POST", "/batch/storage/v1").1, Verb::Batch);
+        assert_eq!(json("GET", "/storage/v1/nothing").0, Resource::Unknown);
+    }
+
+    #[test]
+    fn uploads_are_told_apart_by_their_type() {
+        assert_eq!(json("POST", "/upload/storage/v1/b/x/o?uploadType=media&name=a").1, Verb::Put);
+        assert_eq!(json("POST", "/upload/storage/v1/b/x/o?uploadType=resumable").1, Verb::Begin);
+        assert_eq!(json("PUT", "/upload/storage/v1/b/x/o?uploadType=resumable&upload_id=1").1, Verb::Part);
+        assert_eq!(json("DELETE", "/upload/storage/v1/b/x/o?upload_id=1").1, Verb::Abort);
+        let status = route(
+            "PUT",
+            "/upload/storage/v1/b/x/o?upload_id=1",
+            &[("content-range", "bytes */*"), ("content-length", "0")],
+        );
+        assert_eq!(status.verb, Verb::Status);
+    }
+
+    #[test]
+    fn the_same_path_is_gcs_xml_or_s3_by_its_headers() {
+        assert_eq!(route("GET", "/b/k", &[]).call, Call::S3);
+        assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
+        assert_eq!(route("GET", "/b/k", &[("authorization", "Bearer t")]).call, Call::Xml);
+        assert_eq!(route("PUT", "/b/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Call::Xml);
+        assert_eq!(route("GET", "/b/k", &[("host", "storage.googleapis.com:443")]).call, Call::Xml);
+        assert_eq!(route("GET", "/storage/v10/k", &[]).call, Call::S3);
+    }
+
+    #[test]
+    fn object_paths_keep_their_keys_exactly() {
+        let found = route("PUT", "/b//a%2F/%41+b/?partNumber=1&uploadId=u", &[]);
+        assert_eq!((found.bucket.as_str(), found.key.as_str()), ("b", "/a//A+b/"));
+        assert_eq!(found.verb, Verb::Part);
+        assert_eq!(route("POST", "/b?delete", &[]).verb, Verb::DeleteMany);
+        assert_eq!(route("POST", "/b/k?uploads", &[]).verb, Verb::Begin);
+        assert_eq!(route("GET", "/", &[]).verb, Verb::Bucket);
+    }
+}

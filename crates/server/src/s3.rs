@@ -1,0 +1,283 @@
+//! The dialect of Amazon S3, on the `s3s` crate: it reads requests, verifies signatures and writes XML; the verbs are
+//! carried out here on the store.
+
+mod buckets;
+mod checksums;
+mod conditions;
+mod copy;
+mod delete;
+mod get;
+mod list;
+mod multipart;
+mod put;
+mod region;
+
+use std::sync::Arc;
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::SimpleAuth;
+use s3s::dto::*;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::validation::NameValidation;
+use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+
+use crate::body::{RequestBody, ResponseBody};
+use crate::config::S3Config;
+use crate::objects::precondition::Failed;
+use crate::objects::{Objects, Refused, usable_bucket_name};
+use crate::service::Shared;
+
+/// The store as S3 shows it.
+struct Dialect {
+    objects: Arc<Objects>,
+    config: S3Config,
+}
+
+/// The service that answers S3 requests.
+pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config) -> S3Service {
+    let mut builder = S3ServiceBuilder::new(Dialect { objects: objects.clone(), config: config.clone() });
+    builder.set_auth(SimpleAuth::from_single(config.access_key.clone(), config.secret_key.clone()));
+    builder.set_access(Everyone);
+    builder.set_validation(Names);
+    builder.build()
+}
+
+/// Answers one S3 request.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    request: Request<RequestBody>,
+    bucket: &str,
+) -> Response<ResponseBody> {
+    if let Some(redirect) = region::redirect(&shared.s3_config, request.uri(), request.headers(), bucket) {
+        return redirect;
+    }
+    let without_body = request.method() == http::Method::HEAD;
+    match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
+        Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
+        Ok(answer) => answer.map(ResponseBody::s3),
+        // Only what can't be written as XML comes here.
+        Err(_) => refused(500, None),
+    }
+}
+
+/// A status that a fault or the configuration demands, as S3 says it.
+pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let usual = match status.as_u16() {
+        401 | 403 => "AccessDenied",
+        404 => "NoSuchKey",
+        408 => "RequestTimeout",
+        409 => "OperationAborted",
+        412 => "PreconditionFailed",
+        429 => "TooManyRequests",
+        503 => "SlowDown",
+        500..=599 => "InternalError",
+        _ => "InvalidRequest",
+    };
+    let message = status.canonical_reason().unwrap_or("refused");
+    error_document(status, code.unwrap_or(usual), message)
+}
+
+fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
+    let code = quick_xml::escape::escape(code);
+    let text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    );
+    let len = text.len();
+    let mut answer = Response::new(ResponseBody::whole(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    answer.headers_mut().insert(CONTENT_LENGTH, len.into());
+    answer
+}
+
+/// Signatures that are sent are verified, but none is demanded: it is a demo store.
+struct Everyone;
+
+#[async_trait::async_trait]
+impl S3Access for Everyone {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        // Undecoded, the frames of `aws-chunked` would be stored as if they were content.
+        if context.credentials().is_none() && context.headers().contains_key("x-amz-decoded-content-length") {
+            return Err(s3_error!(NotImplemented, "aws-chunked bodies are only taken from signed requests"));
+        }
+        Ok(())
+    }
+}
+
+/// The store's own rule for bucket names, so that both dialects take the same ones.
+struct Names;
+
+impl NameValidation for Names {
+    fn validate_bucket_name(&self, name: &str) -> bool {
+        usable_bucket_name(name)
+    }
+}
+
+/// What the store refused, as S3 says it.
+fn refusal(refused: Refused) -> S3Error {
+    match refused {
+        Refused::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
+        Refused::NoObject => s3_error!(NoSuchKey, "The specified key does not exist."),
+        Refused::BucketExists => s3_error!(
+            BucketAlreadyOwnedByYou,
+            "Your previous request to create the named bucket succeeded and you already own it."
+        ),
+        Refused::BucketNotEmpty => s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty"),
+        Refused::BadBucketName => s3_error!(InvalidBucketName, "The specified bucket is not valid."),
+        Refused::Precondition(_) => {
+            s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
+        }
+        Refused::Io(error) => S3Error::with_source(S3ErrorCode::InternalError, Box::new(error)),
+    }
+}
+
+/// The same for a reader, who gets 304 when what it must not match does.
+fn refusal_to_read(refused: Refused) -> S3Error {
+    match refused {
+        Refused::Precondition(Failed::NotMatch) => s3_error!(NotModified),
+        other => refusal(other),
+    }
+}
+
+fn timestamp(us: u64) -> Timestamp {
+    Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_micros(us))
+}
+
+/// Each verb is a file; this is their list.
+#[async_trait::async_trait]
+impl S3 for Dialect {
+    async fn list_buckets(
+        &self,
+        request: S3Request<ListBucketsInput>,
+    ) -> S3Result<S3Response<ListBucketsOutput>> {
+        buckets::list(self, request.input).map(S3Response::new)
+    }
+
+    async fn create_bucket(
+        &self,
+        request: S3Request<CreateBucketInput>,
+    ) -> S3Result<S3Response<CreateBucketOutput>> {
+        buckets::create(self, request.input).map(S3Response::new)
+    }
+
+    async fn head_bucket(
+        &self,
+        request: S3Request<HeadBucketInput>,
+    ) -> S3Result<S3Response<HeadBucketOutput>> {
+        buckets::head(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_bucket(
+        &self,
+        request: S3Request<DeleteBucketInput>,
+    ) -> S3Result<S3Response<DeleteBucketOutput>> {
+        buckets::delete(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_location(
+        &self,
+        request: S3Request<GetBucketLocationInput>,
+    ) -> S3Result<S3Response<GetBucketLocationOutput>> {
+        buckets::location(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        get::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn head_object(
+        &self,
+        request: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        get::head(self, request.input)
+    }
+
+    async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+        put::put(self, request).await.map(S3Response::new)
+    }
+
+    async fn copy_object(
+        &self,
+        request: S3Request<CopyObjectInput>,
+    ) -> S3Result<S3Response<CopyObjectOutput>> {
+        copy::copy(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_object(
+        &self,
+        request: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        let output = delete::one(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn delete_objects(
+        &self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        delete::many(self, request.input).map(S3Response::new)
+    }
+
+    async fn list_objects(
+        &self,
+        request: S3Request<ListObjectsInput>,
+    ) -> S3Result<S3Response<ListObjectsOutput>> {
+        list::first_version(self, request.input).map(S3Response::new)
+    }
+
+    async fn list_objects_v2(
+        &self,
+        request: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        list::second_version(self, request.input).map(S3Response::new)
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        request: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        multipart::create(self, request.input).map(S3Response::new)
+    }
+
+    async fn upload_part(
+        &self,
+        request: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        multipart::part(self, request).await.map(S3Response::new)
+    }
+
+    async fn upload_part_copy(
+        &self,
+        request: S3Request<UploadPartCopyInput>,
+    ) -> S3Result<S3Response<UploadPartCopyOutput>> {
+        multipart::part_copy(self, request.input).map(S3Response::new)
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        request: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        multipart::complete(self, request).map(S3Response::new)
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        request: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        multipart::abort(self, request.input).map(S3Response::new)
+    }
+
+    async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
+        multipart::list_parts(self, request.input).map(S3Response::new)
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        request: S3Request<ListMultipartUploadsInput>,
+    ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
+        multipart::list_uploads(self, request.input).map(S3Response::new)
+    }
+}

@@ -1,0 +1,66 @@
+//! CopyObject. The copy shows the source's bytes; nothing is read.
+
+use s3s::dto::*;
+use s3s::{S3Result, s3_error};
+
+use super::checksums::{kind, set_checksum};
+use super::{Dialect, checksums, conditions, put, refusal, timestamp};
+use crate::objects::precondition::Precondition;
+use crate::objects::{Attributes, NewObject, Objects, Refused};
+
+pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyObjectOutput> {
+    let (bucket, key) = source(&input.copy_source)?;
+    let object = dialect.objects.find(bucket, key).map_err(refusal)?;
+    let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
+    precondition.check(Some(&object)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
+    let directive = input.metadata_directive.as_ref().map(MetadataDirective::as_str);
+    let replaces = directive == Some(MetadataDirective::REPLACE);
+    if !replaces && bucket == input.bucket && key == input.key && input.storage_class.is_none() {
+        return Err(s3_error!(
+            InvalidRequest,
+            "This copy request is illegal because it is trying to copy an object to itself without changing anything."
+        ));
+    }
+    let mut attributes = if replaces {
+        Attributes {
+            content_type: input.content_type,
+            content_encoding: put::content_encoding(input.content_encoding),
+            cache_control: input.cache_control,
+            content_disposition: input.content_disposition,
+            content_language: input.content_language,
+            storage_class: None,
+            metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+        }
+    } else {
+        object.attributes.clone()
+    };
+    attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
+    let new = NewObject {
+        attributes,
+        checksum: object.checksum.clone(),
+        components: object.components,
+        ..Default::default()
+    };
+    let written = Objects::written_from(&object);
+    let copied = dialect
+        .objects
+        .commit(&input.bucket, &input.key, written, new, &Precondition::default())
+        .map_err(refusal)?;
+    let mut result = CopyObjectResult {
+        e_tag: Some(ETag::Strong(copied.etag.clone())),
+        last_modified: Some(timestamp(copied.updated_us)),
+        ..Default::default()
+    };
+    let stored = checksums::of(&copied);
+    result.checksum_type = Some(kind(stored.composite));
+    set_checksum!(result, stored.algorithm, stored.value);
+    Ok(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() })
+}
+
+/// Bucket and key of `x-amz-copy-source`.
+pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str)> {
+    match source {
+        CopySource::Bucket { bucket, key, .. } => Ok((bucket, key)),
+        _ => Err(s3_error!(NotImplemented, "copy sources other than buckets")),
+    }
+}

@@ -1,0 +1,52 @@
+//! DeleteObject and DeleteObjects.
+
+use s3s::dto::*;
+use s3s::{S3Result, s3_error};
+
+use super::{Dialect, conditions, refusal};
+use crate::objects::Refused;
+use crate::objects::precondition::Precondition;
+
+const KEYS_MAX: usize = 1000;
+
+pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
+    let precondition = conditions::etags(input.if_match, None);
+    delete(dialect, &input.bucket, &input.key, &precondition)?;
+    Ok(DeleteObjectOutput::default())
+}
+
+pub(super) fn many(dialect: &Dialect, input: DeleteObjectsInput) -> S3Result<DeleteObjectsOutput> {
+    if input.delete.objects.is_empty() || input.delete.objects.len() > KEYS_MAX {
+        return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
+    }
+    dialect.objects.bucket(&input.bucket).map_err(refusal)?;
+    let mut deleted = Vec::new();
+    let mut errors = Vec::new();
+    for object in input.delete.objects {
+        let precondition = conditions::etags(object.e_tag.map(ETagCondition::ETag), None);
+        match delete(dialect, &input.bucket, &object.key, &precondition) {
+            Ok(()) => deleted.push(DeletedObject { key: Some(object.key), ..Default::default() }),
+            Err(error) => errors.push(Error {
+                code: Some(error.code().as_str().to_owned()),
+                message: error.message().map(str::to_owned),
+                key: Some(object.key),
+                version_id: None,
+            }),
+        }
+    }
+    let quiet = input.delete.quiet == Some(true);
+    Ok(DeleteObjectsOutput {
+        deleted: (!quiet).then_some(deleted),
+        errors: Some(errors).filter(|errors| !errors.is_empty()),
+        ..Default::default()
+    })
+}
+
+/// Removing what isn't there succeeds, unless something was demanded of it.
+fn delete(dialect: &Dialect, bucket: &str, key: &str, precondition: &Precondition) -> S3Result<()> {
+    match dialect.objects.delete(bucket, key, precondition) {
+        Ok(()) => Ok(()),
+        Err(Refused::NoObject) if precondition.is_none() => Ok(()),
+        Err(refused) => Err(refusal(refused)),
+    }
+}

@@ -1,0 +1,133 @@
+//! GetObject and HeadObject.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Response, S3Result};
+
+use super::checksums::{kind, set_checksum};
+use super::{Dialect, checksums, conditions, refusal_to_read, timestamp};
+use crate::body::ObjectStream;
+use crate::objects::{Object, Refused};
+
+pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjectOutput> {
+    let etags = conditions::etags(input.if_match, input.if_none_match);
+    let object = find(dialect, &input.bucket, &input.key, &etags)?;
+    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    let range = within(input.range, object.size)?;
+    let attributes = &object.attributes;
+    let mut output = GetObjectOutput {
+        accept_ranges: Some("bytes".to_owned()),
+        cache_control: attributes.cache_control.clone(),
+        content_disposition: attributes.content_disposition.clone(),
+        content_encoding: attributes.content_encoding.clone(),
+        content_language: attributes.content_language.clone(),
+        content_length: Some(range.as_ref().map_or(object.size, |range| range.end - range.start) as i64),
+        content_type: Some(content_type(&object)),
+        e_tag: Some(ETag::Strong(object.etag.clone())),
+        last_modified: Some(timestamp(object.updated_us)),
+        metadata: metadata(&object),
+        storage_class: storage_class(&object),
+        ..Default::default()
+    };
+    // S3 leaves checksums out of ranged answers: they are the whole object's.
+    if range.is_none() && enabled(input.checksum_mode.as_ref()) {
+        let stored = checksums::of(&object);
+        output.checksum_type = Some(kind(stored.composite));
+        set_checksum!(output, stored.algorithm, stored.value);
+    }
+    let content = match range {
+        Some(range) => {
+            output.content_range = Some(format!("bytes {}-{}/{}", range.start, range.end - 1, object.size));
+            object.content.range(range)
+        }
+        None => object.content.clone(),
+    };
+    output.body = Some(StreamingBlob::new(ObjectStream(content.reader())));
+    Ok(output)
+}
+
+pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
+    let etags = conditions::etags(input.if_match, input.if_none_match);
+    let object = find(dialect, &input.bucket, &input.key, &etags)?;
+    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    let range = within(input.range, object.size)?;
+    let attributes = &object.attributes;
+    let mut output = HeadObjectOutput {
+        accept_ranges: Some("bytes".to_owned()),
+        cache_control: attributes.cache_control.clone(),
+        content_disposition: attributes.content_disposition.clone(),
+        content_encoding: attributes.content_encoding.clone(),
+        content_language: attributes.content_language.clone(),
+        content_length: Some(range.as_ref().map_or(object.size, |range| range.end - range.start) as i64),
+        content_type: Some(content_type(&object)),
+        e_tag: Some(ETag::Strong(object.etag.clone())),
+        last_modified: Some(timestamp(object.updated_us)),
+        metadata: metadata(&object),
+        parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
+        storage_class: storage_class(&object),
+        ..Default::default()
+    };
+    if range.is_none() && enabled(input.checksum_mode.as_ref()) {
+        let stored = checksums::of(&object);
+        output.checksum_type = Some(kind(stored.composite));
+        set_checksum!(output, stored.algorithm, stored.value);
+    }
+    Ok(match range {
+        Some(range) => {
+            output.content_range = Some(format!("bytes {}-{}/{}", range.start, range.end - 1, object.size));
+            S3Response::with_status(output, StatusCode::PARTIAL_CONTENT)
+        }
+        None => S3Response::new(output),
+    })
+}
+
+fn find(
+    dialect: &Dialect,
+    bucket: &str,
+    key: &str,
+    etags: &crate::objects::precondition::Precondition,
+) -> S3Result<Arc<Object>> {
+    let object = dialect.objects.find(bucket, key).map_err(refusal_to_read)?;
+    etags.check(Some(&object)).map_err(|failed| refusal_to_read(Refused::Precondition(failed)))?;
+    Ok(object)
+}
+
+/// The range as bytes of the object; an error where there are none.
+pub(super) fn within(range: Option<Range>, size: u64) -> S3Result<Option<std::ops::Range<u64>>> {
+    let range = match range {
+        None => return Ok(None),
+        Some(Range::Int { first, last }) => first..last.map_or(size, |last| last.saturating_add(1).min(size)),
+        Some(Range::Suffix { length }) => size.saturating_sub(length)..size,
+    };
+    if range.start < range.end {
+        return Ok(Some(range));
+    }
+    let mut error =
+        S3Error::with_message(S3ErrorCode::InvalidRange, "The requested range is not satisfiable");
+    if let Ok(value) = http::HeaderValue::try_from(format!("bytes */{size}")) {
+        error.set_headers([(http::header::CONTENT_RANGE, value)].into_iter().collect());
+    }
+    Err(error)
+}
+
+fn enabled(mode: Option<&ChecksumMode>) -> bool {
+    mode.is_some_and(|mode| mode.as_str().eq_ignore_ascii_case(ChecksumMode::ENABLED))
+}
+
+fn content_type(object: &Object) -> String {
+    object.attributes.content_type.clone().unwrap_or_else(|| "binary/octet-stream".to_owned())
+}
+
+fn metadata(object: &Object) -> Option<Metadata> {
+    let metadata = &object.attributes.metadata;
+    (!metadata.is_empty())
+        .then(|| metadata.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// S3 doesn't name STANDARD.
+fn storage_class(object: &Object) -> Option<StorageClass> {
+    let class = object.attributes.storage_class.clone().filter(|class| class != StorageClass::STANDARD);
+    class.map(StorageClass::from)
+}

@@ -1,0 +1,135 @@
+//! ListObjects, version 1 and 2.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use s3s::dto::*;
+use s3s::{S3Result, s3_error};
+
+use super::{Dialect, checksums, refusal, timestamp};
+use crate::objects::listing::{From as Start, Page, Query};
+
+/// Most entries on a page.
+const KEYS_MAX: i32 = 1000;
+/// What `encoding-type=url` leaves as it is.
+const UNRESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
+
+pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
+    // A marker that is a common prefix, as a page before may have ended with, passes over what is under it.
+    let start = match input.marker.as_deref() {
+        None | Some("") => Start::Start,
+        Some(marker) => match input.delimiter.as_deref() {
+            Some(delimiter) if !delimiter.is_empty() && marker.ends_with(delimiter) => {
+                Start::AfterPrefix(marker.into())
+            }
+            _ => Start::After(marker.into()),
+        },
+    };
+    let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
+    let max_keys = query.max as i32;
+    let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
+    let write = Writing::of(input.encoding_type.as_ref());
+    let next = page.next.take();
+    let (contents, common_prefixes) = write.entries(page);
+    let next_marker = match &next {
+        Some(Start::After(key) | Start::AfterPrefix(key)) => Some(write.text(key)),
+        _ => None,
+    };
+    Ok(ListObjectsOutput {
+        name: Some(input.bucket),
+        prefix: Some(write.text(input.prefix.as_deref().unwrap_or_default())),
+        marker: Some(write.text(input.marker.as_deref().unwrap_or_default())),
+        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
+        encoding_type: input.encoding_type,
+        max_keys: Some(max_keys),
+        is_truncated: Some(next.is_some()),
+        next_marker,
+        contents,
+        common_prefixes,
+        ..Default::default()
+    })
+}
+
+pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
+    let start = match (input.continuation_token.as_deref(), input.start_after.as_deref()) {
+        (Some(token), _) => Start::from_token(token)
+            .ok_or_else(|| s3_error!(InvalidArgument, "The continuation token provided is incorrect"))?,
+        (None, None | Some("")) => Start::Start,
+        (None, Some(key)) => Start::After(key.to_owned()),
+    };
+    let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
+    let max_keys = query.max as i32;
+    let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
+    let write = Writing::of(input.encoding_type.as_ref());
+    let next = page.next.take();
+    let key_count = (page.objects.len() + page.prefixes.len()) as i32;
+    let (contents, common_prefixes) = write.entries(page);
+    Ok(ListObjectsV2Output {
+        name: Some(input.bucket),
+        prefix: Some(write.text(input.prefix.as_deref().unwrap_or_default())),
+        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
+        encoding_type: input.encoding_type,
+        start_after: input.start_after.map(|key| write.text(&key)),
+        continuation_token: input.continuation_token,
+        max_keys: Some(max_keys),
+        key_count: Some(key_count),
+        is_truncated: Some(next.is_some()),
+        next_continuation_token: next.map(|next| next.to_token()),
+        contents,
+        common_prefixes,
+        ..Default::default()
+    })
+}
+
+fn query(
+    prefix: Option<&str>,
+    delimiter: Option<&str>,
+    from: Start,
+    max_keys: Option<i32>,
+) -> S3Result<Query> {
+    let max = max_keys.unwrap_or(KEYS_MAX).min(KEYS_MAX);
+    let max =
+        usize::try_from(max).map_err(|_| s3_error!(InvalidArgument, "max-keys must not be negative"))?;
+    Ok(Query {
+        prefix: prefix.unwrap_or_default().to_owned(),
+        delimiter: delimiter.unwrap_or_default().to_owned(),
+        from,
+        end: None,
+        max,
+        include_trailing_delimiter: false,
+    })
+}
+
+/// How keys are written: as they are, or percent-encoded for keys that XML can't hold.
+struct Writing {
+    encoded: bool,
+}
+
+impl Writing {
+    fn of(encoding: Option<&EncodingType>) -> Writing {
+        Writing { encoded: encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL) }
+    }
+
+    fn text(&self, key: &str) -> String {
+        if self.encoded { utf8_percent_encode(key, UNRESERVED).to_string() } else { key.to_owned() }
+    }
+
+    fn entries(&self, page: Page) -> (Option<ObjectList>, Option<CommonPrefixList>) {
+        let objects = page.objects.iter().map(|object| {
+            let checksum = checksums::of(object);
+            Object {
+                checksum_algorithm: Some(vec![ChecksumAlgorithm::from_static(checksums::name(
+                    checksum.algorithm,
+                ))]),
+                checksum_type: Some(checksums::kind(checksum.composite)),
+                e_tag: Some(ETag::Strong(object.etag.clone())),
+                key: Some(self.text(&object.key)),
+                last_modified: Some(timestamp(object.updated_us)),
+                size: Some(object.size as i64),
+                storage_class: Some(ObjectStorageClass::from(object.storage_class().to_owned())),
+                ..Default::default()
+            }
+        });
+        let prefixes = page.prefixes.iter().map(|prefix| CommonPrefix { prefix: Some(self.text(prefix)) });
+        (Some(objects.collect()), Some(prefixes.collect()))
+    }
+}

@@ -1,0 +1,417 @@
+//! Multipart uploads.
+
+use std::sync::Arc;
+
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
+
+use super::checksums::{ALGORITHMS, Announced, header, kind, name, named, set_checksum};
+use super::{Dialect, conditions, copy, get, put, refusal, timestamp};
+use crate::checksum::{Algorithm, Hasher, base64, hex, of_bytes};
+use crate::objects::assembly::{self, Misfit, Named};
+use crate::objects::object::StoredChecksum;
+use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
+use crate::objects::writer::Written;
+use crate::objects::{Attributes, NewObject, Refused, now_us};
+
+const PARTS_MAX: i32 = 10_000;
+
+pub(super) fn create(
+    dialect: &Dialect,
+    input: CreateMultipartUploadInput,
+) -> S3Result<CreateMultipartUploadOutput> {
+    let checksum = match &input.checksum_algorithm {
+        Some(algorithm) => Some(chosen(named(algorithm.as_str())?, input.checksum_type.as_ref())?),
+        None => None,
+    };
+    let attributes = Attributes {
+        content_type: input.content_type,
+        content_encoding: put::content_encoding(input.content_encoding),
+        cache_control: input.cache_control,
+        content_disposition: input.content_disposition,
+        content_language: input.content_language,
+        storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
+        metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+    };
+    let upload =
+        dialect.objects.begin_upload(&input.bucket, &input.key, attributes, checksum).map_err(refusal)?;
+    Ok(CreateMultipartUploadOutput {
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        upload_id: Some(upload.id.clone()),
+        checksum_algorithm: checksum.map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
+        checksum_type: checksum.map(|checksum| kind(checksum.composite)),
+        ..Default::default()
+    })
+}
+
+pub(super) async fn part(
+    dialect: &Dialect,
+    request: S3Request<UploadPartInput>,
+) -> S3Result<UploadPartOutput> {
+    let S3Request { input, headers, trailing_headers, .. } = request;
+    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    let number = part_number(input.part_number)?;
+    let announced = Announced::in_headers(&headers)?;
+    if let (Some((algorithm, _)), Some(chosen)) = (&announced.checksum, upload.checksum)
+        && *algorithm != chosen.algorithm
+    {
+        return Err(s3_error!(
+            InvalidRequest,
+            "Checksum Type mismatch occurred between the upload and its part"
+        ));
+    }
+    let wanted =
+        announced.wanted(upload.checksum.map(|checksum| checksum.algorithm), dialect.config.md5_etags);
+    let written = put::receive(dialect, input.body, wanted, input.content_length).await?;
+    announced.check(&written.sums, trailing_headers.as_ref())?;
+    let mut output = UploadPartOutput::default();
+    let algorithm = announced.checksum.map(|(algorithm, _)| algorithm);
+    let algorithm =
+        algorithm.or(upload.checksum.map(|checksum| checksum.algorithm)).unwrap_or(Algorithm::Crc64Nvme);
+    if let Some(sum) = written.sums.of(algorithm) {
+        set_checksum!(output, algorithm, base64(&sum));
+    }
+    output.e_tag = Some(ETag::Strong(keep(&upload, number, written).etag.clone()));
+    Ok(output)
+}
+
+pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Result<UploadPartCopyOutput> {
+    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    let number = part_number(input.part_number)?;
+    let (bucket, key) = copy::source(&input.copy_source)?;
+    let source = dialect.objects.find(bucket, key).map_err(refusal)?;
+    let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
+    precondition.check(Some(&source)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
+    let content = match input.copy_source_range {
+        Some(range) => {
+            let range = Range::parse(&range)
+                .map_err(|_| s3_error!(InvalidArgument, "invalid x-amz-copy-source-range"))?;
+            let range = get::within(Some(range), source.size)?.unwrap_or(0..source.size);
+            source.content.range(range)
+        }
+        None => source.content.clone(),
+    };
+    let announced = Announced { checksum: None, md5: None };
+    let wanted =
+        announced.wanted(upload.checksum.map(|checksum| checksum.algorithm), dialect.config.md5_etags);
+    let mut hasher = Hasher::new(wanted);
+    let mut reader = content.clone().reader();
+    while let Some(bytes) = reader.next() {
+        hasher.update(&bytes.map_err(S3Error::internal_error)?);
+    }
+    let part = keep(&upload, number, Written { content, sums: hasher.finish() });
+    let mut result = CopyPartResult {
+        e_tag: Some(ETag::Strong(part.etag.clone())),
+        last_modified: Some(timestamp(part.modified_us)),
+        ..Default::default()
+    };
+    if let Some(checksum) = upload.checksum
+        && let Some(sum) = part.written.sums.of(checksum.algorithm)
+    {
+        set_checksum!(result, checksum.algorithm, base64(&sum));
+    }
+    Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() })
+}
+
+pub(super) fn complete(
+    dialect: &Dialect,
+    request: S3Request<CompleteMultipartUploadInput>,
+) -> S3Result<CompleteMultipartUploadOutput> {
+    let S3Request { input, headers, .. } = request;
+    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
+    let names = listed.iter().map(|part| {
+        let number = part.part_number.and_then(|number| u32::try_from(number).ok());
+        let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
+        number
+            .map(|number| Named { number, etag })
+            .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
+    });
+    let names = names.collect::<S3Result<Vec<Named>>>()?;
+    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min).map_err(misfit)?;
+    for (listed, part) in listed.iter().zip(&parts) {
+        check_listed(listed, part)?;
+    }
+    let written = assembly::join(&parts);
+    if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {
+        return Err(s3_error!(
+            InvalidRequest,
+            "The provided 'x-amz-mp-object-size' does not match what was computed"
+        ));
+    }
+    let checksum = whole_checksum(&upload, &parts, &written)?;
+    for algorithm in ALGORITHMS {
+        let Some(claimed) = headers.get(header(algorithm)).and_then(|value| value.to_str().ok()) else {
+            continue;
+        };
+        let same = checksum.as_ref().is_some_and(|checksum| {
+            checksum.algorithm == algorithm
+                && (checksum.value == claimed || checksum.value.split('-').next() == Some(claimed))
+        });
+        if !same {
+            let message =
+                format!("The {} you specified did not match the calculated checksum.", name(algorithm));
+            return Err(S3Error::with_message(S3ErrorCode::BadDigest, message));
+        }
+    }
+    let new = NewObject {
+        attributes: upload.attributes.clone(),
+        etag: Some(assembly::etag(&parts)),
+        checksum: checksum.clone(),
+        components: None,
+        parts: Some(parts.len() as u32),
+    };
+    let precondition = conditions::etags(input.if_match, input.if_none_match);
+    let object =
+        dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
+    dialect.objects.uploads.remove(&upload.id);
+    let mut output = CompleteMultipartUploadOutput {
+        location: Some(format!("/{}/{}", input.bucket, input.key)),
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        e_tag: Some(ETag::Strong(object.etag.clone())),
+        ..Default::default()
+    };
+    if let Some(checksum) = checksum {
+        output.checksum_type = Some(kind(checksum.composite));
+        set_checksum!(output, checksum.algorithm, checksum.value);
+    }
+    Ok(output)
+}
+
+pub(super) fn abort(
+    dialect: &Dialect,
+    input: AbortMultipartUploadInput,
+) -> S3Result<AbortMultipartUploadOutput> {
+    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    dialect.objects.uploads.remove(&upload.id);
+    Ok(AbortMultipartUploadOutput::default())
+}
+
+pub(super) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3Result<ListPartsOutput> {
+    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    let after = input.part_number_marker.unwrap_or(0);
+    let max = input.max_parts.unwrap_or(1000).clamp(0, 1000);
+    let found: Vec<_> =
+        upload.parts().values().filter(|part| i64::from(part.number) > i64::from(after)).cloned().collect();
+    let shown = &found[..found.len().min(max as usize)];
+    let parts = shown.iter().map(|part| {
+        let mut shown = Part {
+            e_tag: Some(ETag::Strong(part.etag.clone())),
+            last_modified: Some(timestamp(part.modified_us)),
+            part_number: Some(part.number as i32),
+            size: Some(part.written.sums.size as i64),
+            ..Default::default()
+        };
+        if let Some(checksum) = upload.checksum
+            && let Some(sum) = part.written.sums.of(checksum.algorithm)
+        {
+            set_checksum!(shown, checksum.algorithm, base64(&sum));
+        }
+        shown
+    });
+    Ok(ListPartsOutput {
+        bucket: Some(input.bucket),
+        key: Some(input.key),
+        upload_id: Some(input.upload_id),
+        checksum_algorithm: upload
+            .checksum
+            .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
+        checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
+        part_number_marker: Some(after),
+        max_parts: Some(max),
+        is_truncated: Some(found.len() > shown.len()),
+        next_part_number_marker: shown.last().map(|part| part.number as i32),
+        parts: Some(parts.collect()),
+        ..Default::default()
+    })
+}
+
+pub(super) fn list_uploads(
+    dialect: &Dialect,
+    input: ListMultipartUploadsInput,
+) -> S3Result<ListMultipartUploadsOutput> {
+    dialect.objects.bucket(&input.bucket).map_err(refusal)?;
+    let prefix = input.prefix.clone().unwrap_or_default();
+    let max = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
+    let key_marker = input.key_marker.clone().unwrap_or_default();
+    // Past the marker's key, or on the key and past the marker's upload.
+    let mut past_upload = input.upload_id_marker.is_none();
+    let found: Vec<_> = dialect
+        .objects
+        .uploads
+        .of(&input.bucket)
+        .into_iter()
+        .filter(|upload| upload.key.starts_with(&prefix))
+        .filter(|upload| {
+            if upload.key == key_marker && !past_upload {
+                past_upload = Some(&upload.id) == input.upload_id_marker.as_ref();
+                return false;
+            }
+            upload.key > key_marker || (upload.key == key_marker && input.upload_id_marker.is_some())
+        })
+        .collect();
+    let shown = &found[..found.len().min(max as usize)];
+    let uploads = shown.iter().map(|upload| MultipartUpload {
+        checksum_algorithm: upload
+            .checksum
+            .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
+        checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
+        initiated: Some(timestamp(upload.initiated_us)),
+        key: Some(upload.key.clone()),
+        upload_id: Some(upload.id.clone()),
+        ..Default::default()
+    });
+    let truncated = found.len() > shown.len();
+    let last = shown.last().filter(|_| truncated);
+    Ok(ListMultipartUploadsOutput {
+        bucket: Some(input.bucket),
+        prefix: input.prefix,
+        key_marker: input.key_marker,
+        upload_id_marker: input.upload_id_marker,
+        max_uploads: Some(max),
+        is_truncated: Some(truncated),
+        next_key_marker: last.map(|upload| upload.key.clone()),
+        next_upload_id_marker: last.map(|upload| upload.id.clone()),
+        uploads: Some(uploads.collect()),
+        ..Default::default()
+    })
+}
+
+fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Upload>> {
+    dialect.objects.bucket(bucket).map_err(refusal)?;
+    dialect.objects.uploads.find(bucket, key, id).ok_or_else(|| {
+        s3_error!(
+            NoSuchUpload,
+            "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or \
+             completed."
+        )
+    })
+}
+
+fn part_number(number: i32) -> S3Result<u32> {
+    if !(1..=PARTS_MAX).contains(&number) {
+        return Err(s3_error!(
+            InvalidArgument,
+            "Part number must be an integer between 1 and 10000, inclusive"
+        ));
+    }
+    Ok(number as u32)
+}
+
+/// The type of a checksum where the client named only its algorithm, and which types an algorithm can have
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html>).
+fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadChecksum> {
+    let composite = match kind.map(ChecksumType::as_str) {
+        Some(ChecksumType::COMPOSITE) => true,
+        Some(ChecksumType::FULL_OBJECT) => false,
+        Some(_) => {
+            return Err(s3_error!(InvalidRequest, "x-amz-checksum-type must be COMPOSITE or FULL_OBJECT"));
+        }
+        None => algorithm != Algorithm::Crc64Nvme,
+    };
+    let possible = match algorithm {
+        Algorithm::Crc64Nvme => !composite,
+        Algorithm::Sha1 | Algorithm::Sha256 => composite,
+        Algorithm::Crc32 | Algorithm::Crc32c => true,
+    };
+    if possible {
+        return Ok(UploadChecksum { algorithm, composite });
+    }
+    Err(s3_error!(InvalidRequest, "This checksum type can't be used with this checksum algorithm."))
+}
+
+fn keep(upload: &Upload, number: u32, written: Written) -> Arc<StoredPart> {
+    let sums = &written.sums;
+    let etag = match sums.md5 {
+        Some(md5) => hex(&md5),
+        None => format!("{:016x}{:08x}", sums.crc64nvme.unwrap_or_default(), sums.crc32c),
+    };
+    let part = Arc::new(StoredPart { number, etag, written, modified_us: now_us() });
+    upload.parts().insert(number, part.clone());
+    part
+}
+
+fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
+    let claims = [
+        (Algorithm::Crc32, &listed.checksum_crc32),
+        (Algorithm::Crc32c, &listed.checksum_crc32c),
+        (Algorithm::Crc64Nvme, &listed.checksum_crc64nvme),
+        (Algorithm::Sha1, &listed.checksum_sha1),
+        (Algorithm::Sha256, &listed.checksum_sha256),
+    ];
+    for (algorithm, claimed) in claims {
+        if let (Some(claimed), Some(sum)) = (claimed, part.written.sums.of(algorithm))
+            && base64(&sum) != *claimed
+        {
+            let message = format!("The {} of part {} does not match.", name(algorithm), part.number);
+            return Err(S3Error::with_message(S3ErrorCode::InvalidPart, message));
+        }
+    }
+    Ok(())
+}
+
+/// The checksum of the whole, of the kind chosen at the beginning; CRC64NVME if none was.
+fn whole_checksum(
+    upload: &Upload,
+    parts: &[Arc<StoredPart>],
+    written: &Written,
+) -> S3Result<Option<StoredChecksum>> {
+    let usual = UploadChecksum { algorithm: Algorithm::Crc64Nvme, composite: false };
+    let UploadChecksum { algorithm, composite } = upload.checksum.unwrap_or(usual);
+    if !composite {
+        return Ok(written.sums.of(algorithm).map(|sum| StoredChecksum {
+            algorithm,
+            value: base64(&sum),
+            composite,
+        }));
+    }
+    let mut sums = Vec::new();
+    for part in parts {
+        let sum = part.written.sums.of(algorithm);
+        sums.extend(sum.ok_or_else(|| {
+            s3_error!(InvalidRequest, "The upload was created using a checksum that a part lacks")
+        })?);
+    }
+    let value = format!("{}-{}", base64(&of_bytes(algorithm, &sums)), parts.len());
+    Ok(Some(StoredChecksum { algorithm, value, composite }))
+}
+
+fn misfit(misfit: Misfit) -> S3Error {
+    match misfit {
+        Misfit::Empty => s3_error!(MalformedXML, "You must specify at least one part"),
+        Misfit::Order => {
+            s3_error!(
+                InvalidPartOrder,
+                "The list of parts was not in ascending order. Parts must be ordered by part number."
+            )
+        }
+        Misfit::Unknown { number } => S3Error::with_message(
+            S3ErrorCode::InvalidPart,
+            format!("Part {number} could not be found, or its entity tag does not match."),
+        ),
+        Misfit::TooSmall { number, size } => S3Error::with_message(
+            S3ErrorCode::EntityTooSmall,
+            format!(
+                "Your proposed upload is smaller than the minimum allowed size: part {number} has {size} bytes"
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_brings_its_usual_type_and_refuses_impossible_ones() {
+        let full = ChecksumType::from_static(ChecksumType::FULL_OBJECT);
+        let composite = ChecksumType::from_static(ChecksumType::COMPOSITE);
+        assert!(!chosen(Algorithm::Crc64Nvme, None).unwrap().composite);
+        assert!(chosen(Algorithm::Crc32c, None).unwrap().composite);
+        assert!(!chosen(Algorithm::Crc32c, Some(&full)).unwrap().composite);
+        assert!(chosen(Algorithm::Sha256, Some(&full)).is_err());
+        assert!(chosen(Algorithm::Crc64Nvme, Some(&composite)).is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! PutObject.
+
+use futures_util::StreamExt;
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
+
+use super::checksums::{Announced, kind, set_checksum, stored};
+use super::{Dialect, conditions, refusal};
+use crate::checksum::Wanted;
+use crate::objects::writer::Written;
+use crate::objects::{Attributes, NewObject};
+
+pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -> S3Result<PutObjectOutput> {
+    let S3Request { input, headers, trailing_headers, .. } = request;
+    dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
+    let announced = Announced::in_headers(&headers)?;
+    let wanted = announced.wanted(None, dialect.config.md5_etags);
+    let written = receive(dialect, input.body, wanted, input.content_length).await?;
+    announced.check(&written.sums, trailing_headers.as_ref())?;
+    let checksum = stored(&written.sums, &announced);
+    let attributes = Attributes {
+        content_type: input.content_type,
+        content_encoding: content_encoding(input.content_encoding),
+        cache_control: input.cache_control,
+        content_disposition: input.content_disposition,
+        content_language: input.content_language,
+        storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
+        metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+    };
+    let precondition = conditions::etags(input.if_match, input.if_none_match);
+    if precondition.etag_match.is_some() {
+        // S3 distinguishes an object that isn't there from one that differs.
+        dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
+    }
+    let new = NewObject { attributes, checksum: checksum.clone(), ..Default::default() };
+    let object =
+        dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
+    let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(object.etag.clone())), ..Default::default() };
+    if let Some(checksum) = checksum {
+        output.checksum_type = Some(kind(checksum.composite));
+        set_checksum!(output, checksum.algorithm, checksum.value);
+    }
+    Ok(output)
+}
+
+/// Reads a body into the store.
+pub(super) async fn receive(
+    dialect: &Dialect,
+    body: Option<StreamingBlob>,
+    wanted: Wanted,
+    expected: Option<i64>,
+) -> S3Result<Written> {
+    let mut writer = dialect.objects.writer(wanted, expected.and_then(|len| u64::try_from(len).ok()));
+    if let Some(mut body) = body {
+        while let Some(bytes) = body.next().await {
+            writer.write(&bytes.map_err(broken)?).map_err(S3Error::internal_error)?;
+        }
+    }
+    Ok(writer.finish())
+}
+
+/// A body that broke off, or whose chunks' signatures or payload hash did not match.
+fn broken(error: StdError) -> S3Error {
+    let text = error.to_string().to_ascii_lowercase();
+    let code = if text.contains("signature") {
+        S3ErrorCode::SignatureDoesNotMatch
+    } else if text.contains("checksum") || text.contains("sha256") || text.contains("mismatch") {
+        S3ErrorCode::BadDigest
+    } else {
+        S3ErrorCode::IncompleteBody
+    };
+    S3Error::with_source(code, error)
+}
+
+/// `aws-chunked` is how the body travelled, and no property of the object.
+pub(super) fn content_encoding(header: Option<String>) -> Option<String> {
+    let header = header?;
+    let kept: Vec<&str> = header
+        .split(',')
+        .map(str::trim)
+        .filter(|coding| !coding.is_empty() && *coding != "aws-chunked")
+        .collect();
+    (!kept.is_empty()).then(|| kept.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aws_chunked_is_taken_off_the_content_encoding() {
+        let encoding = |text: &str| content_encoding(Some(text.to_owned()));
+        assert_eq!(encoding("aws-chunked"), None);
+        assert_eq!(encoding("gzip, aws-chunked").as_deref(), Some("gzip"));
+        assert_eq!(encoding("gzip").as_deref(), Some("gzip"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Buckets of other regions: found by the redirect that S3 answers.
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+
+use super::error_document;
+use crate::body::ResponseBody;
+use crate::config::S3Config;
+use crate::query::Query;
+
+/// 301 for a bucket of another region than the request was signed for. What isn't signed names no region and is
+/// redirected too.
+pub(super) fn redirect(
+    config: &S3Config,
+    uri: &Uri,
+    headers: &HeaderMap,
+    bucket: &str,
+) -> Option<Response<ResponseBody>> {
+    let home = config.bucket_regions.get(bucket)?;
+    if signed_for(uri, headers).as_ref() == Some(home) {
+        return None;
+    }
+    let message = "The bucket you are attempting to access must be addressed using the specified endpoint.";
+    let mut answer = error_document(StatusCode::MOVED_PERMANENTLY, "PermanentRedirect", message);
+    if let Ok(home) = HeaderValue::from_str(home) {
+        answer.headers_mut().insert("x-amz-bucket-region", home);
+    }
+    Some(answer)
+}
+
+/// The region in the credential scope, `KEY/DATE/REGION/s3/aws4_request`.
+fn signed_for(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let query = Query::parse(uri.query());
+    let scope = match header {
+        Some(header) => header.split("Credential=").nth(1)?.split(',').next()?,
+        None => query.value("X-Amz-Credential")?,
+    };
+    // The access key may hold slashes, so the scope is counted from its end.
+    scope.trim().rsplit('/').nth(2).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_region_is_read_from_header_or_query() {
+        let mut headers = HeaderMap::new();
+        let query: Uri = "/b?X-Amz-Credential=k%2F20260101%2Fap-south-1%2Fs3%2Faws4_request".parse().unwrap();
+        assert_eq!(signed_for(&query, &headers).as_deref(), Some("ap-south-1"));
+        let header = "AWS4-HMAC-SHA256 Credential=k/20260101/eu-west-1/s3/aws4_request, SignedHeaders=host";
+        headers.insert(AUTHORIZATION, header.parse().unwrap());
+        assert_eq!(signed_for(&Uri::from_static("/b"), &headers).as_deref(), Some("eu-west-1"));
+        assert_eq!(signed_for(&Uri::from_static("/b"), &HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! A running server.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::config::Config;
+use crate::counters::{Counters, Tally};
+use crate::fault::select::Selection;
+use crate::gcs::resumable::Sessions;
+use crate::link::pump::Link;
+use crate::objects::{Objects, Refused};
+use crate::service::Shared;
+use crate::{Error, connection, s3, tls};
+
+/// Connections that wait to be accepted. One that found no place here would lose a second to its client's second SYN.
+const BACKLOG: u32 = 4096;
+/// How long the accepting loop rests when the system has no more descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A running server on threads of its own. It stops when it is dropped: connections are closed as they are.
+pub struct Server {
+    runtime: Option<Runtime>,
+    shared: Arc<Shared>,
+    addr: SocketAddr,
+    ca_pem: Option<String>,
+}
+
+impl Server {
+    /// Opens the store, binds the address and begins to serve. It returns when the address accepts connections.
+    ///
+    /// # Errors
+    /// What keeps the store from being opened, the certificate from being read or the address from being bound.
+    pub fn start(config: Config) -> Result<Server, Error> {
+        let objects = Objects::open(&config.storage, config.create_buckets)
+            .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
+        let objects = Arc::new(objects);
+        let ready = match &config.tls {
+            Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
+            None => None,
+        };
+        let threads = config
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(2));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("laneway-server")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::io("starting the server's threads", error))?;
+        let listener = runtime
+            .block_on(async { listen(config.listen) })
+            .map_err(|error| Error::io(format!("listening on {}", config.listen), error))?;
+        let addr = listener.local_addr().map_err(|error| Error::io("asking for the address", error))?;
+        let scheme = if ready.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", reachable(addr));
+        let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
+        let selection =
+            (!config.faults.rules.is_empty()).then(|| Mutex::new(Selection::new(config.faults, config.seed)));
+        let shared = Arc::new(Shared {
+            s3: s3::service(&objects, &config.s3),
+            objects,
+            sessions: Sessions::default(),
+            s3_config: config.s3,
+            gcs_config: config.gcs,
+            denied_buckets: config.denied_buckets,
+            selection,
+            started: Instant::now(),
+            tally: Arc::new(Tally::default()),
+            link: Link::new(config.rtt, config.bandwidth),
+            rtt: config.rtt,
+            acceptor,
+            streams_max: config.max_streams,
+            url,
+        });
+        runtime.spawn(accept(listener, shared.clone()));
+        Ok(Server { runtime: Some(runtime), shared, addr, ca_pem })
+    }
+
+    /// The address listened on, with the port that was taken.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// `http://127.0.0.1:PORT` or `https://...`: an endpoint for either dialect. A server that listens on every
+    /// address is named by loopback.
+    pub fn url(&self) -> String {
+        self.shared.url.clone()
+    }
+
+    /// The CA made for this run, as PEM; `None` without TLS or with certificates of the caller's.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
+    }
+
+    /// Creates a bucket; one that exists is left as it is.
+    ///
+    /// # Errors
+    /// An unusable name, or what the disk answers.
+    pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
+        match self.shared.objects.create_bucket_named(name) {
+            Ok(()) | Err(Refused::BucketExists) => Ok(()),
+            Err(Refused::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),
+            Err(_) => Err(Error::bucket_name(name)),
+        }
+    }
+
+    /// What the server has done so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
+    }
+
+    /// The store itself, for a look behind the protocols.
+    pub fn store(&self) -> &Objects {
+        &self.shared.objects
+    }
+
+    /// Stops at once.
+    pub fn shutdown(self) {}
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            if tokio::runtime::Handle::try_current().is_ok() {
+                // A thread of some runtime must not block.
+                runtime.shutdown_background();
+            } else {
+                // Tasks end where they wait; none goes long without waiting.
+                runtime.shutdown_timeout(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(connection::serve(shared.clone(), stream));
+            }
+            // Out of descriptors, or a client that has gone: both pass.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+fn reachable(addr: SocketAddr) -> SocketAddr {
+    match addr {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => (std::net::Ipv4Addr::LOCALHOST, v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (std::net::Ipv6Addr::LOCALHOST, v6.port()).into(),
+        other => other,
+    }
+}

@@ -1,0 +1,190 @@
+//! The road of one request: where it goes, which faults hit it, who answers it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use s3s::StdError;
+use s3s::service::S3Service;
+use tokio_rustls::TlsAcceptor;
+
+use crate::body::{RequestBody, ResponseBody, UnderWay};
+use crate::config::{GcsConfig, S3Config};
+use crate::counters::Tally;
+use crate::fault::body::{Damage, Direction};
+use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
+use crate::gcs;
+use crate::gcs::resumable::Sessions;
+use crate::link::pump::Link;
+use crate::objects::Objects;
+use crate::query::Query;
+use crate::route::{Call, Route};
+use crate::s3;
+use crate::socket::Control;
+
+/// A refused body up to this size is read to its end first, so that the connection can be used again.
+const DRAIN_BYTES_MAX: u64 = 1 << 20;
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) sessions: Sessions,
+    pub(crate) s3: S3Service,
+    pub(crate) s3_config: S3Config,
+    pub(crate) gcs_config: GcsConfig,
+    pub(crate) denied_buckets: std::collections::BTreeSet<String>,
+    pub(crate) selection: Option<Mutex<Selection>>,
+    pub(crate) started: Instant,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) link: Option<Arc<Link>>,
+    pub(crate) rtt: Duration,
+    pub(crate) acceptor: Option<TlsAcceptor>,
+    pub(crate) streams_max: Option<u32>,
+    /// `http://127.0.0.1:4443`, for links in answers where a request names no host.
+    pub(crate) url: String,
+}
+
+/// One connection as its requests see it.
+pub(crate) struct Caller {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) streams: Arc<AtomicU64>,
+    pub(crate) h2: bool,
+}
+
+impl Shared {
+    /// Counts a request and draws its faults.
+    pub(crate) fn effects(&self, route: &Route) -> Effects {
+        self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
+        let Some(selection) = &self.selection else { return Effects::default() };
+        let mut selection = selection.lock().unwrap_or_else(PoisonError::into_inner);
+        let effects = selection.select(self.started.elapsed(), route.verb, &route.key);
+        self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
+        effects
+    }
+}
+
+impl Caller {
+    /// Answers one request. An error is a stream or connection that is reset instead.
+    pub(crate) async fn answer(
+        self: Arc<Caller>,
+        request: Request<Incoming>,
+    ) -> Result<Response<ResponseBody>, StdError> {
+        let shared = &self.shared;
+        let under_way = UnderWay::begin(&shared.tally, &self.streams);
+        let (head, body) = request.into_parts();
+        let query = Query::parse(head.uri.query());
+        let route = Route::of(&head, &query);
+        let mut effects = shared.effects(&route);
+        if effects.fired == 0 {
+            // The usual case: nothing to imitate.
+            let body = RequestBody::incoming(body, None);
+            // Boxed, because hyper moves this future several times before it runs, and most of its size is here.
+            let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
+            return Ok(answer.map(|body| body.with(None, under_way)));
+        }
+
+        if let Some(delay) = effects.delay {
+            tokio::time::sleep(delay).await;
+        }
+        if effects.refuse_stream {
+            return Err(self.reset(h2::Reason::REFUSED_STREAM));
+        }
+        let wholly = |fault| matches!(fault, Some(BodyFault::Reset(0) | BodyFault::Drop(0)));
+        if wholly(effects.request) || wholly(effects.response) {
+            if effects.request.or(effects.response) == Some(BodyFault::Drop(0)) {
+                self.control.kill();
+            }
+            return Err(self.reset(h2::Reason::INTERNAL_ERROR));
+        }
+        let reset = Arc::new(AtomicBool::new(false));
+        let announced = |headers: &http::HeaderMap| {
+            headers.get(CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok()).unwrap_or(0)
+        };
+        let damage = |fault, direction, expected| {
+            Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone())
+        };
+        let request_damage =
+            effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));
+        let body = RequestBody::incoming(body, request_damage);
+        let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
+        let mut answer = match refusal {
+            Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
+            None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,
+        };
+        if reset.load(Relaxed) {
+            return Err(self.reset(h2::Reason::INTERNAL_ERROR));
+        }
+        if effects.lose_answer {
+            self.control.kill();
+            return Err(self.reset(h2::Reason::INTERNAL_ERROR));
+        }
+        if effects.goaway {
+            if self.h2 {
+                self.control.go_away();
+            } else {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+        }
+        let response_damage = effects
+            .response
+            .take()
+            .map(|fault| damage(fault, Direction::Response, announced(answer.headers())));
+        Ok(answer.map(|body| body.with(response_damage, under_way)))
+    }
+
+    fn reset(&self, reason: h2::Reason) -> StdError {
+        if !self.h2 {
+            self.control.kill();
+        }
+        h2::Error::from(reason).into()
+    }
+}
+
+/// Hands a request to its dialect.
+pub(crate) async fn dispatch(
+    shared: &Arc<Shared>,
+    request: Request<RequestBody>,
+    query: Query,
+    route: Route,
+) -> Response<ResponseBody> {
+    if shared.denied_buckets.contains(&route.bucket) {
+        let refusal = Refusal { status: 403, reason: None, retry_after: None };
+        return refuse(request.into_body(), &route, refusal).await;
+    }
+    match route.call {
+        Call::Json(resource) => {
+            gcs::json(shared, request, query, resource, route.verb, &route.bucket, &route.key).await
+        }
+        Call::Xml if shared.gcs_config.xml => {
+            gcs::xml::answer(shared, request, query, &route.bucket, &route.key).await
+        }
+        Call::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
+        Call::S3 => s3::answer(shared, request, &route.bucket).await,
+    }
+}
+
+fn throttle(call: &Call) -> Refusal {
+    let status = if *call == Call::S3 { 503 } else { 429 };
+    Refusal { status, reason: None, retry_after: None }
+}
+
+/// Answers a status in the dialect of the request.
+async fn refuse(mut body: RequestBody, route: &Route, refusal: Refusal) -> Response<ResponseBody> {
+    if body.expected().is_some_and(|expected| expected <= DRAIN_BYTES_MAX) {
+        while let Some(Ok(_)) = body.next().await {}
+    }
+    let reason = refusal.reason.as_deref();
+    let mut answer = match route.call {
+        Call::Json(_) => gcs::answer::refused(refusal.status, reason),
+        Call::Xml | Call::S3 => s3::refused(refusal.status, reason),
+    };
+    if let Some(wait) = refusal.retry_after {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    answer
+}

@@ -1,0 +1,61 @@
+//! Whether the kernel still has bytes to send: a reset throws those away, and a fault that promises to let N bytes
+//! through has to wait for them. Linux tells it in `/proc/net/tcp`; elsewhere the wait is only a moment.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+const PAUSE: Duration = Duration::from_millis(2);
+/// A client that reads nothing for that long gets its reset anyway.
+const PAUSES_MAX: u32 = 500;
+
+/// Returns when everything that was written has been acknowledged, or after a second.
+pub(crate) async fn sent(socket: &TcpStream) {
+    let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) else { return };
+    for _ in 0..PAUSES_MAX {
+        tokio::time::sleep(PAUSE).await;
+        let table = if local.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+        let Ok(table) = std::fs::read_to_string(table) else { return };
+        if unsent(&table, local, peer).is_none_or(|bytes| bytes == 0) {
+            return;
+        }
+    }
+}
+
+/// The send queue of one connection in a table such as `/proc/net/tcp`.
+fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
+    let (local, peer) = (written(local), written(peer));
+    table.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let same = words.next() == Some(&local) && words.next() == Some(&peer);
+        let queues = words.nth(1).filter(|_| same)?;
+        u64::from_str_radix(queues.split(':').next()?, 16).ok()
+    })
+}
+
+/// As the kernel writes addresses: words in the machine's byte order, in hexadecimal.
+fn written(addr: SocketAddr) -> String {
+    let octets = match addr.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words: String = words.map(|word| format!("{word:08X}")).collect();
+    format!("{words}:{:04X}", addr.port())
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_of_the_right_connection_is_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n\
+             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000\n\
+             1: 0100007F:1F90 0100007F:D6A2 01 000002A0:00000000 00:00000000\n";
+        let local = "127.0.0.1:8080".parse().unwrap();
+        assert_eq!(unsent(table, local, "127.0.0.1:54946".parse().unwrap()), Some(0x2A0));
+        assert_eq!(unsent(table, local, "127.0.0.1:54947".parse().unwrap()), None);
+    }
+}

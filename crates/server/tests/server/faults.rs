@@ -1,0 +1,198 @@
+//! Faults as a client sees them.
+
+use std::time::Duration;
+
+use crate::client::{PROTOCOLS, Protocol, Rig, connect, exchange};
+
+const BOTH: [Protocol; 2] = [Protocol::PlainH1, Protocol::TlsH2];
+const PATH: &str = "/storage/v1/b/demo/o/k?alt=media";
+
+fn with_object(protocol: Protocol, rule: &str, len: usize) -> Rig {
+    let rig = Rig::faulty(protocol, rule);
+    rig.server.store().put("demo", "k", &vec![b'a'; len]).unwrap();
+    rig
+}
+
+#[test]
+fn a_status_comes_in_the_dialect_with_its_retry_after() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get:1-2 status 503 retry-after 1500ms", 1);
+        let gcs = rig.get(PATH);
+        assert_eq!((gcs.status, gcs.header("retry-after")), (503, "2"));
+        assert_eq!(gcs.json()["error"]["errors"][0]["reason"], "backendError");
+        assert_eq!(rig.get("/demo/k").element("Code"), "SlowDown");
+        assert_eq!(rig.get("/demo/k").status, 200);
+        assert_eq!(rig.server.counters().faults_fired, 2);
+    }
+    let rig = with_object(Protocol::PlainH1, "status 403 rateLimitExceeded", 1);
+    assert_eq!(rig.get(PATH).json()["error"]["errors"][0]["reason"], "rateLimitExceeded");
+}
+
+#[test]
+fn a_refused_upload_leaves_its_connection_usable() {
+    let rig = Rig::faulty(Protocol::PlainH1, "put:1 status 503");
+    let mut connection = rig.connect();
+    let body = vec![1; 100_000];
+    assert_eq!(rig.send_on(&mut connection, "PUT", "/demo/k", &[], body.clone()).unwrap().status, 503);
+    assert!(rig.server.store().keys("demo").is_empty());
+    assert_eq!(rig.send_on(&mut connection, "PUT", "/demo/k", &[], body).unwrap().status, 200);
+    assert_eq!(rig.server.counters().connections, 1);
+}
+
+#[test]
+fn a_reset_breaks_the_body_off_where_it_was_told_to() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get:1 reset@256KiB", 1 << 20);
+        let broken = rig.get(PATH);
+        assert_eq!(broken.status, 200);
+        assert!(broken.broken.is_some(), "{protocol:?}");
+        assert_eq!(broken.body.len(), 256 << 10, "{protocol:?}");
+        assert_eq!(rig.get(PATH).body.len(), 1 << 20);
+    }
+}
+
+#[test]
+fn a_reset_travels_the_imitated_path_behind_its_bytes() {
+    for protocol in PROTOCOLS {
+        let rig = Rig::with(protocol, |config| {
+            config.rtt = Duration::from_millis(6);
+            config.faults.rules.push(laneway_server::parse_fault("get drop@3MiB").unwrap());
+        });
+        rig.server.store().put("demo", "k", &vec![7; 4 << 20]).unwrap();
+        let broken = rig.get(PATH);
+        assert!(broken.broken.is_some());
+        assert_eq!(broken.body.len(), 3 << 20, "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_reset_without_a_place_gives_no_answer_at_all() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get:1 reset", 10);
+        assert!(rig.send("GET", PATH, &[], "").is_err(), "{protocol:?}");
+        assert_eq!(rig.get(PATH).status, 200);
+    }
+}
+
+#[test]
+fn on_h2_a_reset_hits_one_stream_and_a_drop_all_of_them() {
+    let reset = with_object(Protocol::TlsH2, "get:1 reset@10", 100);
+    let mut connection = reset.connect();
+    assert!(reset.send_on(&mut connection, "GET", PATH, &[], "").unwrap().broken.is_some());
+    assert_eq!(reset.send_on(&mut connection, "GET", PATH, &[], "").unwrap().body.len(), 100);
+    let drop = with_object(Protocol::TlsH2, "get:1 drop@10", 100);
+    let mut connection = drop.connect();
+    assert!(drop.send_on(&mut connection, "GET", PATH, &[], "").unwrap().broken.is_some());
+    assert!(drop.send_on(&mut connection, "GET", PATH, &[], "").is_err());
+}
+
+#[test]
+fn an_upload_that_is_reset_stores_nothing() {
+    for protocol in PROTOCOLS {
+        let rig = Rig::faulty(protocol, "put:1 reset@64KiB");
+        assert!(rig.send("PUT", "/demo/k", &[], vec![1; 1 << 20]).is_err(), "{protocol:?}");
+        assert!(rig.server.store().keys("demo").is_empty());
+    }
+}
+
+#[test]
+fn a_truncated_body_is_shorter_than_it_says() {
+    for protocol in BOTH {
+        let rig = with_object(protocol, "get:1 truncate@40", 100);
+        let cut = rig.get(PATH);
+        assert_eq!((cut.header("content-length"), cut.body.len()), ("100", 40), "{protocol:?}");
+        assert!(cut.broken.is_some());
+    }
+}
+
+#[test]
+fn one_bit_is_flipped_on_the_way_down_or_up() {
+    let rig = with_object(Protocol::TlsH2, "get:1 corrupt", 100);
+    let corrupt = rig.get(PATH);
+    let different = corrupt.body.iter().filter(|byte| **byte != b'a').count();
+    assert_eq!((corrupt.body.len(), different), (100, 1));
+    let rig = Rig::faulty(Protocol::PlainH1, "put:1 corrupt@2");
+    let path = "/upload/storage/v1/b/demo/o?uploadType=media&name=k";
+    let headers = [("x-goog-hash", "crc32c=mnG7TA==")];
+    assert_eq!(rig.send("POST", path, &headers, "hello").unwrap().status, 400);
+    assert_eq!(rig.send("POST", path, &headers, "hello").unwrap().status, 200);
+}
+
+#[test]
+fn a_lost_answer_leaves_the_work_done() {
+    for protocol in PROTOCOLS {
+        let rig = Rig::faulty(protocol, "put:1 lose-answer");
+        assert!(rig.send("PUT", "/demo/k", &[], "hello").is_err(), "{protocol:?}");
+        assert_eq!(rig.server.store().read("demo", "k").unwrap(), b"hello");
+    }
+}
+
+#[test]
+fn a_stall_sends_so_much_and_keeps_the_connection_open() {
+    for protocol in BOTH {
+        let rig = with_object(protocol, "get:1 stall@1KiB", 4096);
+        rig.block_on(async {
+            let mut stalled = connect(&rig.server, protocol).await;
+            let answer = exchange(&rig.server, &mut stalled, "GET", PATH, &[], "".into());
+            assert!(tokio::time::timeout(Duration::from_millis(100), answer).await.is_err());
+        });
+        assert_eq!(rig.get(PATH).body.len(), 4096);
+    }
+}
+
+#[test]
+fn beyond_a_rate_requests_are_throttled() {
+    let rig = with_object(Protocol::PlainH1, "rate 0.001/s burst 2", 1);
+    assert_eq!(rig.get("/demo/k").status, 200);
+    assert_eq!(rig.get(PATH).status, 200);
+    let s3 = rig.get("/demo/k");
+    assert_eq!((s3.status, s3.element("Code")), (503, "SlowDown"));
+    let gcs = rig.get(PATH);
+    assert_eq!((gcs.status, &gcs.json()["error"]["errors"][0]["reason"]), (429, &"rateLimitExceeded".into()));
+}
+
+#[test]
+fn a_slow_body_takes_at_least_its_time() {
+    let rig = with_object(Protocol::PlainH1, "get slow 10MB/s", 1 << 20);
+    let began = std::time::Instant::now();
+    assert_eq!(rig.get(PATH).body.len(), 1 << 20);
+    // The first piece comes at once, so a megabyte in pieces of at most 256 KiB waits for three quarters of it.
+    assert!(began.elapsed() >= Duration::from_millis(75));
+}
+
+#[test]
+fn a_goaway_ends_the_connection_after_its_request() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get:1 goaway", 10);
+        let mut connection = rig.connect();
+        let answer = rig.send_on(&mut connection, "GET", PATH, &[], "").unwrap();
+        assert_eq!(answer.body.len(), 10);
+        if protocol == Protocol::TlsH2 {
+            // The client learns of it with one of the next requests, which is refused unprocessed, not lost.
+            let refused = (0..100).any(|_| rig.send_on(&mut connection, "GET", PATH, &[], "").is_err());
+            assert!(refused);
+        } else {
+            assert_eq!(answer.header("connection"), "close");
+            assert!(rig.send_on(&mut connection, "GET", PATH, &[], "").is_err());
+        }
+    }
+}
+
+#[test]
+fn a_refused_stream_says_that_nothing_was_done() {
+    let rig = Rig::faulty(Protocol::TlsH2, "put:1 refuse-stream");
+    let mut connection = rig.connect();
+    let refused = rig.send_on(&mut connection, "PUT", "/demo/k", &[], "hello").unwrap_err();
+    assert!(refused.contains("REFUSED_STREAM"), "{refused}");
+    assert!(rig.server.store().keys("demo").is_empty());
+    assert_eq!(rig.send_on(&mut connection, "PUT", "/demo/k", &[], "hello").unwrap().status, 200);
+}
+
+#[test]
+fn only_the_keys_of_a_pattern_are_hit() {
+    let rig = with_object(Protocol::PlainH1, "get key=bad/* status 500", 1);
+    rig.server.store().put("demo", "bad/k", b"").unwrap();
+    assert_eq!(rig.get("/demo/k").status, 200);
+    assert_eq!(rig.get("/demo/bad/k").status, 500);
+    assert_eq!(rig.get("/storage/v1/b/demo/o/bad%2Fk?alt=media").status, 500);
+}

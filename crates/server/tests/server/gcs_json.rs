@@ -1,0 +1,311 @@
+//! The JSON API of the GCS dialect.
+
+use crate::client::{Answer, PROTOCOLS, Rig};
+
+const UPLOAD: &str = "/upload/storage/v1/b/demo/o";
+
+fn upload(rig: &Rig, name: &str, body: &str) -> Answer {
+    rig.send(
+        "POST",
+        &format!("{UPLOAD}?uploadType=media&name={name}"),
+        &[("content-type", "text/plain")],
+        body.to_owned(),
+    )
+    .unwrap()
+}
+
+fn multipart(rig: &Rig, metadata: &str, media: &str) -> Answer {
+    let body = format!(
+        "--x\r\nContent-Type: application/json\r\n\r\n{metadata}\r\n--x\r\nContent-Type: text/css\r\n\r\n{media}\r\n--x--"
+    );
+    let headers = [("content-type", "multipart/related; boundary=x")];
+    rig.send("POST", &format!("{UPLOAD}?uploadType=multipart"), &headers, body).unwrap()
+}
+
+fn reason(answer: &Answer) -> String {
+    answer.json()["error"]["errors"][0]["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_object_goes_up_and_comes_down_over_every_protocol() {
+    for protocol in PROTOCOLS {
+        let rig = Rig::with(protocol, |_| {});
+        let stored = upload(&rig, "a%2Fb", "hello").json();
+        assert_eq!(stored["name"], "a/b");
+        assert_eq!((&stored["size"], &stored["crc32c"]), (&"5".into(), &"mnG7TA==".into()));
+        assert_eq!(stored["md5Hash"], "XUFAKrxLKna5cZ2REBfFkg==");
+        let got = rig.get("/storage/v1/b/demo/o/a%2Fb?alt=media");
+        assert_eq!((got.status, got.text()), (200, "hello"));
+        assert_eq!(got.header("x-goog-generation"), stored["generation"].as_str().unwrap());
+        assert_eq!(got.header("content-type"), "text/plain");
+        let hashes: Vec<_> = got.headers.get_all("x-goog-hash").iter().collect();
+        assert_eq!(hashes, ["crc32c=mnG7TA==", "md5=XUFAKrxLKna5cZ2REBfFkg=="]);
+        let media_link = stored["mediaLink"].as_str().unwrap();
+        let path = media_link.strip_prefix(&rig.server.url()).unwrap();
+        assert_eq!(rig.get(path).text(), "hello");
+    }
+}
+
+#[test]
+fn multipart_metadata_is_kept_and_its_checksums_are_honoured() {
+    let rig = Rig::new();
+    let metadata =
+        r#"{"name":"k","crc32c":"mnG7TA==","cacheControl":"no-store","metadata":{"colour":"red"}}"#;
+    let stored = multipart(&rig, metadata, "hello");
+    assert_eq!(stored.status, 200, "{}", stored.text());
+    let stored = stored.json();
+    assert_eq!((&stored["contentType"], &stored["cacheControl"]), (&"text/css".into(), &"no-store".into()));
+    assert_eq!(stored["metadata"]["colour"], "red");
+    for wrong in
+        [r#"{"name":"bad","crc32c":"AAAAAA=="}"#, r#"{"name":"bad","md5Hash":"AAAAAAAAAAAAAAAAAAAAAA=="}"#]
+    {
+        let refused = multipart(&rig, wrong, "hello");
+        assert_eq!((refused.status, reason(&refused).as_str()), (400, "invalid"));
+    }
+    assert_eq!(rig.server.store().keys("demo"), ["k"]);
+}
+
+#[test]
+fn a_hash_header_is_verified() {
+    let rig = Rig::new();
+    let path = format!("{UPLOAD}?uploadType=media&name=k");
+    let send = |hash| rig.send("POST", &path, &[("x-goog-hash", hash)], "hello").unwrap().status;
+    assert_eq!(send("crc32c=AAAAAA=="), 400);
+    assert!(rig.server.store().object("demo", "k").is_none());
+    assert_eq!(send("crc32c=mnG7TA==,md5=XUFAKrxLKna5cZ2REBfFkg=="), 200);
+}
+
+#[test]
+fn ranges_are_served_with_the_whole_objects_hash() {
+    let rig = Rig::new();
+    upload(&rig, "k", "0123456789");
+    let range = |range| rig.send("GET", "/storage/v1/b/demo/o/k?alt=media", &[("range", range)], "").unwrap();
+    for (asked, expected, content_range) in [
+        ("bytes=2-4", "234", "bytes 2-4/10"),
+        ("bytes=7-", "789", "bytes 7-9/10"),
+        ("bytes=-2", "89", "bytes 8-9/10"),
+        ("bytes=8-99", "89", "bytes 8-9/10"),
+    ] {
+        let got = range(asked);
+        assert_eq!((got.status, got.text(), got.header("content-range")), (206, expected, content_range));
+        assert!(got.header("x-goog-hash").starts_with("crc32c="));
+    }
+    let beyond = range("bytes=10-");
+    assert_eq!((beyond.status, beyond.header("content-range")), (416, "bytes */10"));
+    upload(&rig, "empty", "");
+    let empty =
+        rig.send("GET", "/storage/v1/b/demo/o/empty?alt=media", &[("range", "bytes=0-")], "").unwrap();
+    assert_eq!(empty.status, 416);
+}
+
+#[test]
+fn preconditions_hold_or_refuse() {
+    let rig = Rig::new();
+    let path = format!("{UPLOAD}?uploadType=media&name=k");
+    let put = |condition: &str| rig.send("POST", &format!("{path}&{condition}"), &[], "x").unwrap();
+    let generation = put("ifGenerationMatch=0").json()["generation"].as_str().unwrap().to_owned();
+    let refused = put("ifGenerationMatch=0");
+    assert_eq!((refused.status, reason(&refused).as_str()), (412, "conditionNotMet"));
+    let object = |condition: &str| rig.get(&format!("/storage/v1/b/demo/o/k?alt=media&{condition}")).status;
+    assert_eq!(object(&format!("ifGenerationMatch={generation}")), 200);
+    assert_eq!(object("ifGenerationMatch=7"), 412);
+    assert_eq!(object(&format!("ifGenerationNotMatch={generation}")), 304);
+    assert_eq!(object("ifMetagenerationMatch=2"), 412);
+    assert_eq!(object(&format!("generation={generation}")), 200);
+    assert_eq!(object("generation=7"), 404);
+    assert_eq!(object("generation=x"), 400);
+    let delete = |condition: &str| {
+        rig.send("DELETE", &format!("/storage/v1/b/demo/o/k?{condition}"), &[], "").unwrap().status
+    };
+    assert_eq!(delete("ifGenerationMatch=7"), 412);
+    assert_eq!(delete(&format!("ifGenerationMatch={generation}")), 204);
+    assert_eq!(delete(""), 404);
+}
+
+#[test]
+fn what_is_stored_as_gzip_is_unpacked_unless_gzip_is_accepted() {
+    use std::io::Write;
+    let rig = Rig::new();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packer.write_all(b"hello, hello, hello").unwrap();
+    let packed = packer.finish().unwrap();
+    let path = format!("{UPLOAD}?uploadType=media&name=k&contentEncoding=gzip");
+    rig.send("POST", &path, &[], packed.clone()).unwrap();
+    let get =
+        |headers: &[(&str, &str)]| rig.send("GET", "/storage/v1/b/demo/o/k?alt=media", headers, "").unwrap();
+    let unpacked = get(&[("range", "bytes=0-1")]);
+    // A range of what is unpacked can't be given, so it is ignored.
+    assert_eq!((unpacked.status, unpacked.text()), (200, "hello, hello, hello"));
+    assert_eq!(unpacked.header("content-encoding"), "");
+    assert_eq!(unpacked.header("x-goog-stored-content-encoding"), "gzip");
+    let stored = get(&[("accept-encoding", "deflate, gzip")]);
+    assert_eq!((&stored.body[..], stored.header("content-encoding")), (&packed[..], "gzip"));
+    let ranged = get(&[("accept-encoding", "gzip"), ("range", "bytes=0-1")]);
+    assert_eq!((ranged.status, &ranged.body[..]), (206, &packed[..2]));
+}
+
+#[test]
+fn listings_come_in_pages_with_prefixes() {
+    let rig = Rig::new();
+    for key in ["a", "b/1", "b/2", "c", "d//e"] {
+        rig.server.store().put("demo", key, b"").unwrap();
+    }
+    let mut names = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page =
+            rig.get(&format!("/storage/v1/b/demo/o?delimiter=/&maxResults=2&pageToken={token}")).json();
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        names.extend(items.iter().map(|item| item["name"].as_str().unwrap().to_owned()));
+        let prefixes = page["prefixes"].as_array().cloned().unwrap_or_default();
+        names.extend(prefixes.iter().map(|prefix| prefix.as_str().unwrap().to_owned()));
+        match page["nextPageToken"].as_str() {
+            Some(next) => token = next.replace('=', "%3D").replace('+', "%2B"),
+            None => break,
+        }
+    }
+    assert_eq!(names, ["a", "b/", "c", "d/"]);
+    let offsets = rig.get("/storage/v1/b/demo/o?startOffset=b%2F2&endOffset=d").json();
+    let found: Vec<_> = offsets["items"].as_array().unwrap().iter().map(|item| &item["name"]).collect();
+    assert_eq!(found, ["b/2", "c"]);
+    assert_eq!(rig.get("/storage/v1/b/demo/o?pageToken=%00").status, 400);
+    assert_eq!(rig.get("/storage/v1/b/missing/o").status, 404);
+}
+
+#[test]
+fn metadata_is_patched_and_counts_its_own_generation() {
+    let rig = Rig::new();
+    upload(&rig, "k", "x");
+    let patched = rig
+        .send("PATCH", "/storage/v1/b/demo/o/k", &[], r#"{"contentType":"image/png","metadata":{"a":"1"}}"#)
+        .unwrap()
+        .json();
+    assert_eq!((&patched["metageneration"], &patched["contentType"]), (&"2".into(), &"image/png".into()));
+    let got = rig.get("/storage/v1/b/demo/o/k?alt=media");
+    assert_eq!((got.header("x-goog-meta-a"), got.text()), ("1", "x"));
+    assert_eq!(rig.send("PATCH", "/storage/v1/b/demo/o/k", &[], "{").unwrap().status, 400);
+}
+
+#[test]
+fn a_rewrite_takes_as_many_rounds_as_its_limit_demands() {
+    let rig = Rig::with(crate::client::Protocol::PlainH1, |config| config.gcs.rewrite_bytes_max = Some(4));
+    rig.server.create_bucket("other").unwrap();
+    upload(&rig, "k", "0123456789");
+    let path = "/storage/v1/b/demo/o/k/rewriteTo/b/other/o/new%2Fk";
+    let (mut query, mut rounds) = (String::new(), 0);
+    let done = loop {
+        let answer = rig.send("POST", &format!("{path}{query}"), &[], "").unwrap().json();
+        rounds += 1;
+        if answer["done"] == true {
+            break answer;
+        }
+        query = format!("?rewriteToken={}", answer["rewriteToken"].as_str().unwrap());
+    };
+    assert_eq!((rounds, &done["totalBytesRewritten"]), (3, &"10".into()));
+    assert_eq!(done["resource"]["name"], "new/k");
+    assert_eq!(rig.server.store().read("other", "new/k").unwrap(), b"0123456789");
+    let wrong = rig.send("POST", &format!("{path}?rewriteToken=nonsense"), &[], "").unwrap();
+    assert_eq!(wrong.status, 400);
+}
+
+#[test]
+fn a_copy_pinned_to_another_generation_is_refused() {
+    let rig = Rig::new();
+    upload(&rig, "k", "x");
+    let copy = |query: &str| {
+        rig.send("POST", &format!("/storage/v1/b/demo/o/k/copyTo/b/demo/o/c{query}"), &[], "").unwrap()
+    };
+    assert_eq!(copy("?ifSourceGenerationMatch=1").status, 412);
+    assert_eq!(copy("").status, 200);
+    assert_eq!(copy("?ifGenerationMatch=0").status, 412);
+}
+
+#[test]
+fn composing_puts_objects_end_to_end() {
+    let rig = Rig::new();
+    upload(&rig, "a", "hel");
+    upload(&rig, "b", "lo");
+    let request =
+        r#"{"sourceObjects":[{"name":"a"},{"name":"b"}],"destination":{"contentType":"text/plain"}}"#;
+    let composed = rig.send("POST", "/storage/v1/b/demo/o/c/compose", &[], request).unwrap().json();
+    assert_eq!((&composed["componentCount"], &composed["crc32c"]), (&2.into(), &"mnG7TA==".into()));
+    assert!(composed["md5Hash"].is_null());
+    assert_eq!(rig.server.store().read("demo", "c").unwrap(), b"hello");
+    let missing = r#"{"sourceObjects":[{"name":"nothing"}]}"#;
+    assert_eq!(rig.send("POST", "/storage/v1/b/demo/o/c/compose", &[], missing).unwrap().status, 404);
+    assert_eq!(rig.send("POST", "/storage/v1/b/demo/o/c/compose", &[], "{}").unwrap().status, 400);
+}
+
+#[test]
+fn a_batch_answers_each_of_its_calls() {
+    let rig = Rig::new();
+    upload(&rig, "a", "x");
+    let call = |id: &str, line: &str| {
+        format!(
+            "--b\r\nContent-Type: application/http\r\nContent-ID: <{id}>\r\n\r\n{line} HTTP/1.1\r\n\r\n\r\n"
+        )
+    };
+    let body =
+        call("1", "DELETE /storage/v1/b/demo/o/a") + &call("2", "DELETE /storage/v1/b/demo/o/gone") + "--b--";
+    let headers = [("content-type", "multipart/mixed; boundary=\"b\"")];
+    let answer = rig.send("POST", "/batch/storage/v1", &headers, body).unwrap();
+    assert_eq!(answer.status, 200);
+    let parts: Vec<&str> = answer.text().split("--batch_laneway").collect();
+    assert!(parts[1].contains("Content-ID: <response-1>") && parts[1].contains("HTTP/1.1 204"), "{parts:?}");
+    assert!(parts[2].contains("Content-ID: <response-2>") && parts[2].contains("HTTP/1.1 404"), "{parts:?}");
+    assert!(rig.server.store().keys("demo").is_empty());
+    let many: String = (0..101).map(|id| call(&id.to_string(), "DELETE /storage/v1/b/demo/o/x")).collect();
+    assert_eq!(rig.send("POST", "/batch/storage/v1", &headers, many + "--b--").unwrap().status, 400);
+}
+
+#[test]
+fn buckets_are_created_listed_and_deleted() {
+    let rig = Rig::new();
+    let create = |name: &str| {
+        rig.send("POST", "/storage/v1/b?project=p", &[], format!(r#"{{"name":"{name}"}}"#)).unwrap()
+    };
+    assert_eq!(create("new").status, 200);
+    assert_eq!(create("new").status, 409);
+    assert_eq!(create("../x").status, 400);
+    let listed = rig.get("/storage/v1/b?project=p").json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    rig.server.store().put("new", "k", b"").unwrap();
+    assert_eq!(rig.send("DELETE", "/storage/v1/b/new", &[], "").unwrap().status, 409);
+    rig.server.store().remove("new", "k");
+    assert_eq!(rig.send("DELETE", "/storage/v1/b/new", &[], "").unwrap().status, 204);
+    assert_eq!(rig.get("/storage/v1/b/new").status, 404);
+}
+
+#[test]
+fn errors_tell_reason_and_message() {
+    let rig = Rig::new();
+    let missing = rig.get("/storage/v1/b/demo/o/nothing");
+    assert_eq!((missing.status, reason(&missing).as_str()), (404, "notFound"));
+    assert_eq!(missing.json()["error"]["message"], "No such object: demo/nothing");
+    let bucket =
+        rig.send("POST", "/upload/storage/v1/b/missing/o?uploadType=media&name=k", &[], "x").unwrap();
+    assert_eq!(bucket.status, 404);
+    let unnamed = rig.send("POST", &format!("{UPLOAD}?uploadType=media"), &[], "x").unwrap();
+    assert_eq!((unnamed.status, reason(&unnamed).as_str()), (400, "required"));
+    assert_eq!(rig.send("POST", &format!("{UPLOAD}?uploadType=new&name=k"), &[], "x").unwrap().status, 400);
+    let cut = rig
+        .send(
+            "POST",
+            &format!("{UPLOAD}?uploadType=multipart"),
+            &[("content-type", "multipart/related; boundary=x")],
+            "--x\r\n",
+        )
+        .unwrap();
+    assert_eq!(cut.status, 400);
+}
+
+#[test]
+fn a_large_object_has_no_md5_unless_its_writer_sent_one() {
+    let rig = Rig::new();
+    let large = vec![7; (8 << 20) + 1];
+    let path = format!("{UPLOAD}?uploadType=media&name=k");
+    let stored = rig.send("POST", &path, &[], large.clone()).unwrap().json();
+    assert!(stored["md5Hash"].is_null());
+    let got = rig.get("/storage/v1/b/demo/o/k?alt=media");
+    assert_eq!(got.body, large);
+}

@@ -1,0 +1,15 @@
+//! What a server does, seen by a plain client over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a failing test may end anywhere")]
+
+mod client;
+mod disk;
+mod faults;
+mod gcs_json;
+mod gcs_resumable;
+mod gcs_xml;
+mod s3_multipart;
+mod s3_objects;
+mod s3_signed;
+mod signature;
+mod transport;

@@ -1,0 +1,143 @@
+//! Multipart uploads of the S3 dialect.
+
+use crate::client::{Answer, Protocol, Rig};
+
+fn rig() -> Rig {
+    Rig::with(Protocol::PlainH1, |config| config.s3.part_size_min = 0)
+}
+
+fn begin(rig: &Rig, headers: &[(&str, &str)]) -> String {
+    let begun = rig.send("POST", "/demo/k?uploads", headers, "").unwrap();
+    assert_eq!(begun.status, 200, "{}", begun.text());
+    begun.element("UploadId").to_owned()
+}
+
+fn part(rig: &Rig, id: &str, number: u32, headers: &[(&str, &str)], body: &str) -> Answer {
+    rig.send("PUT", &format!("/demo/k?partNumber={number}&uploadId={id}"), headers, body.to_owned()).unwrap()
+}
+
+fn complete(rig: &Rig, id: &str, headers: &[(&str, &str)], parts: &[(u32, &str)]) -> Answer {
+    let parts: String = parts
+        .iter()
+        .map(|(number, etag)| format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"))
+        .collect();
+    let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    rig.send("POST", &format!("/demo/k?uploadId={id}"), headers, body).unwrap()
+}
+
+#[test]
+fn the_etag_is_the_md5_of_md5s_and_the_checksum_is_of_the_whole() {
+    let rig = rig();
+    let id = begin(&rig, &[]);
+    let second = part(&rig, &id, 2, &[], "lo").header("etag").to_owned();
+    let first = part(&rig, &id, 1, &[], "hel").header("etag").to_owned();
+    assert_eq!(rig.server.counters().multipart_open, 1);
+    let done = complete(&rig, &id, &[], &[(1, &first), (2, &second)]);
+    // printf of both MD5s, hashed: (md5("hel") + md5("lo")).
+    assert!(
+        done.element("ETag").trim_matches('"').trim_matches(['&', ';']).contains("-2"),
+        "{}",
+        done.text()
+    );
+    assert_eq!((done.element("ChecksumType"), rig.get("/demo/k").text()), ("FULL_OBJECT", "hello"));
+    let whole = rig.send("PUT", "/demo/whole", &[], "hello").unwrap();
+    assert_eq!(done.element("ChecksumCRC64NVME"), whole.header("x-amz-checksum-crc64nvme"));
+    assert_eq!(rig.server.counters().multipart_open, 0);
+}
+
+#[test]
+fn crc32c_is_composite_or_of_the_full_object_as_chosen() {
+    for (kind, expected) in [("COMPOSITE", None), ("FULL_OBJECT", Some("mnG7TA=="))] {
+        let rig = rig();
+        let id = begin(&rig, &[("x-amz-checksum-algorithm", "CRC32C"), ("x-amz-checksum-type", kind)]);
+        let first = part(&rig, &id, 1, &[], "hel");
+        assert_ne!(first.header("x-amz-checksum-crc32c"), "");
+        let second = part(&rig, &id, 2, &[], "lo");
+        let done = complete(&rig, &id, &[], &[(1, first.header("etag")), (2, second.header("etag"))]);
+        assert_eq!(done.element("ChecksumType"), kind);
+        let value = done.element("ChecksumCRC32C");
+        match expected {
+            Some(expected) => assert_eq!(value, expected),
+            None => assert!(value.ends_with("-2")),
+        }
+        let head = rig.send("HEAD", "/demo/k", &[("x-amz-checksum-mode", "ENABLED")], "").unwrap();
+        assert_eq!((head.header("x-amz-checksum-crc32c"), head.header("x-amz-checksum-type")), (value, kind));
+    }
+}
+
+#[test]
+fn wrong_checksums_of_part_and_whole_are_refused() {
+    let rig = rig();
+    let id = begin(&rig, &[("x-amz-checksum-algorithm", "CRC32C"), ("x-amz-checksum-type", "FULL_OBJECT")]);
+    assert_eq!(
+        part(&rig, &id, 1, &[("x-amz-checksum-crc32c", "AAAAAA==")], "hello").element("Code"),
+        "BadDigest"
+    );
+    assert_eq!(
+        part(&rig, &id, 1, &[("x-amz-checksum-sha1", "AAAA")], "hello").element("Code"),
+        "InvalidRequest"
+    );
+    let etag =
+        part(&rig, &id, 1, &[("x-amz-checksum-crc32c", "mnG7TA==")], "hello").header("etag").to_owned();
+    let wrong = complete(&rig, &id, &[("x-amz-checksum-crc32c", "AAAAAA==")], &[(1, &etag)]);
+    assert_eq!(wrong.element("Code"), "BadDigest");
+    assert_eq!(complete(&rig, &id, &[("x-amz-checksum-crc32c", "mnG7TA==")], &[(1, &etag)]).status, 200);
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let rig = Rig::new();
+    let id = begin(&rig, &[]);
+    let etags: Vec<String> =
+        [1, 2].map(|number| part(&rig, &id, number, &[], "x").header("etag").to_owned()).into();
+    let code = |parts: &[(u32, &str)]| complete(&rig, &id, &[], parts).element("Code").to_owned();
+    assert_eq!(code(&[(1, &etags[0]), (2, &etags[1])]), "EntityTooSmall");
+    assert_eq!(code(&[(2, &etags[1]), (1, &etags[0])]), "InvalidPartOrder");
+    assert_eq!(code(&[(3, &etags[0])]), "InvalidPart");
+    assert_eq!(code(&[(1, "\"0\"")]), "InvalidPart");
+    assert_eq!(part(&rig, &id, 0, &[], "x").element("Code"), "InvalidArgument");
+    // One part is the last one, and may be small.
+    assert_eq!(code(&[(1, &etags[0])]), "");
+    assert_eq!(code(&[(1, &etags[0])]), "NoSuchUpload");
+}
+
+#[test]
+fn a_completion_may_demand_that_nobody_was_faster() {
+    let rig = rig();
+    let id = begin(&rig, &[]);
+    let etag = part(&rig, &id, 1, &[], "x").header("etag").to_owned();
+    rig.send("PUT", "/demo/k", &[], "faster").unwrap();
+    let refused = complete(&rig, &id, &[("if-none-match", "*")], &[(1, &etag)]);
+    assert_eq!(refused.element("Code"), "PreconditionFailed");
+    assert_eq!(rig.get("/demo/k").text(), "faster");
+}
+
+#[test]
+fn a_part_is_copied_from_a_range_of_an_object() {
+    let rig = rig();
+    rig.send("PUT", "/demo/source", &[], "0123456789").unwrap();
+    let id = begin(&rig, &[]);
+    let headers = [("x-amz-copy-source", "/demo/source"), ("x-amz-copy-source-range", "bytes=2-4")];
+    let copied = part(&rig, &id, 1, &headers, "");
+    assert_eq!(copied.status, 200, "{}", copied.text());
+    let etag = copied.element("ETag").replace("&quot;", "\"");
+    assert_eq!(complete(&rig, &id, &[], &[(1, &etag)]).status, 200);
+    assert_eq!(rig.get("/demo/k").text(), "234");
+}
+
+#[test]
+fn uploads_and_parts_are_listed_and_aborted() {
+    let rig = rig();
+    let id = begin(&rig, &[]);
+    for number in 1..=3 {
+        part(&rig, &id, number, &[], "x");
+    }
+    let page = rig.get(&format!("/demo/k?uploadId={id}&max-parts=2"));
+    assert_eq!((page.element("IsTruncated"), page.element("NextPartNumberMarker")), ("true", "2"));
+    let rest = rig.get(&format!("/demo/k?uploadId={id}&part-number-marker=2"));
+    assert_eq!((rest.element("PartNumber"), rest.element("IsTruncated")), ("3", "false"));
+    assert!(rig.get("/demo?uploads").text().contains(&id));
+    assert_eq!(rig.send("DELETE", &format!("/demo/k?uploadId={id}"), &[], "").unwrap().status, 204);
+    assert_eq!(rig.get(&format!("/demo/k?uploadId={id}")).element("Code"), "NoSuchUpload");
+    assert!(!rig.get("/demo?uploads").text().contains(&id));
+}

@@ -1,0 +1,89 @@
+//! Signed requests of the S3 dialect.
+
+use crate::client::{Answer, Protocol, Rig};
+use crate::signature::{DEFAULT, Key, sha256, sign};
+
+fn send(
+    rig: &Rig,
+    key: &Key,
+    method: &str,
+    path: &str,
+    payload: &str,
+    extra: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let headers = sign(key, method, &rig.server.addr().to_string(), path, payload, extra);
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    rig.send(method, path, &headers, body.to_owned()).unwrap()
+}
+
+#[test]
+fn a_signature_is_verified_over_h1_and_h2() {
+    for protocol in [Protocol::PlainH1, Protocol::TlsH2] {
+        let rig = Rig::with(protocol, |_| {});
+        let put = send(&rig, &DEFAULT, "PUT", "/demo/a%2Bb", &sha256(b"hello"), &[], "hello");
+        assert_eq!(put.status, 200, "{}", put.text());
+        assert_eq!(send(&rig, &DEFAULT, "GET", "/demo/a%2Bb", "UNSIGNED-PAYLOAD", &[], "").text(), "hello");
+        let stranger = Key { secret: "another", ..DEFAULT };
+        let refused = send(&rig, &stranger, "GET", "/demo/a%2Bb", "UNSIGNED-PAYLOAD", &[], "");
+        assert_eq!((refused.status, refused.element("Code")), (403, "SignatureDoesNotMatch"));
+        let unknown = Key { access: "nobody", ..DEFAULT };
+        assert_eq!(send(&rig, &unknown, "GET", "/demo/a%2Bb", "UNSIGNED-PAYLOAD", &[], "").status, 403);
+    }
+}
+
+#[test]
+fn a_checksum_in_a_trailer_is_verified() {
+    let rig = Rig::new();
+    let body = |checksum: &str| format!("5\r\nhello\r\n0\r\nx-amz-checksum-crc32c:{checksum}\r\n\r\n");
+    let put = |checksum: &str| {
+        let extra = [
+            ("content-encoding", "aws-chunked"),
+            ("x-amz-decoded-content-length", "5"),
+            ("x-amz-trailer", "x-amz-checksum-crc32c"),
+        ];
+        send(&rig, &DEFAULT, "PUT", "/demo/k", "STREAMING-UNSIGNED-PAYLOAD-TRAILER", &extra, &body(checksum))
+    };
+    assert_eq!(put("AAAAAA==").element("Code"), "BadDigest");
+    assert!(rig.server.store().keys("demo").is_empty());
+    let stored = put("mnG7TA==");
+    assert_eq!((stored.status, stored.header("x-amz-checksum-crc32c")), (200, "mnG7TA=="));
+    let got = rig.get("/demo/k");
+    assert_eq!((got.text(), got.header("content-encoding")), ("hello", ""));
+}
+
+#[test]
+fn framed_bodies_of_unsigned_requests_are_refused_not_stored() {
+    let rig = Rig::new();
+    let headers = [
+        ("x-amz-decoded-content-length", "5"),
+        ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+    ];
+    assert_eq!(
+        rig.send("PUT", "/demo/k", &headers, "5\r\nhello\r\n0\r\n\r\n").unwrap().element("Code"),
+        "NotImplemented"
+    );
+    assert!(rig.server.store().keys("demo").is_empty());
+}
+
+#[test]
+fn a_payload_that_differs_from_its_signed_hash_is_refused() {
+    let rig = Rig::new();
+    let refused = send(&rig, &DEFAULT, "PUT", "/demo/k", &sha256(b"hello"), &[], "HELLO");
+    assert!((400..500).contains(&refused.status), "{} {}", refused.status, refused.text());
+    assert!(rig.server.store().keys("demo").is_empty());
+}
+
+#[test]
+fn a_bucket_of_another_region_is_found_by_its_redirect() {
+    let rig = Rig::with(Protocol::PlainH1, |config| {
+        config.s3.bucket_regions.insert("demo".to_owned(), "eu-west-1".to_owned());
+    });
+    rig.server.store().put("demo", "k", b"hello").unwrap();
+    let redirect = send(&rig, &DEFAULT, "GET", "/demo/k", "UNSIGNED-PAYLOAD", &[], "");
+    assert_eq!((redirect.status, redirect.element("Code")), (301, "PermanentRedirect"));
+    assert_eq!(redirect.header("x-amz-bucket-region"), "eu-west-1");
+    let at_home = Key { region: "eu-west-1", ..DEFAULT };
+    assert_eq!(send(&rig, &at_home, "GET", "/demo/k", "UNSIGNED-PAYLOAD", &[], "").text(), "hello");
+}

@@ -1,0 +1,122 @@
+//! Connections: TLS, h1 and h2, their limits and the imitated path.
+
+use std::time::{Duration, Instant};
+
+use laneway_server::{Config, Server, Tls};
+
+use crate::client::{Protocol, Rig, connect, exchange};
+
+#[test]
+fn alpn_gives_h2_unless_only_h1_is_offered() {
+    let both = Rig::with(Protocol::TlsH2, |_| {});
+    both.get("/demo/k");
+    assert_eq!((both.server.counters().h2_connections, both.server.counters().tls_handshakes), (1, 1));
+    let only_h1 = Rig::with(Protocol::TlsH2, |config| config.h1_only = true);
+    assert_eq!(only_h1.get("/demo/k").status, 404);
+    assert_eq!(only_h1.server.counters().h2_connections, 0);
+    assert!(both.server.url().starts_with("https://127.0.0.1:"));
+}
+
+#[test]
+fn a_connection_serves_many_requests_and_is_counted_once() {
+    for protocol in [Protocol::PlainH1, Protocol::TlsH1, Protocol::TlsH2] {
+        let rig = Rig::with(protocol, |_| {});
+        let mut connection = rig.connect();
+        for n in 0..20 {
+            let path = format!("/upload/storage/v1/b/demo/o?uploadType=media&name={n}");
+            assert_eq!(rig.send_on(&mut connection, "POST", &path, &[], vec![n; 2000]).unwrap().status, 200);
+        }
+        assert_eq!(rig.send_on(&mut connection, "GET", "/demo/7", &[], "").unwrap().body, vec![7; 2000]);
+        let counters = rig.server.counters();
+        assert_eq!((counters.connections, counters.requests), (1, 21));
+        assert_eq!(counters.requests_by_verb["put"], 20);
+        assert!(counters.bytes_in > 40_000 && counters.bytes_out > 2000);
+    }
+}
+
+#[test]
+fn h2_streams_run_side_by_side_up_to_the_limit() {
+    let rig = Rig::with(Protocol::TlsH2, |config| {
+        config.max_streams = Some(4);
+        config.faults.rules.push(laneway_server::parse_fault("delay 20ms").unwrap());
+    });
+    rig.block_on(async {
+        let mut tasks = Vec::new();
+        let connection = connect(&rig.server, Protocol::TlsH2).await;
+        let crate::client::Connection::H2(sender) = connection else { panic!("not h2") };
+        // The first answer has brought the server's settings.
+        let mut first = crate::client::Connection::H2(sender.clone());
+        exchange(&rig.server, &mut first, "GET", "/demo/k", &[], "".into()).await.unwrap();
+        for _ in 0..12 {
+            let mut connection = crate::client::Connection::H2(sender.clone());
+            let server = &rig.server;
+            tasks.push(
+                async move { exchange(server, &mut connection, "GET", "/demo/k", &[], "".into()).await },
+            );
+        }
+        for answer in futures_util::future::join_all(tasks).await {
+            assert_eq!(answer.unwrap().status, 404);
+        }
+    });
+    assert_eq!(rig.server.counters().streams_peak, 4);
+}
+
+#[test]
+fn an_imitated_path_carries_everything_and_takes_its_time() {
+    let data: Vec<u8> = (0..3 << 20).map(|n: u32| (n % 251) as u8).collect();
+    for protocol in [Protocol::PlainH1, Protocol::TlsH2] {
+        let rig = Rig::with(protocol, |config| {
+            config.rtt = Duration::from_millis(10);
+            config.bandwidth = Some(200_000_000);
+        });
+        let began = Instant::now();
+        let mut connection = rig.connect();
+        assert_eq!(rig.send_on(&mut connection, "PUT", "/demo/k", &[], data.clone()).unwrap().status, 200);
+        assert_eq!(rig.send_on(&mut connection, "GET", "/demo/k", &[], "").unwrap().body, data);
+        // Three round trips at the least: the handshake, and two requests. No upper bound: machines are busy.
+        assert!(began.elapsed() >= Duration::from_millis(28));
+    }
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let rig = Rig::new();
+    let large = "x".repeat(2 << 20);
+    let answer = rig.send("GET", "/demo/k", &[("x-large", &large)], "");
+    assert!(answer.is_err() || answer.unwrap().status == 431);
+}
+
+#[test]
+fn a_taken_address_and_bad_files_are_told_in_one_line() {
+    let first = Server::start(Config::default()).unwrap();
+    let taken =
+        Server::start(Config { listen: first.addr(), ..Config::default() }).err().unwrap().to_string();
+    assert!(taken.contains(&first.addr().to_string()), "{taken}");
+    let files = Tls::Files { cert: "/nonexistent/cert.pem".into(), key: "/nonexistent/key.pem".into() };
+    let missing = Server::start(Config { tls: Some(files), ..Config::default() }).err().unwrap().to_string();
+    assert!(missing.contains("/nonexistent/cert.pem") && !missing.contains('\n'), "{missing}");
+    assert!(first.create_bucket("../etc").is_err());
+}
+
+#[test]
+fn certificates_can_be_brought_along() {
+    // The server's own generated pair, through files.
+    let folder = tempfile::tempdir().unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let (cert_file, key_file) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert_file, certificate.pem()).unwrap();
+    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    let files = Tls::Files { cert: cert_file, key: key_file };
+    let server = Server::start(Config { tls: Some(files), ..Config::default() }).unwrap();
+    assert_eq!(server.ca_pem(), None);
+}
+
+#[test]
+fn a_stopped_server_gives_its_address_back() {
+    let first = Server::start(Config::default()).unwrap();
+    let addr = first.addr();
+    first.shutdown();
+    assert!(Server::start(Config { listen: addr, ..Config::default() }).is_ok());
+}

@@ -1,0 +1,167 @@
+//! Checksums as stores give and take them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+/// Checksums of a whole object; any of them may be missing.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Checksums {
+    /// CRC32C (Castagnoli).
+    pub crc32c: Option<u32>,
+    /// CRC64/NVME, which S3 computes by default.
+    pub crc64nvme: Option<u64>,
+    /// MD5.
+    pub md5: Option<[u8; 16]>,
+    /// S3's composite of a multipart upload: it says something only to who knows the parts.
+    pub parts: Option<CompositeCrc32c>,
+}
+
+/// The CRC32C of the concatenated CRC32Cs (big endian) of an object's parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CompositeCrc32c {
+    /// The CRC32C of the parts' CRC32Cs.
+    pub value: u32,
+    /// How many parts there were; 0 where the store doesn't say.
+    pub parts: u32,
+}
+
+impl Checksums {
+    /// Only a CRC32C.
+    pub fn crc32c(value: u32) -> Self {
+        Self { crc32c: Some(value), ..Self::default() }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What comparing two sets of checksums says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// At least one was known on both sides, and all of those are equal.
+    Equal,
+    /// One that was known on both sides differs; its name.
+    Different(&'static str),
+    /// None was known on both sides.
+    Unknown,
+}
+
+impl Checksums {
+    /// Compares what is known on both sides. Composite values are compared only with composite values.
+    pub fn compare(&self, other: &Self) -> Comparison {
+        fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+            Some(a? == b?)
+        }
+        let parts = |sums: &Self| sums.parts.map(|p| p.value);
+        let pairs = [
+            ("crc32c", pair(self.crc32c, other.crc32c)),
+            ("crc64nvme", pair(self.crc64nvme, other.crc64nvme)),
+            ("md5", pair(self.md5, other.md5)),
+            ("composite crc32c", pair(parts(self), parts(other))),
+        ];
+        if let Some((name, _)) = pairs.iter().find(|(_, equal)| *equal == Some(false)) {
+            return Comparison::Different(name);
+        }
+        if pairs.iter().any(|(_, equal)| *equal == Some(true)) {
+            Comparison::Equal
+        } else {
+            Comparison::Unknown
+        }
+    }
+}
+
+/// Base64 of the four big-endian bytes, as both stores write CRC32Cs.
+pub(crate) fn encode_crc32c(value: u32) -> String {
+    STANDARD.encode(value.to_be_bytes())
+}
+
+/// Reads what [`encode_crc32c`] writes.
+pub(crate) fn decode_crc32c(text: &str) -> Option<u32> {
+    Some(u32::from_be_bytes(decode(text)?))
+}
+
+/// Reads base64 of eight big-endian bytes.
+pub(crate) fn decode_crc64(text: &str) -> Option<u64> {
+    Some(u64::from_be_bytes(decode(text)?))
+}
+
+/// Base64 of an MD5.
+pub(crate) fn encode_md5(value: [u8; 16]) -> String {
+    STANDARD.encode(value)
+}
+
+/// Reads base64 of an MD5.
+pub(crate) fn decode_md5(text: &str) -> Option<[u8; 16]> {
+    decode(text)
+}
+
+/// Reads S3's composite form: base64, a dash, the number of parts (which some servers leave out).
+pub(crate) fn decode_composite(text: &str) -> Option<CompositeCrc32c> {
+    let (value, parts) = match text.split_once('-') {
+        Some((value, parts)) => (value, parts.parse().ok()?),
+        None => (text, 0),
+    };
+    Some(CompositeCrc32c { value: decode_crc32c(value)?, parts })
+}
+
+/// The composite of parts' CRC32Cs in order.
+pub(crate) fn composite(crcs: impl Iterator<Item = u32>) -> CompositeCrc32c {
+    let mut bytes = Vec::new();
+    let mut parts = 0;
+    for crc in crcs {
+        bytes.extend_from_slice(&crc.to_be_bytes());
+        parts += 1;
+    }
+    CompositeCrc32c { value: crc32c_of(&bytes), parts }
+}
+
+/// CRC32C of bytes in memory.
+pub(crate) fn crc32c_of(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+    STANDARD.decode(text.trim()).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crc32c_of_nothing_is_four_zero_bytes() {
+        assert_eq!(encode_crc32c(crc32c_of(b"")), "AAAAAA==");
+    }
+
+    #[test]
+    fn the_check_value_of_castagnoli_survives_the_round_trip() {
+        assert_eq!(crc32c_of(b"123456789"), 0xe306_9283);
+        assert_eq!(decode_crc32c(&encode_crc32c(0xe306_9283)), Some(0xe306_9283));
+    }
+
+    #[test]
+    fn a_composite_value_carries_its_number_of_parts() {
+        assert_eq!(decode_composite("AAAAAA==-3"), Some(CompositeCrc32c { value: 0, parts: 3 }));
+        assert_eq!(decode_composite("AAAAAA=="), Some(CompositeCrc32c { value: 0, parts: 0 }));
+        assert_eq!(decode_composite("AAAAAA==-x"), None);
+        assert_eq!(decode_composite("AAA"), None);
+    }
+
+    #[test]
+    fn checksums_that_share_no_algorithm_say_nothing() {
+        let crc = Checksums::crc32c(1);
+        let md5 = Checksums { md5: Some([0; 16]), ..Checksums::default() };
+        assert_eq!(crc.compare(&md5), Comparison::Unknown);
+    }
+
+    #[test]
+    fn one_difference_outweighs_equal_ones() {
+        let a = Checksums { crc32c: Some(1), crc64nvme: Some(2), ..Checksums::default() };
+        let b = Checksums { crc32c: Some(1), crc64nvme: Some(3), ..Checksums::default() };
+        assert_eq!(a.compare(&b), Comparison::Different("crc64nvme"));
+        assert_eq!(a.compare(&Checksums::crc32c(1)), Comparison::Equal);
+    }
+}

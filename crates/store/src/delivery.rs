@@ -1,0 +1,254 @@
+//! Carries a body into the caller's sink, after comparing the answer's head with what was asked.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use laneway_lanes::{Head, Route, Sink, SinkError};
+
+use crate::{ErrorKind, GetSink, ObjectId, ObjectMeta, SinkMaker, Version};
+
+/// Reads what an answer's head says about the object: each dialect has its own headers.
+pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
+
+/// What was asked, and what of it has arrived; shared by the attempts of one download.
+pub(crate) struct Delivery<'a> {
+    pub(crate) reader: HeadReader,
+    pub(crate) id: &'a ObjectId,
+    pub(crate) range: Option<Range<u64>>,
+    pub(crate) version: Option<&'a Version>,
+    pub(crate) maker: SinkMaker<'a>,
+    state: Arc<State>,
+}
+
+/// What an answer turned out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Described {
+    /// The whole object's metadata.
+    pub(crate) meta: ObjectMeta,
+    /// The bytes that the body carries.
+    pub(crate) range: Range<u64>,
+}
+
+/// Why an answer isn't taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
+}
+
+#[derive(Default)]
+struct State {
+    delivered: AtomicBool,
+    described: Mutex<Option<Described>>,
+}
+
+impl<'a> Delivery<'a> {
+    pub(crate) fn new(
+        reader: HeadReader,
+        id: &'a ObjectId,
+        range: Option<Range<u64>>,
+        version: Option<&'a Version>,
+        maker: SinkMaker<'a>,
+    ) -> Self {
+        Self { reader, id, range, version, maker, state: Arc::default() }
+    }
+
+    /// A sink for the next attempt; `None` where the body is collected.
+    pub(crate) fn sink(&self) -> Option<Box<dyn Sink>> {
+        let inner = self.maker?();
+        Some(Box::new(Adapter {
+            reader: self.reader,
+            id: self.id.clone(),
+            range: self.range.clone(),
+            version: self.version.cloned(),
+            state: Arc::clone(&self.state),
+            inner,
+        }))
+    }
+
+    /// Whether bytes have reached the caller's sink.
+    pub(crate) fn delivered(&self) -> bool {
+        self.state.delivered.load(Ordering::Acquire)
+    }
+
+    /// What the answer was: as its sink saw it, or read from the head of a collected one.
+    pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
+        let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
+        match seen {
+            Some(described) => Ok(described),
+            None => describe(self.reader, self.id, self.range.as_ref(), self.version, head),
+        }
+    }
+}
+
+/// Compares an answer's head with what was asked.
+pub(crate) fn describe(
+    reader: HeadReader,
+    id: &ObjectId,
+    asked: Option<&Range<u64>>,
+    version: Option<&Version>,
+    head: &Head,
+) -> Result<Described, Refused> {
+    let refuse = |kind, message| Err(Refused { kind, message });
+    let mut meta = reader(id, head);
+    let (range, size) = if head.status.as_u16() == 206 {
+        let Some((range, total)) = head.header("content-range").and_then(content_range) else {
+            return refuse(ErrorKind::Server, "the answer to a range names no Content-Range".to_owned());
+        };
+        let Some(size) = total.or((meta.size > 0).then_some(meta.size)) else {
+            return refuse(
+                ErrorKind::Server,
+                "the answer to a range doesn't tell the object's size".to_owned(),
+            );
+        };
+        (range, size)
+    } else {
+        match head.content_length() {
+            Some(length) => (0..length, length),
+            None => return refuse(ErrorKind::Unsupported, "the answer has no Content-Length".to_owned()),
+        }
+    };
+    meta.size = size;
+    if let Some(wanted) = version
+        && meta.version.as_ref() != Some(wanted)
+    {
+        let message = match &meta.version {
+            Some(found) => format!("the object has changed: {wanted} was asked for, this is {found}"),
+            None => format!("{wanted} was asked for, the answer doesn't say which this is"),
+        };
+        return refuse(ErrorKind::Precondition, message);
+    }
+    if let Some(asked) = asked {
+        let expected = asked.start..asked.end.min(size);
+        if range != expected {
+            let message = format!(
+                "bytes {}-{} were asked for, {}-{} came",
+                expected.start, expected.end, range.start, range.end
+            );
+            return refuse(ErrorKind::Unsupported, message);
+        }
+    }
+    Ok(Described { meta, range })
+}
+
+/// Reads `bytes 0-9/100`, with the total `*` where it isn't known, as a half-open range.
+fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
+    let (range, total) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let total = match total.trim() {
+        "*" => None,
+        total => Some(total.parse::<u64>().ok()?),
+    };
+    if last < first || total.is_some_and(|total| last >= total) {
+        return None;
+    }
+    Some((first..last.checked_add(1)?, total))
+}
+
+struct Adapter {
+    reader: HeadReader,
+    id: ObjectId,
+    range: Option<Range<u64>>,
+    version: Option<Version>,
+    state: Arc<State>,
+    inner: Box<dyn GetSink>,
+}
+
+impl Sink for Adapter {
+    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+        let described = describe(self.reader, &self.id, self.range.as_ref(), self.version.as_ref(), head)?;
+        let route = self.inner.begin(&described.meta, described.range.clone())?;
+        *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
+        Ok(route)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        self.state.delivered.store(true, Ordering::Release);
+        self.inner.write(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+    use super::*;
+
+    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Head {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        Head { status: StatusCode::from_u16(status).expect("a status"), headers: map }
+    }
+
+    fn reader(id: &ObjectId, head: &Head) -> ObjectMeta {
+        let mut meta = ObjectMeta::new(id.clone(), 0);
+        meta.version = head.header("etag").map(|etag| Version::ETag(etag.to_owned()));
+        meta
+    }
+
+    fn check(
+        asked: Option<Range<u64>>,
+        version: Option<&str>,
+        head: &Head,
+    ) -> Result<(u64, Range<u64>), ErrorKind> {
+        let version = version.map(|v| Version::ETag(v.to_owned()));
+        describe(reader, &ObjectId::new("b", "k"), asked.as_ref(), version.as_ref(), head)
+            .map(|d| (d.meta.size, d.range))
+            .map_err(|e| e.kind)
+    }
+
+    #[test]
+    fn a_whole_answer_tells_its_size_by_its_length() {
+        assert_eq!(check(None, None, &head(200, &[("content-length", "5")])), Ok((5, 0..5)));
+        assert_eq!(check(None, None, &head(200, &[])), Err(ErrorKind::Unsupported));
+    }
+
+    #[test]
+    fn a_range_answer_tells_the_size_of_the_whole() {
+        let answer = head(206, &[("content-length", "4"), ("content-range", "bytes 2-5/9")]);
+        assert_eq!(check(Some(2..6), None, &answer), Ok((9, 2..6)));
+    }
+
+    #[test]
+    fn a_range_beyond_the_end_is_cut_at_the_end() {
+        let answer = head(206, &[("content-range", "bytes 2-8/9")]);
+        assert_eq!(check(Some(2..100), None, &answer), Ok((9, 2..9)));
+    }
+
+    #[test]
+    fn another_range_than_the_one_asked_for_is_refused() {
+        let answer = head(206, &[("content-range", "bytes 0-3/9")]);
+        assert_eq!(check(Some(2..6), None, &answer), Err(ErrorKind::Unsupported));
+        assert_eq!(
+            check(Some(2..6), None, &head(200, &[("content-length", "9")])),
+            Err(ErrorKind::Unsupported)
+        );
+        assert_eq!(check(Some(0..9), None, &head(200, &[("content-length", "9")])), Ok((9, 0..9)));
+    }
+
+    #[test]
+    fn an_answer_of_another_version_is_refused() {
+        let answer = head(200, &[("content-length", "5"), ("etag", "b")]);
+        assert_eq!(check(None, Some("a"), &answer), Err(ErrorKind::Precondition));
+        assert_eq!(check(None, Some("b"), &answer), Ok((5, 0..5)));
+        assert_eq!(
+            check(None, Some("b"), &head(200, &[("content-length", "5")])),
+            Err(ErrorKind::Precondition)
+        );
+    }
+
+    #[test]
+    fn a_content_range_that_makes_no_sense_is_refused() {
+        assert_eq!(content_range("bytes 0-9/100"), Some((0..10, Some(100))));
+        assert_eq!(content_range("bytes 0-9/*"), Some((0..10, None)));
+        assert_eq!(content_range("bytes 9-0/100"), None);
+        assert_eq!(content_range("bytes 0-9/5"), None);
+        assert_eq!(content_range("bytes */5"), None);
+        assert_eq!(content_range("bytes 0-18446744073709551615/*"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a download is told, and what it hands back.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use laneway_lanes::{Protocol, Route, SinkError};
+
+use crate::delivery::{Delivery, Described};
+use crate::exchange::{Dialect, Exchange, Sent};
+use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Version};
+
+/// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
+pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
+
+/// A download of an object or of a range of it.
+#[derive(Clone)]
+pub struct Get<'a> {
+    /// Which object.
+    pub id: &'a ObjectId,
+    /// Bytes from start to before end. `None` asks for the whole without a `Range`, which makes S3 send its checksum.
+    pub range: Option<Range<u64>>,
+    /// The state it must be in: asked for, and compared with the answer.
+    pub version: Option<&'a Version>,
+    /// How many bytes the body is expected to have, if that is known: decides between express and freight.
+    pub expected: Option<u64>,
+    /// Where the body goes.
+    pub sink: SinkMaker<'a>,
+}
+
+impl<'a> Get<'a> {
+    /// The whole object, collected in memory.
+    pub fn new(id: &'a ObjectId) -> Self {
+        Self { id, range: None, version: None, expected: None, sink: None }
+    }
+}
+
+impl fmt::Debug for Get<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get")
+            .field("id", &self.id)
+            .field("range", &self.range)
+            .field("version", &self.version)
+            .field("expected", &self.expected)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes the body of a download, on the thread of the lane that reads it.
+pub trait GetSink: Send + 'static {
+    /// Called once, before any byte. `meta` is that of the whole object (its size too, also where a range was asked
+    /// for); `range` is what this body will carry.
+    ///
+    /// # Errors
+    /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
+    fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError>;
+
+    /// The next bytes, never empty. May block only when the route is [`Route::Freight`].
+    ///
+    /// # Errors
+    /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
+}
+
+/// A download that ended well.
+#[derive(Clone, Debug)]
+pub struct Got {
+    /// The whole object's metadata.
+    pub meta: ObjectMeta,
+    /// What the body carried, or would have carried had it not been [`stopped`](Self::stopped).
+    pub range: Range<u64>,
+    /// The body where no sink took it.
+    pub body: Bytes,
+    /// How many bytes the sink took.
+    pub sunk: u64,
+    /// Whether the sink ended the body before its end.
+    pub stopped: bool,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// Where the time went.
+    pub timings: Timings,
+}
+
+/// Where the time of a request's last attempt went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timings {
+    /// Waiting for a lane.
+    pub queued: Duration,
+    /// From sending the request to receiving the answer's head.
+    pub first_byte: Duration,
+    /// From the first attempt's start to the last one's end.
+    pub elapsed: Duration,
+    /// What the connection spoke.
+    pub protocol: Protocol,
+}
+
+/// The `Range` header of a half-open, non-empty range.
+pub(crate) fn range_header(range: &Range<u64>) -> HeaderValue {
+    // Digits, an equals sign and a dash make a header value.
+    HeaderValue::try_from(format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+        .unwrap_or_else(|_| HeaderValue::from_static("bytes=0-"))
+}
+
+/// What a successful answer delivered.
+pub(crate) fn got<D: Dialect>(
+    exchange: &Exchange<'_, D>,
+    sent: Sent,
+    delivery: &Delivery<'_>,
+) -> Result<Got, Error> {
+    let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
+        exchange.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed)
+    })?;
+    let Sent { response, attempts, elapsed } = sent;
+    let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
+    if !response.stopped && arrived != range.end - range.start {
+        let message = format!("{arrived} bytes came where {} were announced", range.end - range.start);
+        return Err(exchange.error(ErrorKind::Transport, message).after(attempts, elapsed).retryable(true));
+    }
+    Ok(Got {
+        meta,
+        range,
+        body: response.body,
+        sunk: response.sunk,
+        stopped: response.stopped,
+        attempts,
+        timings: Timings {
+            queued: response.queued,
+            first_byte: response.first_byte,
+            elapsed,
+            protocol: response.protocol,
+        },
+    })
+}

@@ -1,0 +1,261 @@
+//! Ties a verb's request to the attempts that lanes make of it, and the last answer to a type or an error.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use laneway_lanes::{Body, Call, Ended, Kind, Lanes, Origin, Request, Response, Verdict};
+
+use crate::delivery::{Delivery, Refused};
+use crate::judge::{self, Ending, Failure, Repeat};
+use crate::{Error, ErrorKind, ObjectId, Operation, Provider};
+
+/// A request before it has an origin, credentials or an attempt's number.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    /// Where it goes instead of to the endpoint; the target is then the whole path.
+    pub(crate) origin: Option<Origin>,
+    /// Path and query under the endpoint, percent-encoded.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+    pub(crate) expected: Option<u64>,
+    pub(crate) patience: Option<Duration>,
+    pub(crate) repeat: Repeat,
+    /// A status besides 2xx that is no failure.
+    pub(crate) also: Option<StatusCode>,
+    /// Whether the body of a 200 can hold an error, as S3's can where it answers before it has finished.
+    pub(crate) doubtful: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(method: Method, target: impl Into<String>) -> Self {
+        Self {
+            method,
+            origin: None,
+            target: target.into(),
+            headers: HeaderMap::new(),
+            body: Body::empty(),
+            expected: None,
+            patience: None,
+            repeat: Repeat::Harmless,
+            also: None,
+            doubtful: false,
+        }
+    }
+
+    /// Adds a header.
+    ///
+    /// # Errors
+    /// The name, when the value holds what no header can.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Unsendable> {
+        let value = HeaderValue::from_str(value).map_err(|_| Unsendable(name.to_owned()))?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
+    }
+
+    pub(crate) fn header_some(self, name: &'static str, value: Option<&str>) -> Result<Self, Unsendable> {
+        match value {
+            Some(value) => self.header(name, value),
+            None => Ok(self),
+        }
+    }
+}
+
+/// A header whose value can't be sent.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the value of {0} holds characters that no header can carry")]
+pub(crate) struct Unsendable(pub(crate) String);
+
+/// What differs between stores when a request is carried out.
+pub(crate) trait Dialect: Send + Sync {
+    /// Whose protocol it is.
+    const PROVIDER: Provider;
+
+    /// What requests go over.
+    fn lanes(&self) -> &Lanes;
+
+    /// The request of one attempt, with origin and credentials.
+    fn request(
+        &self,
+        bucket: &str,
+        outgoing: &Outgoing,
+    ) -> impl Future<Output = Result<Request, Error>> + Send;
+
+    /// What is wrong with an answer; `None` for a success.
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
+
+    /// What a failure means.
+    fn kind(&self, failure: &Failure) -> ErrorKind;
+
+    /// Takes in what a failure teaches (a region, a stale token). Whether asking again can now go better.
+    fn learn(&self, bucket: &str, failure: &Failure) -> bool;
+}
+
+/// A verb on its way: what errors will say about it.
+pub(crate) struct Exchange<'a, D> {
+    pub(crate) dialect: &'a D,
+    pub(crate) operation: Operation,
+    pub(crate) bucket: &'a str,
+    pub(crate) key: Option<&'a str>,
+}
+
+/// An answer that is a success.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) response: Response,
+    pub(crate) attempts: u32,
+    pub(crate) elapsed: Duration,
+}
+
+impl<'a, D: Dialect> Exchange<'a, D> {
+    pub(crate) fn object(dialect: &'a D, operation: Operation, id: &'a ObjectId) -> Self {
+        Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key) }
+    }
+
+    pub(crate) fn bucket(dialect: &'a D, operation: Operation, bucket: &'a str) -> Self {
+        Self { dialect, operation, bucket, key: None }
+    }
+
+    /// An error of this verb on this object.
+    pub(crate) fn error(&self, kind: ErrorKind, message: impl Into<String>) -> Error {
+        self.named(Error::new(kind, self.operation, message))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        let scheme = D::PROVIDER.scheme();
+        error.on(match self.key {
+            Some(key) => format!("{scheme}://{}/{key}", self.bucket),
+            None => format!("{scheme}://{}", self.bucket),
+        })
+    }
+
+    /// A request that can't be made.
+    pub(crate) fn unsendable(&self, error: &Unsendable) -> Error {
+        self.error(ErrorKind::Invalid, error.to_string())
+    }
+
+    /// An answer that makes no sense.
+    pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
+        self.error(ErrorKind::Server, message)
+            .answered(sent.response.head.status, None)
+            .after(sent.attempts, sent.elapsed)
+    }
+
+    /// Carries the request through its attempts.
+    ///
+    /// # Errors
+    /// A failure, or the reason why there is no whole answer.
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
+        self.carry(outgoing, None).await
+    }
+
+    /// The same, with a body that goes to the caller's sink.
+    pub(crate) async fn carry(
+        &self,
+        outgoing: &Outgoing,
+        delivery: Option<&Delivery<'_>>,
+    ) -> Result<Sent, Error> {
+        let call = Attempts {
+            exchange: self,
+            outgoing,
+            delivery,
+            learned: AtomicBool::new(false),
+            uncertain: AtomicBool::new(false),
+        };
+        let Ended { outcome, attempts, elapsed } = self
+            .dialect
+            .lanes()
+            .run(&call)
+            .await
+            .map_err(|refusal| self.named(refusal.within(self.operation)))?;
+        let uncertain = call.uncertain.load(Ordering::Acquire);
+        let error = match outcome {
+            Ok(response) => match self.dialect.failure(outgoing, &response) {
+                None => return Ok(Sent { response, attempts, elapsed }),
+                Some(failure) => {
+                    let kind = self.dialect.kind(&failure);
+                    let passing = kind == ErrorKind::Throttled || judge::is_passing(&failure);
+                    self.error(kind, failure.message)
+                        .answered(failure.status, failure.code)
+                        .retryable(passing)
+                }
+            },
+            Err(error) => self.broken(error, delivery.is_some_and(Delivery::delivered)),
+        };
+        Err(error.after(attempts, elapsed).uncertain(uncertain))
+    }
+
+    fn broken(&self, error: laneway_lanes::Error, delivered: bool) -> Error {
+        let kind = match error.kind() {
+            Kind::Sink => ErrorKind::Sink,
+            Kind::Source => ErrorKind::Source,
+            Kind::Invalid => ErrorKind::Invalid,
+            _ => ErrorKind::Transport,
+        };
+        let transient = error.is_transient();
+        let message = error.to_string();
+        let answer = self.error(kind, message).retryable(transient).interrupted(transient && delivered);
+        match error.into_source() {
+            Some(source) => match source.downcast::<Refused>() {
+                Ok(refused) => self.error(refused.kind, refused.message.clone()),
+                Err(source) => answer.because(source),
+            },
+            None => answer,
+        }
+    }
+}
+
+/// The attempts of one exchange.
+struct Attempts<'a, D> {
+    exchange: &'a Exchange<'a, D>,
+    outgoing: &'a Outgoing,
+    delivery: Option<&'a Delivery<'a>>,
+    /// Asking again at once is done for one lesson only, whatever else the store says.
+    learned: AtomicBool,
+    uncertain: AtomicBool,
+}
+
+impl<D: Dialect> Call for Attempts<'_, D> {
+    type Refusal = Error;
+
+    async fn request(&self, _attempt: u32) -> Result<Request, Error> {
+        let mut request = self.exchange.dialect.request(self.exchange.bucket, self.outgoing).await?;
+        request.sink = self.delivery.and_then(Delivery::sink);
+        Ok(request)
+    }
+
+    fn judge(&self, outcome: &Result<Response, laneway_lanes::Error>) -> Verdict {
+        let dialect = self.exchange.dialect;
+        let delivered = self.delivery.is_some_and(Delivery::delivered);
+        let failure = match outcome {
+            Ok(response) => dialect.failure(self.outgoing, response),
+            Err(_) => None,
+        };
+        let ending = match (outcome, &failure) {
+            (Err(error), _) => Ending::Broken {
+                kind: error.kind(),
+                unsent: error.is_unsent(),
+                transient: error.is_transient(),
+            },
+            (Ok(_), Some(failure)) => Ending::Failure {
+                failure,
+                kind: dialect.kind(failure),
+                learned: dialect.learn(self.exchange.bucket, failure)
+                    && !self.learned.swap(true, Ordering::AcqRel),
+            },
+            (Ok(_), None) => Ending::Success,
+        };
+        let verdict = judge::verdict(self.outgoing.repeat, delivered, ending);
+        if judge::may_have_acted(ending) {
+            self.uncertain.store(true, Ordering::Release);
+        }
+        verdict
+    }
+
+    fn throttle_key(&self) -> &str {
+        self.exchange.bucket
+    }
+}

@@ -1,0 +1,212 @@
+//! `delete_many`: a hundred deletes in one `multipart/mixed` request.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use laneway_lanes::{Body, Head};
+
+use super::Gcs;
+use super::failure;
+use super::head::object_path;
+use crate::exchange::{Dialect, Exchange, Outgoing, Sent};
+use crate::judge::{self, Failure};
+use crate::{Error, ErrorKind, ObjectId, Operation};
+
+/// Calls in one batch: GCS's limit.
+const BATCH_MAX: usize = 100;
+
+/// Keys stand percent-encoded in the body, so that none of them can hold this.
+const BOUNDARY: &str = "===laneway-batch===";
+
+fn request(bucket: &str, keys: &[String], authority: &str) -> Outgoing {
+    let mut body = String::new();
+    for (index, key) in keys.iter().enumerate() {
+        let path = object_path(&ObjectId::new(bucket, key));
+        body.push_str(&format!(
+            "--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: <laneway+{index}>\r\n\r\n\
+             DELETE {path} HTTP/1.1\r\nHost: {authority}\r\n\r\n\r\n"
+        ));
+    }
+    body.push_str(&format!("--{BOUNDARY}--\r\n"));
+    let mut outgoing = Outgoing::new(Method::POST, "/batch/storage/v1");
+    outgoing.headers.insert(
+        "content-type",
+        http::HeaderValue::from_static("multipart/mixed; boundary=\"===laneway-batch===\""),
+    );
+    outgoing.body = Body::from(Bytes::from(body));
+    outgoing
+}
+
+/// One call's answer in a batch's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Answer {
+    index: usize,
+    status: StatusCode,
+    body: String,
+}
+
+/// Reads the answers of a batch; what can't be read is left out, and its call counts as unanswered.
+fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
+    let Some(boundary) = boundary(content_type) else { return Vec::new() };
+    let text = String::from_utf8_lossy(body);
+    text.split(&format!("--{boundary}")).skip(1).filter_map(answer).collect()
+}
+
+fn boundary(content_type: &str) -> Option<&str> {
+    let (_, rest) = content_type.split_once("boundary=")?;
+    let value = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => rest.split(';').next()?.trim(),
+    };
+    Some(value).filter(|value| !value.is_empty())
+}
+
+fn answer(part: &str) -> Option<Answer> {
+    let part = part.replace("\r\n", "\n");
+    let (headers, inner) = part.split_once("\n\n")?;
+    let id = headers.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.trim().eq_ignore_ascii_case("content-id").then(|| value.trim().trim_matches(['<', '>']))
+    })?;
+    let index = id.rsplit('+').next()?.parse().ok()?;
+    let inner = inner.trim_start();
+    let status = inner.lines().next()?.split_whitespace().nth(1)?.parse::<u16>().ok()?;
+    let body = inner.split_once("\n\n").map(|(_, body)| body.trim().to_owned()).unwrap_or_default();
+    Some(Answer { index, status: StatusCode::from_u16(status).ok()?, body })
+}
+
+/// What becomes of one key.
+enum Fate {
+    Deleted,
+    Failed(Failure),
+    /// Its call was throttled, failed in passing or wasn't answered: it is asked for by itself.
+    Alone,
+}
+
+fn fate(answer: Option<&Answer>, repeated: bool) -> Fate {
+    let Some(answer) = answer else { return Fate::Alone };
+    if answer.status.is_success() {
+        return Fate::Deleted;
+    }
+    // An earlier attempt of the whole batch may have deleted it.
+    if answer.status == StatusCode::NOT_FOUND && repeated {
+        return Fate::Deleted;
+    }
+    let failure =
+        failure::read(&Head { status: answer.status, headers: HeaderMap::new() }, answer.body.as_bytes());
+    if failure::kind(&failure) == ErrorKind::Throttled || judge::is_passing(&failure) {
+        Fate::Alone
+    } else {
+        Fate::Failed(failure)
+    }
+}
+
+impl Gcs {
+    pub(crate) async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        let mut results = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(BATCH_MAX) {
+            results.extend(self.delete_batch(bucket, batch).await);
+        }
+        results
+    }
+
+    async fn delete_batch(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        // One delete is a request whichever way it is asked for.
+        if keys.len() < 2 || self.lacks_batch.load(Ordering::Acquire) {
+            return self.delete_singly(bucket, keys).await;
+        }
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket);
+        match exchange.send(&request(bucket, keys, &self.endpoint.origin.authority())).await {
+            Ok(sent) => self.settle(bucket, keys, &sent).await,
+            Err(error) => {
+                if error.is_unsupported() || error.is_invalid() || error.is_not_found() {
+                    self.lacks_batch.store(true, Ordering::Release);
+                }
+                self.delete_singly(bucket, keys).await
+            }
+        }
+    }
+
+    async fn settle(&self, bucket: &str, keys: &[String], sent: &Sent) -> Vec<Result<(), Error>> {
+        let answers =
+            answers(sent.response.head.header("content-type").unwrap_or_default(), &sent.response.body);
+        let mut results = Vec::with_capacity(keys.len());
+        let mut alone = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let answer = answers.iter().find(|answer| answer.index == index);
+            match fate(answer, sent.attempts > 1) {
+                Fate::Deleted => results.push(Ok(())),
+                Fate::Failed(failure) => {
+                    let id = ObjectId::new(bucket, key);
+                    let exchange = Exchange::object(self, Operation::Delete, &id);
+                    let error = exchange
+                        .error(self.kind(&failure), failure.message)
+                        .answered(failure.status, failure.code)
+                        .after(sent.attempts, sent.elapsed);
+                    results.push(Err(error));
+                }
+                Fate::Alone => {
+                    alone.push((index, key.clone()));
+                    results.push(Ok(()));
+                }
+            }
+        }
+        let (indices, keys): (Vec<usize>, Vec<String>) = alone.into_iter().unzip();
+        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &keys).await) {
+            if let Some(place) = results.get_mut(index) {
+                *place = result;
+            }
+        }
+        results
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_lanes::Segment;
+
+    use super::*;
+
+    const ANSWER: &str = "--batch_x\r\nContent-Type: application/http\r\nContent-ID: <response-laneway+0>\r\n\r\n\
+        HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n\r\n\
+        --batch_x\r\nContent-Type: application/http\r\nContent-ID: <response-laneway+1>\r\n\r\n\
+        HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n\r\n\
+        {\"error\":{\"code\":404,\"message\":\"No such object: b/k\",\"errors\":[{\"reason\":\"notFound\"}]}}\r\n\
+        --batch_x\r\nContent-Type: application/http\r\nContent-ID: <response-laneway+2>\r\n\r\n\
+        HTTP/1.1 503 Service Unavailable\r\n\r\n\r\n--batch_x--\r\n";
+
+    #[test]
+    fn every_call_of_a_batch_carries_its_number() {
+        let request = request("b", &["a/b".into(), "c".into()], "h");
+        let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
+        assert_eq!(
+            std::str::from_utf8(body).expect("text"),
+            "--===laneway-batch===\r\nContent-Type: application/http\r\nContent-ID: <laneway+0>\r\n\r\n\
+             DELETE /storage/v1/b/b/o/a%2Fb HTTP/1.1\r\nHost: h\r\n\r\n\r\n\
+             --===laneway-batch===\r\nContent-Type: application/http\r\nContent-ID: <laneway+1>\r\n\r\n\
+             DELETE /storage/v1/b/b/o/c HTTP/1.1\r\nHost: h\r\n\r\n\r\n--===laneway-batch===--\r\n"
+        );
+    }
+
+    #[test]
+    fn the_answers_are_told_apart_by_their_numbers() {
+        let answers = answers("multipart/mixed; boundary=batch_x", ANSWER.as_bytes());
+        let seen: Vec<_> = answers.iter().map(|a| (a.index, a.status.as_u16())).collect();
+        assert_eq!(seen, [(0, 204), (1, 404), (2, 503)]);
+        assert!(matches!(fate(answers.first(), false), Fate::Deleted));
+        assert!(
+            matches!(fate(answers.get(1), false), Fate::Failed(f) if f.code.as_deref() == Some("notFound"))
+        );
+        assert!(matches!(fate(answers.get(1), true), Fate::Deleted));
+        assert!(matches!(fate(answers.get(2), false), Fate::Alone));
+        assert!(matches!(fate(None, false), Fate::Alone));
+    }
+
+    #[test]
+    fn a_boundary_may_be_quoted() {
+        assert_eq!(boundary("multipart/mixed; boundary=\"a b\"; x=y"), Some("a b"));
+        assert_eq!(boundary("multipart/mixed; boundary=ab; x=y"), Some("ab"));
+        assert_eq!(boundary("text/plain"), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! `list` and `buckets`.
+
+use http::Method;
+use serde::Deserialize;
+
+use super::Gcs;
+use super::resource::{FIELDS, Resource};
+use crate::encode::{Query, component};
+use crate::exchange::{Exchange, Outgoing};
+use crate::{Error, ErrorKind, List, ObjectId, Operation, Page};
+
+fn request(list: &List) -> Outgoing {
+    let query = Query::new()
+        .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
+        .and_some("delimiter", list.delimiter.as_deref())
+        // It begins with the key itself, which the reader leaves out.
+        .and_some("startOffset", list.start_after.as_deref())
+        .and_some("endOffset", list.end_before.as_deref())
+        .and_some("pageToken", list.token.as_deref())
+        .and_some("maxResults", list.max.map(|max| max.to_string()).as_deref())
+        .and("projection", "noAcl")
+        .and("fields", &format!("nextPageToken,prefixes,items({FIELDS})"));
+    Outgoing::new(Method::GET, format!("/storage/v1/b/{}/o{query}", component(&list.bucket)))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Answer {
+    items: Vec<Resource>,
+    prefixes: Vec<String>,
+    next_page_token: Option<String>,
+}
+
+fn page(list: &List, body: &[u8]) -> Result<Page, String> {
+    let answer: Answer = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let mut objects = Vec::with_capacity(answer.items.len());
+    for item in answer.items {
+        if list.start_after.as_deref().is_some_and(|after| item.name() <= after) {
+            continue;
+        }
+        let id = ObjectId::new(&list.bucket, item.name());
+        let name = id.key.clone();
+        objects.push(item.into_meta(id).ok_or_else(|| format!("{name} has no size or no generation"))?);
+    }
+    Ok(Page {
+        objects,
+        prefixes: answer.prefixes,
+        next: answer.next_page_token.filter(|token| !token.is_empty()),
+    })
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Buckets {
+    items: Vec<Bucket>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Bucket {
+    name: String,
+}
+
+impl Gcs {
+    pub(crate) async fn list(&self, list: &List) -> Result<Page, Error> {
+        let exchange = Exchange::bucket(self, Operation::List, &list.bucket);
+        let sent = exchange.send(&request(list)).await?;
+        page(list, &sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no listing: {e}")))
+    }
+
+    pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
+        let exchange = Exchange::bucket(self, Operation::List, "");
+        let Some(project) = self.project.as_deref() else {
+            let message = "which project's buckets? GOOGLE_CLOUD_PROJECT isn't set";
+            return Err(exchange.error(ErrorKind::Invalid, message));
+        };
+        let mut names = Vec::new();
+        let mut token: Option<String> = None;
+        loop {
+            let query = Query::new()
+                .and("project", project)
+                .and_some("pageToken", token.as_deref())
+                .and("fields", "nextPageToken,items(name)");
+            let sent = exchange.send(&Outgoing::new(Method::GET, format!("/storage/v1/b{query}"))).await?;
+            let answer: Buckets = serde_json::from_slice(&sent.response.body)
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
+            names.extend(answer.items.into_iter().map(|bucket| bucket.name));
+            match answer.next_page_token.filter(|token| !token.is_empty()) {
+                Some(next) => token = Some(next),
+                None => return Ok(names),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_asks_only_for_what_it_reads() {
+        let list = List { delimiter: Some("/".into()), max: Some(2), ..List::new("b", "a b/") };
+        let target = request(&list).target;
+        assert!(target.starts_with(
+            "/storage/v1/b/b/o?prefix=a%20b%2F&delimiter=%2F&maxResults=2&projection=noAcl&fields=nextPageToken%2C"
+        ));
+    }
+
+    #[test]
+    fn a_page_is_read_without_the_key_that_it_starts_after() {
+        let body = br#"{"kind":"storage#objects","nextPageToken":"t","prefixes":["p/"],"items":[
+            {"name":"a","bucket":"b","size":"1","generation":"1"},{"name":"a//b","bucket":"b","size":"2","generation":"2"}]}"#;
+        let list = List { start_after: Some("a".into()), ..List::new("b", "") };
+        let page = page(&list, body).expect("a page");
+        assert_eq!(page.objects.iter().map(|o| o.id.key.as_str()).collect::<Vec<_>>(), ["a//b"]);
+        assert_eq!(page.prefixes, ["p/"]);
+        assert_eq!(page.next.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn an_empty_bucket_has_an_empty_page() {
+        assert_eq!(page(&List::new("b", ""), b"{}"), Ok(Page::default()));
+        assert!(page(&List::new("b", ""), b"<html>").is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Resumable sessions: one stream of bytes that can be gone on with, under preconditions.
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use laneway_lanes::{Body, Head, Origin};
+
+use super::Gcs;
+use super::head::read;
+use super::put::{OCTETS, upload_query};
+use super::resource::NewResource;
+use crate::encode::component;
+use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::judge::Repeat;
+use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
+
+/// How often bytes are sent again after the session has said that it doesn't have them.
+const RESENDS_MAX: u32 = 4;
+
+/// What GCS answers to a cancelled session.
+const CANCELLED: u16 = 499;
+
+fn begin_request(
+    id: &ObjectId,
+    len: Option<u64>,
+    options: &PutOptions,
+    sums: Option<&Checksums>,
+    kms_key: Option<&str>,
+) -> Result<Outgoing, String> {
+    let query = upload_query("resumable", id, options, kms_key)?;
+    let content_type = options.content_type.as_deref().unwrap_or(OCTETS);
+    let mut resource = NewResource::new(options, sums);
+    resource.content_type = Some(content_type);
+    let target = format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket));
+    let mut outgoing = Outgoing::new(Method::POST, target)
+        .header("content-type", "application/json; charset=UTF-8")
+        .and_then(|outgoing| outgoing.header("x-upload-content-type", content_type))
+        .and_then(|outgoing| {
+            outgoing.header_some("x-upload-content-length", len.map(|l| l.to_string()).as_deref())
+        })
+        .map_err(|e| e.to_string())?;
+    outgoing.body = Body::from(Bytes::from(resource.to_json()));
+    Ok(outgoing)
+}
+
+/// `Content-Range` of bytes appended at `offset`; with none, the question where the session stands, or its end.
+fn content_range(offset: u64, len: u64, total: Option<u64>) -> String {
+    let total = total.map_or("*".to_owned(), |total| total.to_string());
+    if len == 0 { format!("bytes */{total}") } else { format!("bytes {offset}-{}/{total}", offset + len - 1) }
+}
+
+fn session_request(session: &Resumable, method: Method) -> Result<Outgoing, String> {
+    let invalid = || "the session's URL is no URL".to_owned();
+    let uri: http::Uri = session.url.parse().map_err(|_| invalid())?;
+    let target = uri.path_and_query().ok_or_else(invalid)?.as_str().to_owned();
+    let mut outgoing = Outgoing::new(method, target);
+    outgoing.origin = Some(Origin::parse(&session.url).map_err(|_| invalid())?);
+    outgoing.also = Some(StatusCode::PERMANENT_REDIRECT);
+    Ok(outgoing)
+}
+
+/// The first byte that a session doesn't have, from a 308's `Range: bytes=0-N`; without one it has nothing.
+fn next_offset(head: &Head) -> Option<u64> {
+    match head.header("range") {
+        None => Some(0),
+        Some(range) => range.trim().strip_prefix("bytes=0-")?.parse::<u64>().ok()?.checked_add(1),
+    }
+}
+
+impl Gcs {
+    pub(crate) async fn resumable_begin(
+        &self,
+        id: &ObjectId,
+        len: Option<u64>,
+        options: &PutOptions,
+        sums: Option<&Checksums>,
+    ) -> Result<Resumable, Error> {
+        let exchange = Exchange::object(self, Operation::Begin, id);
+        let outgoing = begin_request(id, len, options, sums, self.kms_key.as_deref())
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        match sent.response.head.header("location") {
+            Some(url) => Ok(Resumable { id: id.clone(), url: url.to_owned(), len }),
+            None => Err(exchange.nonsense(&sent, "the answer names no session")),
+        }
+    }
+
+    pub(crate) async fn resumable_append(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        body: Body,
+        last: bool,
+    ) -> Result<Appended, Error> {
+        let exchange = Exchange::object(self, Operation::Part, &session.id);
+        let total = if last { Some(offset + body.len()) } else { session.len };
+        let mut outgoing = session_request(session, Method::PUT)
+            .and_then(|o| {
+                o.header("content-range", &content_range(offset, body.len(), total))
+                    .map_err(|e| e.to_string())
+            })
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        outgoing.body = body;
+        outgoing.repeat = Repeat::Harmful;
+        let mut resends = 0;
+        loop {
+            let error = match exchange.send(&outgoing).await {
+                Ok(sent) => return appended(&exchange, session, &sent),
+                Err(error) => error,
+            };
+            if !error.is_retryable() || !error.is_uncertain() || resends == RESENDS_MAX {
+                return Err(error);
+            }
+            // The answer was lost: the session itself knows what has arrived.
+            match self.resumable_status(session).await? {
+                Appended::Continue { next_offset } if next_offset == offset => resends += 1,
+                stands => return Ok(stands),
+            }
+        }
+    }
+
+    pub(crate) async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
+        let exchange = Exchange::object(self, Operation::Part, &session.id);
+        let outgoing = session_request(session, Method::PUT)
+            .and_then(|o| {
+                o.header("content-range", &content_range(0, 0, session.len)).map_err(|e| e.to_string())
+            })
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        appended(&exchange, session, &sent)
+    }
+
+    pub(crate) async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
+        let exchange = Exchange::object(self, Operation::Abort, &session.id);
+        let mut outgoing =
+            session_request(session, Method::DELETE).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        outgoing.also = StatusCode::from_u16(CANCELLED).ok();
+        match exchange.send(&outgoing).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn appended(exchange: &Exchange<'_, Gcs>, session: &Resumable, sent: &Sent) -> Result<Appended, Error> {
+    if sent.response.head.status == StatusCode::PERMANENT_REDIRECT {
+        return match next_offset(&sent.response.head) {
+            Some(next_offset) => Ok(Appended::Continue { next_offset }),
+            None => Err(exchange.nonsense(sent, "the session's Range makes no sense")),
+        };
+    }
+    Ok(Appended::Finished(Box::new(read(exchange, sent, &session.id)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn a_session_begins_with_size_type_and_checksum() {
+        let id = ObjectId::new("b", "k");
+        let sums = Checksums::crc32c(0);
+        let request =
+            begin_request(&id, Some(9), &PutOptions::default(), Some(&sums), None).expect("a request");
+        assert!(request.target.starts_with("/upload/storage/v1/b/b/o?uploadType=resumable&name=k&"));
+        assert_eq!(request.headers["x-upload-content-length"], "9");
+        assert_eq!(request.headers["x-upload-content-type"], OCTETS);
+        assert!(!request.body.is_empty());
+    }
+
+    #[test]
+    fn the_range_of_an_appended_piece() {
+        assert_eq!(content_range(0, 10, None), "bytes 0-9/*");
+        assert_eq!(content_range(10, 5, Some(15)), "bytes 10-14/15");
+        assert_eq!(content_range(15, 0, Some(15)), "bytes */15");
+        assert_eq!(content_range(0, 0, None), "bytes */*");
+    }
+
+    #[test]
+    fn a_session_tells_where_it_stands() {
+        let head = |range: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(range) = range {
+                headers.insert("range", HeaderValue::from_static(range));
+            }
+            Head { status: StatusCode::PERMANENT_REDIRECT, headers }
+        };
+        assert_eq!(next_offset(&head(None)), Some(0));
+        assert_eq!(next_offset(&head(Some("bytes=0-99"))), Some(100));
+        assert_eq!(next_offset(&head(Some("bytes=5-99"))), None);
+    }
+
+    #[test]
+    fn a_session_is_reached_where_its_url_says() {
+        let session = Resumable {
+            id: ObjectId::new("b", "k"),
+            url: "https://h:4443/u?upload_id=x%2Fy".into(),
+            len: None,
+        };
+        let request = session_request(&session, Method::PUT).expect("a request");
+        assert_eq!(request.target, "/u?upload_id=x%2Fy");
+        assert_eq!(request.origin.map(|o| o.to_string()).as_deref(), Some("https://h:4443"));
+    }
+}

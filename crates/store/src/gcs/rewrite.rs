@@ -1,0 +1,139 @@
+//! `copy`: rewrite calls until the token is used up.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use laneway_lanes::Body;
+use serde::Deserialize;
+
+use super::Gcs;
+use super::head::object_path;
+use super::put::precondition;
+use super::resource::{FIELDS, NewResource, Resource};
+use crate::encode::{Query, component};
+use crate::exchange::{Exchange, Outgoing};
+use crate::reconcile::landed;
+use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
+
+/// One rewrite call across locations or classes copies for up to half a minute before it answers with a token.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn request(
+    from: &ObjectId,
+    to: &ObjectId,
+    options: &PutOptions,
+    condition: &Condition,
+    kms_key: Option<&str>,
+    token: Option<&str>,
+) -> Result<Outgoing, String> {
+    let query = Query::new().and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key));
+    let query = match condition {
+        Condition::None => query,
+        Condition::Matches(Version::Generation(generation)) => {
+            query.and("sourceGeneration", &generation.to_string())
+        }
+        Condition::Matches(Version::ETag(_)) => return Err("GCS compares generations, not ETags".to_owned()),
+        Condition::Absent => return Err("a source that must be absent can't be copied".to_owned()),
+    };
+    let query = precondition(query, &options.condition)?
+        .and_some("rewriteToken", token)
+        .and("fields", &format!("done,rewriteToken,resource({FIELDS})"));
+    let path =
+        format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
+    let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}"));
+    outgoing.patience = Some(PATIENCE);
+    let resource = NewResource::new(options, None);
+    if !resource.is_empty() {
+        outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
+        outgoing.body = Body::from(Bytes::from(resource.to_json()));
+    }
+    Ok(outgoing)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    #[serde(default)]
+    done: bool,
+    rewrite_token: Option<String>,
+    resource: Option<Resource>,
+}
+
+impl Gcs {
+    pub(crate) async fn copy(
+        &self,
+        from: &ObjectId,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        let exchange = Exchange::object(self, Operation::Copy, to);
+        // A copy that is told any of its description, or a storage class, is told all of it.
+        let merged = match options.describes() || options.storage_class.is_some() {
+            true => {
+                let source = self.head(from, None).await.map_err(|e| e.within(Operation::Copy))?;
+                options.described_like(&source)
+            }
+            false => options.clone(),
+        };
+        let mut token: Option<String> = None;
+        loop {
+            let outgoing = request(from, to, &merged, condition, self.kms_key.as_deref(), token.as_deref())
+                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            let sent = match exchange.send(&outgoing).await {
+                Ok(sent) => sent,
+                Err(error) if error.is_precondition() && error.is_uncertain() => {
+                    return match self.head(from, None).await {
+                        Ok(source) => {
+                            landed(error, self.head(to, None), source.size, &source.checksums).await
+                        }
+                        Err(_) => Err(error),
+                    };
+                }
+                Err(error) => return Err(error),
+            };
+            let answer: Answer = serde_json::from_slice(&sent.response.body)
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer is no rewrite response: {e}")))?;
+            match (answer.done, answer.resource, answer.rewrite_token) {
+                (true, Some(resource), _) => {
+                    return resource
+                        .into_meta(to.clone())
+                        .ok_or_else(|| exchange.nonsense(&sent, "the answer describes no copy"));
+                }
+                (false, _, Some(next)) => token = Some(next),
+                _ => {
+                    return Err(
+                        exchange.nonsense(&sent, "a rewrite that is neither done nor to be gone on with")
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_names_both_objects_and_goes_on_by_token() {
+        let (from, to) = (ObjectId::new("b", "a/b"), ObjectId::new("c", "d"));
+        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let source = Condition::Matches(Version::Generation(3));
+        let outgoing = request(&from, &to, &options, &source, None, Some("t")).expect("a request");
+        assert!(outgoing.target.starts_with(
+            "/storage/v1/b/b/o/a%2Fb/rewriteTo/b/c/o/d?sourceGeneration=3&ifGenerationMatch=0&rewriteToken=t&fields="
+        ));
+        assert!(outgoing.body.is_empty());
+    }
+
+    #[test]
+    fn new_metadata_goes_into_the_body() {
+        let id = ObjectId::new("b", "k");
+        let options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let outgoing = request(&id, &id, &options, &Condition::None, None, None).expect("a request");
+        assert_eq!(outgoing.body.len(), br#"{"contentType":"a/b"}"#.len() as u64);
+        assert!(request(&id, &id, &options, &Condition::Absent, None, None).is_err());
+    }
+}

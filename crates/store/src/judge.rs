@@ -1,0 +1,226 @@
+//! When another attempt is made: every rule of it.
+//!
+//! Reads, whole puts, parts, deletes, listings and copies do the same however often they are done, so all of them are
+//! sent again. Where a precondition makes the second time fail because the first one worked (its answer was lost),
+//! the verb that asked reconciles: it is told by [`Error::is_uncertain`](crate::Error) and reads the object back.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use laneway_lanes::{Kind, Verdict};
+
+use crate::ErrorKind;
+
+/// What sending a request a second time can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repeat {
+    /// Nothing that the first time didn't do.
+    Harmless,
+    /// Harm, if the first time was carried out: it is sent again only when it certainly was not.
+    Harmful,
+}
+
+/// An answer that is no success, as far as the rules go.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Failure {
+    /// The status; for an error in a 200's body the one that its code stands for.
+    pub(crate) status: StatusCode,
+    /// The store's own name for what is wrong.
+    pub(crate) code: Option<String>,
+    /// The store's words.
+    pub(crate) message: String,
+    /// `Retry-After`.
+    pub(crate) after: Option<Duration>,
+    /// Where the bucket is, if the store says so.
+    pub(crate) region: Option<String>,
+}
+
+/// How an attempt ended, as far as the rules go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending<'a> {
+    /// As it was meant to.
+    Success,
+    /// With an answer that says no.
+    Failure {
+        failure: &'a Failure,
+        kind: ErrorKind,
+        /// The dialect learned something from it: a region, that its token is stale.
+        learned: bool,
+    },
+    /// Without a whole answer.
+    Broken { kind: Kind, unsent: bool, transient: bool },
+}
+
+/// What an attempt's end means. `delivered` is whether bytes of the answer's body have reached the caller's sink.
+pub(crate) fn verdict(repeat: Repeat, delivered: bool, ending: Ending<'_>) -> Verdict {
+    match ending {
+        Ending::Success => Verdict::Done,
+        Ending::Failure { learned: true, .. } => Verdict::Again,
+        Ending::Failure { failure, kind: ErrorKind::Throttled, .. } => {
+            Verdict::Throttled { after: failure.after }
+        }
+        Ending::Failure { failure, .. } if is_passing(failure) => match repeat {
+            Repeat::Harmless => Verdict::Retry,
+            // A 5xx may have been acted upon.
+            Repeat::Harmful => Verdict::Done,
+        },
+        Ending::Failure { .. } => Verdict::Done,
+        Ending::Broken { transient: false, .. } => Verdict::Done,
+        Ending::Broken { unsent: true, .. } => Verdict::Retry,
+        Ending::Broken { kind: Kind::Sink | Kind::Source, .. } => Verdict::Done,
+        Ending::Broken { .. } if delivered || repeat == Repeat::Harmful => Verdict::Done,
+        Ending::Broken { .. } => Verdict::Retry,
+    }
+}
+
+/// Whether the request may have been carried out although it ended so.
+pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
+    match ending {
+        Ending::Success => true,
+        Ending::Failure { failure, .. } => failure.status.is_server_error(),
+        Ending::Broken { unsent, .. } => !unsent,
+    }
+}
+
+/// Failures that pass by themselves without being throttles. S3 says 400 `RequestTimeout` when it waited too long for
+/// the request, and 409 when two conditional writes met.
+pub(crate) fn is_passing(failure: &Failure) -> bool {
+    match failure.status.as_u16() {
+        500 | 502 | 504 => true,
+        400 => failure.code.as_deref() == Some("RequestTimeout"),
+        409 => matches!(failure.code.as_deref(), Some("OperationAborted" | "ConditionalRequestConflict")),
+        _ => false,
+    }
+}
+
+/// What a status means where the store's code doesn't say it better.
+pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
+    match status.as_u16() {
+        401 => ErrorKind::Unauthenticated,
+        403 => ErrorKind::Permission,
+        404 | 410 => ErrorKind::NotFound,
+        304 | 412 => ErrorKind::Precondition,
+        416 => ErrorKind::InvalidRange,
+        408 | 429 | 503 => ErrorKind::Throttled,
+        405 | 501 => ErrorKind::Unsupported,
+        400..=499 => ErrorKind::Invalid,
+        _ => ErrorKind::Server,
+    }
+}
+
+/// `Retry-After`: seconds, or a date. What lies in the past asks for no pause.
+pub(crate) fn retry_after(value: Option<&str>, now: SystemTime) -> Option<Duration> {
+    let value = value?.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: u16, code: Option<&str>) -> Failure {
+        Failure {
+            status: StatusCode::from_u16(status).expect("a status"),
+            code: code.map(str::to_owned),
+            after: Some(Duration::from_secs(7)),
+            ..Failure::default()
+        }
+    }
+
+    fn broken(kind: Kind, unsent: bool) -> Ending<'static> {
+        let transient =
+            matches!(kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted);
+        Ending::Broken { kind, unsent, transient }
+    }
+
+    #[test]
+    fn the_table_of_answers() {
+        let throttled = Verdict::Throttled { after: Some(Duration::from_secs(7)) };
+        let table = [
+            (404, None, Verdict::Done, Verdict::Done),
+            (412, None, Verdict::Done, Verdict::Done),
+            (401, None, Verdict::Done, Verdict::Done),
+            (403, None, Verdict::Done, Verdict::Done),
+            (400, Some("RequestTimeout"), Verdict::Retry, Verdict::Done),
+            (409, Some("ConditionalRequestConflict"), Verdict::Retry, Verdict::Done),
+            (409, Some("BucketNotEmpty"), Verdict::Done, Verdict::Done),
+            (408, None, throttled, throttled),
+            (429, None, throttled, throttled),
+            (503, Some("SlowDown"), throttled, throttled),
+            (500, None, Verdict::Retry, Verdict::Done),
+            (502, None, Verdict::Retry, Verdict::Done),
+            (504, None, Verdict::Retry, Verdict::Done),
+            (501, None, Verdict::Done, Verdict::Done),
+        ];
+        for (status, code, harmless, harmful) in table {
+            let failure = failure(status, code);
+            let ending =
+                Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
+            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{status} {code:?}");
+            assert_eq!(verdict(Repeat::Harmful, false, ending), harmful, "{status} {code:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_broken_attempts() {
+        let (retry, done) = (Verdict::Retry, Verdict::Done);
+        // Kind, unsent, then: harmless; harmless with bytes delivered; harmful.
+        let table = [
+            (Kind::Resolve, true, retry, retry, retry),
+            (Kind::Connect, true, retry, retry, retry),
+            (Kind::Interrupted, true, retry, retry, retry),
+            (Kind::Interrupted, false, retry, done, done),
+            (Kind::Timeout, false, retry, done, done),
+            (Kind::Certificate, true, done, done, done),
+            (Kind::Protocol, false, done, done, done),
+            (Kind::Sink, false, done, done, done),
+            (Kind::Source, false, done, done, done),
+            (Kind::Invalid, true, done, done, done),
+            (Kind::Closed, false, done, done, done),
+        ];
+        for (kind, unsent, harmless, delivered, harmful) in table {
+            let ending = broken(kind, unsent);
+            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{kind:?}");
+            assert_eq!(verdict(Repeat::Harmless, true, ending), delivered, "{kind:?} delivered");
+            assert_eq!(verdict(Repeat::Harmful, false, ending), harmful, "{kind:?} harmful");
+        }
+    }
+
+    #[test]
+    fn what_the_dialect_learned_is_tried_at_once() {
+        let failure = failure(301, None);
+        let ending = Ending::Failure { failure: &failure, kind: ErrorKind::Invalid, learned: true };
+        assert_eq!(verdict(Repeat::Harmful, false, ending), Verdict::Again);
+    }
+
+    #[test]
+    fn only_a_lost_answer_or_a_server_error_leaves_it_open_whether_the_request_acted() {
+        assert!(may_have_acted(broken(Kind::Interrupted, false)));
+        assert!(!may_have_acted(broken(Kind::Interrupted, true)));
+        let (no, maybe) = (failure(412, None), failure(503, None));
+        assert!(!may_have_acted(Ending::Failure {
+            failure: &no,
+            kind: ErrorKind::Precondition,
+            learned: false
+        }));
+        assert!(may_have_acted(Ending::Failure {
+            failure: &maybe,
+            kind: ErrorKind::Throttled,
+            learned: false
+        }));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:00 GMT").expect("a date");
+        assert_eq!(retry_after(Some(" 3 "), now), Some(Duration::from_secs(3)));
+        assert_eq!(retry_after(Some("Sun, 06 Nov 1994 08:49:37 GMT"), now), Some(Duration::from_secs(37)));
+        assert_eq!(retry_after(Some("Sun, 06 Nov 1994 08:48:00 GMT"), now), Some(Duration::ZERO));
+        assert_eq!(retry_after(Some("soon"), now), None);
+        assert_eq!(retry_after(None, now), None);
+    }
+}

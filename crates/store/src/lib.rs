@@ -1,0 +1,42 @@
+//! What GCS and S3 call things: requests, answers, errors, credentials.
+//!
+//! [`Store`] is the plain face over an enum of dialects: `head get put delete delete_many list copy`, multipart
+//! (`begin part complete abort`) and GCS's resumable sessions. Every dialect is a folder of verbs; each verb is a pure
+//! function from arguments to a request, a pure function from an answer to a type, and a few lines that send the one
+//! and read the other over [`laneway_lanes::Lanes`].
+//!
+//! The invariant: keys are bytes of the store, kept exactly, and what a verb reports as done was compared with what
+//! the store says it holds wherever the store says anything.
+//!
+//! What this crate deliberately does not do: it plans nothing (which ranges, how many parts is the caller's choice),
+//! touches no files, and doesn't go on in the middle of a body.
+
+mod checksum;
+mod credentials;
+mod delivery;
+mod download;
+mod encode;
+mod endpoint;
+mod error;
+mod exchange;
+mod gcs;
+mod judge;
+mod listing;
+mod object;
+mod reconcile;
+mod s3;
+mod settings;
+mod store;
+mod timestamp;
+mod upload;
+mod xml;
+
+pub use checksum::{Checksums, CompositeCrc32c};
+pub use download::{Get, GetSink, Got, SinkMaker, Timings};
+pub use error::{CredentialError, Error, ErrorKind, Operation};
+pub use laneway_lanes::{Body, Route, SinkError};
+pub use listing::{List, Page};
+pub use object::{ObjectId, ObjectMeta, Provider, Version};
+pub use settings::{AccessKey, Settings};
+pub use store::Store;
+pub use upload::{Appended, Condition, Multipart, Part, PartChecksums, PutOptions, Resumable};

@@ -1,0 +1,128 @@
+//! What an object is: its name, its state, what the store tells about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Checksums;
+
+/// Whose protocol a store speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Google Cloud Storage: the JSON API, and the XML API for parallel multipart uploads.
+    Gcs,
+    /// Amazon S3 and what speaks its protocol.
+    S3,
+}
+
+impl Provider {
+    /// The scheme of its URLs: `gs` or `s3`.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Gcs => "gs",
+            Self::S3 => "s3",
+        }
+    }
+}
+
+/// The name of an object. The key is what the store holds, never normalised; `Display` doesn't escape it.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// The bucket.
+    pub bucket: String,
+    /// The key, at most 1024 bytes of UTF-8.
+    pub key: String,
+}
+
+impl ObjectId {
+    /// The object `key` in `bucket`.
+    pub fn new(bucket: impl Into<String>, key: impl Into<String>) -> Self {
+        Self { bucket: bucket.into(), key: key.into() }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.bucket, self.key)
+    }
+}
+
+/// Which state of an object is meant: what changes with every write to its key.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Version {
+    /// A GCS generation.
+    Generation(u64),
+    /// An S3 entity tag, without quotes; a weak one keeps its `W/`.
+    ETag(String),
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Generation(generation) => write!(f, "generation {generation}"),
+            Self::ETag(etag) => write!(f, "ETag {etag}"),
+        }
+    }
+}
+
+/// What a store tells about an object. What it leaves out is `None` or empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectMeta {
+    /// Its name.
+    pub id: ObjectId,
+    /// Size of the whole object in bytes, as stored.
+    pub size: u64,
+    /// Its state.
+    pub version: Option<Version>,
+    /// Checksums of the whole object, as stored.
+    pub checksums: Checksums,
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding` as stored.
+    pub content_encoding: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Content-Disposition`.
+    pub content_disposition: Option<String>,
+    /// `Content-Language`.
+    pub content_language: Option<String>,
+    /// When it was last changed.
+    pub updated: Option<SystemTime>,
+    /// Storage class in the store's own words.
+    pub storage_class: Option<String>,
+    /// The user's own metadata; names in lower case on S3.
+    pub metadata: BTreeMap<String, String>,
+    /// GCS: counts changes to the metadata of this generation.
+    pub metageneration: Option<u64>,
+    /// The entity tag as the store gives it, without quotes; on S3 the same as [`version`](Self::version).
+    pub etag: Option<String>,
+    /// Customer-managed key that encrypts the object, in the store's own words.
+    pub kms_key: Option<String>,
+}
+
+impl ObjectMeta {
+    /// An object about which only name and size are known.
+    pub fn new(id: ObjectId, size: u64) -> Self {
+        Self {
+            id,
+            size,
+            version: None,
+            checksums: Checksums::default(),
+            content_type: None,
+            content_encoding: None,
+            cache_control: None,
+            content_disposition: None,
+            content_language: None,
+            updated: None,
+            storage_class: None,
+            metadata: BTreeMap::new(),
+            metageneration: None,
+            etag: None,
+            kms_key: None,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a write is compared with before it is reported: the store's answer, or what the store holds.
+
+use std::future::Future;
+
+use crate::checksum::Comparison;
+use crate::exchange::{Dialect, Exchange};
+use crate::{Checksums, Error, ErrorKind, ObjectMeta};
+
+/// Compares what the store says it stored with what was sent.
+///
+/// # Errors
+/// `Integrity` where size or a checksum differs.
+pub(crate) fn compared<D: Dialect>(
+    exchange: &Exchange<'_, D>,
+    meta: ObjectMeta,
+    size: u64,
+    sums: &Checksums,
+) -> Result<ObjectMeta, Error> {
+    if meta.size != size {
+        let message = format!("{size} bytes were sent, the store has {}", meta.size);
+        return Err(exchange.error(ErrorKind::Integrity, message));
+    }
+    match meta.checksums.compare(sums) {
+        Comparison::Different(name) => {
+            let message = format!("the store's {name} differs from that of the bytes that were sent");
+            Err(exchange.error(ErrorKind::Integrity, message))
+        }
+        Comparison::Equal | Comparison::Unknown => Ok(meta),
+    }
+}
+
+/// A write whose answer was lost, and whose second attempt was refused because the first had worked: the store holds
+/// what was sent. Anything else stays the error that it was.
+pub(crate) async fn landed(
+    error: Error,
+    head: impl Future<Output = Result<ObjectMeta, Error>>,
+    size: u64,
+    sums: &Checksums,
+) -> Result<ObjectMeta, Error> {
+    if !error.is_uncertain() || !(error.is_precondition() || error.is_not_found()) {
+        return Err(error);
+    }
+    match head.await {
+        Ok(meta) if is_ours(&meta, size, sums) => Ok(meta),
+        _ => Err(error),
+    }
+}
+
+/// Whether an object is what was sent: only equal checksums say so.
+fn is_ours(meta: &ObjectMeta, size: u64, sums: &Checksums) -> bool {
+    meta.size == size && meta.checksums.compare(sums) == Comparison::Equal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ObjectId, Operation};
+
+    fn meta(size: u64, crc32c: Option<u32>) -> ObjectMeta {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
+        meta.checksums.crc32c = crc32c;
+        meta
+    }
+
+    #[test]
+    fn an_object_is_ours_only_by_an_equal_checksum() {
+        let sums = Checksums::crc32c(7);
+        assert!(is_ours(&meta(3, Some(7)), 3, &sums));
+        assert!(!is_ours(&meta(4, Some(7)), 3, &sums));
+        assert!(!is_ours(&meta(3, Some(8)), 3, &sums));
+        assert!(!is_ours(&meta(3, None), 3, &sums));
+    }
+
+    #[test]
+    fn only_an_uncertain_refusal_is_looked_into() {
+        let refused =
+            |uncertain| Error::new(ErrorKind::Precondition, Operation::Put, "").uncertain(uncertain);
+        let sums = Checksums::crc32c(7);
+        let outcome = |error, found| {
+            let head = std::future::ready(found);
+            futures_util::FutureExt::now_or_never(landed(error, head, 3, &sums)).expect("ready")
+        };
+        assert!(outcome(refused(true), Ok(meta(3, Some(7)))).is_ok());
+        assert!(outcome(refused(true), Ok(meta(3, Some(8)))).is_err_and(|e| e.is_precondition()));
+        assert!(outcome(refused(false), Ok(meta(3, Some(7)))).is_err_and(|e| e.is_precondition()));
+        let transport = Error::new(ErrorKind::Transport, Operation::Put, "").uncertain(true);
+        assert!(outcome(transport, Ok(meta(3, Some(7)))).is_err_and(|e| e.is_transport()));
+    }
+}

@@ -1,0 +1,149 @@
+//! Amazon S3 and what speaks its protocol.
+
+mod address;
+mod conditions;
+mod copy;
+mod delete;
+mod delete_many;
+mod failure;
+mod get;
+mod head;
+mod headers;
+mod list;
+mod multipart;
+mod profile;
+mod put;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, RwLock};
+
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue};
+use laneway_lanes::{Lanes, Protocol, Request, Response};
+use reqsign_aws_v4::EMPTY_STRING_SHA256;
+
+use self::address::Address;
+use crate::credentials::Aws;
+use crate::exchange::{Dialect, Outgoing};
+use crate::judge::Failure;
+use crate::{Error, ErrorKind, Operation, Provider, Settings};
+
+/// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
+const REGION: &str = "us-east-1";
+
+/// The S3 dialect with its endpoint and credentials.
+#[derive(Debug)]
+pub(crate) struct S3 {
+    lanes: Lanes,
+    address: Address,
+    credentials: Aws,
+    headers: HeaderMap,
+    kms_key: Option<String>,
+    region: Arc<str>,
+    /// Regions of buckets that turned out to be elsewhere.
+    regions: RwLock<HashMap<String, Arc<str>>>,
+    /// What the server makes of parts' checksums, once it has shown it: see [`multipart`].
+    part_checksums: AtomicU8,
+}
+
+impl S3 {
+    pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
+        let address = Address::new(settings.s3_endpoint.as_deref(), settings.s3_path_style)?;
+        let region = settings.region.clone().or_else(|| profile::region(settings.profile.as_deref()));
+        let region: Arc<str> = region.as_deref().unwrap_or(REGION).into();
+        if let Some(origin) = address.origin() {
+            lanes.expect(origin, Protocol::H1);
+        }
+        let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
+        if settings.request_payer {
+            headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
+        }
+        let credentials = if settings.anonymous {
+            Aws::anonymous()
+        } else if let Some(key) = &settings.access_key {
+            Aws::keys(key, &lanes)
+        } else {
+            Aws::chain(settings.profile.as_deref(), &lanes)
+        };
+        Ok(Arc::new(Self {
+            lanes,
+            address,
+            credentials,
+            headers,
+            kms_key: settings.kms_key.clone(),
+            region,
+            regions: RwLock::default(),
+            part_checksums: AtomicU8::new(0),
+        }))
+    }
+
+    fn region(&self, bucket: &str) -> Arc<str> {
+        let regions = self.regions.read().unwrap_or_else(|e| e.into_inner());
+        regions.get(bucket).unwrap_or(&self.region).clone()
+    }
+}
+
+impl Dialect for S3 {
+    const PROVIDER: Provider = Provider::S3;
+
+    fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+        let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
+        let region = self.region(bucket);
+        let (origin, target) = self.address.locate(bucket, &region, &outgoing.target)?;
+        let uri: http::Uri =
+            format!("{origin}{target}").parse().map_err(|e| invalid(format!("no request target: {e}")))?;
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        parts.method = outgoing.method.clone();
+        parts.uri = uri;
+        parts.headers = self.headers.clone();
+        parts.headers.extend(outgoing.headers.clone());
+        if outgoing.body.is_empty() {
+            // Buckets may refuse unsigned payloads by policy; signing nothing costs nothing. What has a body is
+            // protected by a checksum in a signed header instead, over TLS or not: a hash of it would be a second
+            // pass over all bytes, against someone who could read and replay them anyway.
+            parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
+        }
+        self.credentials.sign(&region, &mut parts).await?;
+        // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
+        parts.headers.remove(HOST);
+        // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
+        let target = target.parse().map_err(|e| invalid(format!("no request target: {e}")))?;
+        let mut request = Request::new(origin, parts.method, target);
+        request.headers = parts.headers;
+        request.body = outgoing.body.clone();
+        request.expected = outgoing.expected;
+        request.patience = outgoing.patience;
+        Ok(request)
+    }
+
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+        let status = response.head.status;
+        if outgoing.also == Some(status) {
+            return None;
+        }
+        if status.is_success() {
+            return if outgoing.doubtful { failure::inside(&response.head, &response.body) } else { None };
+        }
+        Some(failure::read(&response.head, &response.body))
+    }
+
+    fn kind(&self, failure: &Failure) -> ErrorKind {
+        failure::kind(failure)
+    }
+
+    fn learn(&self, bucket: &str, failure: &Failure) -> bool {
+        if let Some(region) = &failure.region
+            && failure::is_elsewhere(failure)
+        {
+            let mut regions = self.regions.write().unwrap_or_else(|e| e.into_inner());
+            regions.insert(bucket.to_owned(), region.as_str().into());
+            return true;
+        }
+        failure::is_stale(failure) && self.credentials.forget()
+    }
+}

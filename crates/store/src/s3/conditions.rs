@@ -1,0 +1,83 @@
+//! Preconditions and versions as S3's headers say them.
+
+use crate::exchange::{Outgoing, Unsendable};
+use crate::{Condition, Version};
+
+/// Why a condition can't be said.
+pub(super) const NO_GENERATIONS: &str = "S3 pins objects by ETag, not by generation";
+
+/// Adds what a write's precondition becomes.
+pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outgoing, String> {
+    let sent = match condition {
+        Condition::None => Ok(outgoing),
+        Condition::Absent => outgoing.header("if-none-match", "*"),
+        Condition::Matches(Version::ETag(etag)) => outgoing.header("if-match", &quoted(etag)),
+        Condition::Matches(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
+    };
+    sent.map_err(|e| e.to_string())
+}
+
+/// Adds what pins a read. A weak tag can't be asked for (If-Match compares strongly), only compared with the answer.
+pub(super) fn on_read(outgoing: Outgoing, version: Option<&Version>) -> Result<Outgoing, String> {
+    let sent: Result<Outgoing, Unsendable> = match version {
+        None => Ok(outgoing),
+        Some(Version::ETag(etag)) if etag.starts_with("W/") => Ok(outgoing),
+        Some(Version::ETag(etag)) => outgoing.header("if-match", &quoted(etag)),
+        Some(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
+    };
+    sent.map_err(|e| e.to_string())
+}
+
+/// An entity tag as a header says it.
+pub(super) fn quoted(etag: &str) -> String {
+    match etag.strip_prefix("W/") {
+        Some(weak) => format!("W/\"{weak}\""),
+        None => format!("\"{etag}\""),
+    }
+}
+
+/// The reverse of [`quoted`].
+pub(super) fn unquoted(etag: &str) -> String {
+    let etag = etag.trim();
+    match etag.strip_prefix("W/") {
+        Some(weak) => format!("W/{}", weak.trim_matches('"')),
+        None => etag.trim_matches('"').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn quotes_are_for_the_wire_only() {
+        for wire in ["\"abc-2\"", "W/\"abc\""] {
+            assert_eq!(quoted(&unquoted(wire)), wire);
+        }
+        assert_eq!(unquoted("abc"), "abc");
+    }
+
+    #[test]
+    fn conditions_become_headers() {
+        let outgoing = || Outgoing::new(Method::PUT, "/k");
+        let absent = on_write(outgoing(), &Condition::Absent).expect("a request");
+        assert_eq!(absent.headers["if-none-match"], "*");
+        let version = Version::ETag("e".into());
+        assert_eq!(
+            on_write(outgoing(), &Condition::Matches(version.clone())).expect("a request").headers["if-match"],
+            "\"e\""
+        );
+        assert_eq!(on_read(outgoing(), Some(&version)).expect("a request").headers["if-match"], "\"e\"");
+        assert!(on_read(outgoing(), Some(&Version::Generation(1))).is_err());
+    }
+
+    #[test]
+    fn a_weak_tag_is_not_asked_for() {
+        let weak = Version::ETag("W/e".into());
+        assert!(
+            on_read(Outgoing::new(Method::GET, "/k"), Some(&weak)).expect("a request").headers.is_empty()
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! `copy` and `part_copy`: bytes that don't leave the store.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use http::Method;
+use serde::Deserialize;
+
+use super::S3;
+use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
+use super::head::object_target;
+use super::headers::describe;
+use crate::checksum::decode_crc32c;
+use crate::encode::{Query, path};
+use crate::exchange::{Exchange, Outgoing};
+use crate::reconcile::landed;
+use crate::{
+    Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions, Version, xml,
+};
+
+/// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
+    let named = outgoing.header("x-amz-copy-source", &format!("/{}/{}", from.bucket, path(&from.key)));
+    let named = match version {
+        None => named,
+        Some(Version::ETag(etag)) => {
+            named.and_then(|o| o.header("x-amz-copy-source-if-match", &quoted(etag)))
+        }
+        Some(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
+    };
+    named.map_err(|e| e.to_string())
+}
+
+fn request(
+    from: &ObjectId,
+    to: &ObjectId,
+    options: &PutOptions,
+    condition: &Condition,
+    kms_key: Option<&str>,
+) -> Result<Outgoing, String> {
+    let version = match condition {
+        Condition::None => None,
+        Condition::Matches(version) => Some(version),
+        Condition::Absent => return Err("a source that must be absent can't be copied".to_owned()),
+    };
+    let mut outgoing = source(Outgoing::new(Method::PUT, object_target(to, &Query::new())), from, version)?;
+    outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?;
+    if options.describes() {
+        outgoing = outgoing.header("x-amz-metadata-directive", "REPLACE").map_err(|e| e.to_string())?;
+    }
+    outgoing.patience = Some(PATIENCE);
+    outgoing.doubtful = true;
+    on_write(outgoing, &options.condition)
+}
+
+fn part_request(
+    upload: &Multipart,
+    number: u32,
+    from: &ObjectId,
+    version: Option<&Version>,
+    range: &Range<u64>,
+) -> Result<Outgoing, String> {
+    let query = Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id);
+    let mut outgoing = source(Outgoing::new(Method::PUT, object_target(&upload.id, &query)), from, version)?
+        .header("x-amz-copy-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+        .map_err(|e| e.to_string())?;
+    outgoing.patience = Some(PATIENCE);
+    outgoing.doubtful = true;
+    Ok(outgoing)
+}
+
+#[derive(Deserialize)]
+struct Copied {
+    #[serde(rename = "ETag")]
+    etag: String,
+    #[serde(rename = "ChecksumCRC32C")]
+    crc32c: Option<String>,
+}
+
+impl S3 {
+    /// Ends with a `head`, because the answer to a copy tells neither size nor, on many servers, checksum.
+    pub(crate) async fn copy(
+        &self,
+        from: &ObjectId,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        let exchange = Exchange::object(self, Operation::Copy, to);
+        // A copy that is told any of its description is told all of it.
+        let merged = match options.describes() {
+            true => {
+                let source = self.head(from, None).await.map_err(|e| e.within(Operation::Copy))?;
+                options.described_like(&source)
+            }
+            false => options.clone(),
+        };
+        let outgoing = request(from, to, &merged, condition, self.kms_key.as_deref())
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        match exchange.send(&outgoing).await {
+            Ok(sent) => {
+                let copied: Copied = xml::read(&sent.response.body)
+                    .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
+                let version = Version::ETag(unquoted(&copied.etag));
+                self.head(to, Some(&version)).await.map_err(|e| e.within(Operation::Copy))
+            }
+            Err(error) if error.is_precondition() && error.is_uncertain() => {
+                match self.head(from, None).await {
+                    Ok(source) => landed(error, self.head(to, None), source.size, &source.checksums).await,
+                    Err(_) => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn part_copy(
+        &self,
+        upload: &Multipart,
+        number: u32,
+        from: &ObjectId,
+        version: Option<&Version>,
+        range: Range<u64>,
+    ) -> Result<Part, Error> {
+        let exchange = Exchange::object(self, Operation::Part, &upload.id);
+        if range.is_empty() {
+            return Err(exchange.error(ErrorKind::Invalid, "a part can't be copied from an empty range"));
+        }
+        let outgoing = part_request(upload, number, from, version, &range)
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        let copied: Copied = xml::read(&sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
+        let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c).unwrap_or(0);
+        Ok(Part { number, etag: copied.etag, size: range.end - range.start, crc32c })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PartChecksums;
+
+    #[test]
+    fn a_copy_keeps_what_it_is_not_told() {
+        let (from, to) = (ObjectId::new("b", "a//b +"), ObjectId::new("c", "d"));
+        let kept = request(&from, &to, &PutOptions::default(), &Condition::None, None).expect("a request");
+        assert_eq!(kept.headers["x-amz-copy-source"], "/b/a//b%20%2B");
+        assert!(!kept.headers.contains_key("x-amz-metadata-directive"));
+        let options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let replaced = request(&from, &to, &options, &Condition::Matches(Version::ETag("e".into())), None);
+        let replaced = replaced.expect("a request");
+        assert_eq!(replaced.headers["x-amz-metadata-directive"], "REPLACE");
+        assert_eq!(replaced.headers["x-amz-copy-source-if-match"], "\"e\"");
+    }
+
+    #[test]
+    fn a_copied_part_names_its_range() {
+        let upload =
+            Multipart { id: ObjectId::new("b", "k"), upload_id: "u".into(), checksums: PartChecksums::None };
+        let request = part_request(&upload, 2, &ObjectId::new("s", "x"), None, &(10..20)).expect("a request");
+        assert_eq!(request.target, "/k?partNumber=2&uploadId=u");
+        assert_eq!(request.headers["x-amz-copy-source-range"], "bytes=10-19");
+    }
+
+    #[test]
+    fn a_copy_result_is_read() {
+        let body = b"<CopyObjectResult><LastModified>x</LastModified><ETag>&quot;e&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C></CopyObjectResult>";
+        let copied: Copied = xml::read(body).expect("an answer");
+        assert_eq!(unquoted(&copied.etag), "e");
+        assert_eq!(copied.crc32c.as_deref(), Some("4waSgw=="));
+    }
+}

@@ -1,0 +1,190 @@
+//! `delete_many`: a thousand keys in one request.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http::Method;
+use laneway_lanes::Body;
+use md5::{Digest as _, Md5};
+use serde::Deserialize;
+
+use super::S3;
+use super::failure;
+use super::headers::checked;
+use crate::checksum::{crc32c_of, encode_md5};
+use crate::encode::{Query, xml_text};
+use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::judge::{self, Failure};
+use crate::{Condition, Error, ErrorKind, ObjectId, Operation, xml};
+
+/// Keys in one request: S3's limit.
+const KEYS_MAX: usize = 1000;
+
+/// Single deletes under way at once, for keys that the document can't carry or that were throttled in it.
+const SINGLE_DELETES_MAX: usize = 32;
+
+/// The request for those keys that XML can carry.
+fn request(keys: &[String]) -> Result<Outgoing, String> {
+    let mut document = String::from("<Delete><Quiet>true</Quiet>");
+    for key in keys.iter().filter_map(|key| xml_text(key)) {
+        document.push_str(&format!("<Object><Key>{key}</Key></Object>"));
+    }
+    document.push_str("</Delete>");
+    let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
+    // S3 wants one of the two; older servers know only the first.
+    let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
+    outgoing = outgoing
+        .header("content-md5", &encode_md5(md5))
+        .and_then(|outgoing| outgoing.header("content-type", "application/xml"))
+        .and_then(|outgoing| checked(outgoing, crc32c_of(document.as_bytes())))
+        .map_err(|e| e.to_string())?;
+    outgoing.body = Body::from(Bytes::from(document));
+    outgoing.doubtful = true;
+    Ok(outgoing)
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Answer {
+    #[serde(rename = "Error")]
+    errors: Vec<KeyError>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct KeyError {
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl KeyError {
+    fn failure(&self) -> Failure {
+        let status = match self.code.as_str() {
+            "AccessDenied" => http::StatusCode::FORBIDDEN,
+            "NoSuchKey" | "NoSuchVersion" => http::StatusCode::NOT_FOUND,
+            "SlowDown" | "ServiceUnavailable" => http::StatusCode::SERVICE_UNAVAILABLE,
+            "InternalError" => http::StatusCode::INTERNAL_SERVER_ERROR,
+            _ => http::StatusCode::BAD_REQUEST,
+        };
+        Failure { status, code: Some(self.code.clone()), message: self.message.clone(), ..Failure::default() }
+    }
+}
+
+/// The errors by key. In the quiet form whatever isn't named was deleted.
+fn errors(body: &[u8]) -> Result<HashMap<String, KeyError>, String> {
+    let answer: Answer = xml::read(body)?;
+    Ok(answer.errors.into_iter().map(|error| (error.key.clone(), error)).collect())
+}
+
+impl S3 {
+    pub(crate) async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        let mut results = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(KEYS_MAX) {
+            results.extend(self.delete_batch(bucket, batch).await);
+        }
+        results
+    }
+
+    async fn delete_batch(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        if keys.len() < 2 {
+            return self.delete_singly(bucket, keys).await;
+        }
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket);
+        let sent = match request(keys) {
+            Ok(outgoing) => exchange.send(&outgoing).await,
+            Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
+        };
+        let read = match sent {
+            Ok(sent) => errors(&sent.response.body).map(|errors| (errors, sent)).map_err(|_| ()),
+            Err(_) => Err(()),
+        };
+        match read {
+            Ok((errors, sent)) => self.settle(bucket, keys, &errors, &sent).await,
+            // Each key then says by itself what is wrong, or is deleted where the server has no such request.
+            Err(()) => self.delete_singly(bucket, keys).await,
+        }
+    }
+
+    async fn settle(
+        &self,
+        bucket: &str,
+        keys: &[String],
+        errors: &HashMap<String, KeyError>,
+        sent: &Sent,
+    ) -> Vec<Result<(), Error>> {
+        let mut results: Vec<Result<(), Error>> = Vec::with_capacity(keys.len());
+        let mut alone = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let failure = errors.get(key).map(KeyError::failure);
+            let passing = failure
+                .as_ref()
+                .is_some_and(|f| failure::kind(f) == ErrorKind::Throttled || judge::is_passing(f));
+            results.push(match failure {
+                Some(failure) if !passing => {
+                    let id = ObjectId::new(bucket, key);
+                    Err(Exchange::object(self, Operation::Delete, &id)
+                        .error(failure::kind(&failure), failure.message)
+                        .answered(failure.status, failure.code)
+                        .after(sent.attempts, sent.elapsed))
+                }
+                _ => Ok(()),
+            });
+            if passing || xml_text(key).is_none() {
+                alone.push((index, key.clone()));
+            }
+        }
+        let (indices, keys): (Vec<usize>, Vec<String>) = alone.into_iter().unzip();
+        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &keys).await) {
+            if let Some(place) = results.get_mut(index) {
+                *place = result;
+            }
+        }
+        results
+    }
+
+    async fn delete_singly(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        let ids: Vec<ObjectId> = keys.iter().map(|key| ObjectId::new(bucket, key)).collect();
+        let deletes = ids.into_iter().map(|id| async move { self.delete(&id, &Condition::None).await });
+        stream::iter(deletes).buffered(SINGLE_DELETES_MAX).collect().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_lanes::Segment;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_escaped_and_the_document_is_checked() {
+        let keys = ["a<b>&\"'".to_owned(), "c\r\n".to_owned(), "no\u{1}".to_owned()];
+        let request = request(&keys).expect("a request");
+        let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
+        assert_eq!(
+            std::str::from_utf8(body).expect("text"),
+            "<Delete><Quiet>true</Quiet><Object><Key>a&lt;b&gt;&amp;&quot;&apos;</Key></Object>\
+             <Object><Key>c&#13;&#10;</Key></Object></Delete>"
+        );
+        assert_eq!(request.target, "?delete=");
+        assert!(request.headers.contains_key("content-md5"));
+        assert!(request.headers.contains_key("x-amz-checksum-crc32c"));
+    }
+
+    #[test]
+    fn only_failures_are_answered() {
+        let body = b"<?xml version=\"1.0\"?><DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+            <Error><Key>k</Key><Code>AccessDenied</Code><Message>Access Denied</Message></Error>\
+            <Deleted><Key>x</Key></Deleted><Error><Key>l</Key><Code>InternalError</Code></Error></DeleteResult>";
+        let errors = errors(body).expect("an answer");
+        assert_eq!(failure::kind(&errors["k"].failure()), ErrorKind::Permission);
+        assert!(judge::is_passing(&errors["l"].failure()));
+        assert_eq!(errors.len(), 2);
+        let none = super::errors(b"<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"/>");
+        assert!(none.expect("an answer").is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! What an S3 answer that is no success says.
+
+use std::time::SystemTime;
+
+use http::StatusCode;
+use laneway_lanes::Head;
+
+use crate::ErrorKind;
+use crate::judge::{Failure, kind_of_status, retry_after};
+use crate::xml;
+
+/// Reads an unsuccessful answer.
+pub(super) fn read(head: &Head, body: &[u8]) -> Failure {
+    let document = xml::error(body);
+    let region = head.header("x-amz-bucket-region").map(str::to_owned);
+    let (code, message, named) = match document {
+        Some(document) => (Some(document.code), document.message, document.region),
+        // MinIO says it in a header where a HEAD has no body.
+        None => (head.header("x-minio-error-code").map(str::to_owned), String::new(), None),
+    };
+    let reason = || head.status.canonical_reason().unwrap_or_default().to_owned();
+    Failure {
+        status: head.status,
+        code,
+        message: Some(message).filter(|message| !message.is_empty()).unwrap_or_else(reason),
+        after: retry_after(head.header("retry-after"), SystemTime::now()),
+        region: region.or(named),
+    }
+}
+
+/// The error in the body of a 200. S3 sends the status before it has finished copying or completing.
+pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
+    let document = xml::error(body)?;
+    let status = match document.code.as_str() {
+        "SlowDown" | "ServiceUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
+        "NoSuchUpload" | "NoSuchKey" | "NoSuchBucket" => StatusCode::NOT_FOUND,
+        "PreconditionFailed" => StatusCode::PRECONDITION_FAILED,
+        "AccessDenied" => StatusCode::FORBIDDEN,
+        "InvalidPart" | "InvalidPartOrder" | "EntityTooSmall" | "InvalidRequest" | "BadDigest" => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Some(Failure { status, ..read(head, body) })
+}
+
+/// What a failure means.
+pub(super) fn kind(failure: &Failure) -> ErrorKind {
+    match failure.code.as_deref() {
+        Some(
+            "SlowDown"
+            | "SlowDownRead"
+            | "SlowDownWrite"
+            | "Throttling"
+            | "ThrottlingException"
+            | "TooManyRequests"
+            | "RequestLimitExceeded"
+            | "ServiceUnavailable",
+        ) => ErrorKind::Throttled,
+        Some("BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch") => {
+            ErrorKind::Integrity
+        }
+        Some(
+            "InvalidAccessKeyId"
+            | "SignatureDoesNotMatch"
+            | "ExpiredToken"
+            | "InvalidToken"
+            | "TokenRefreshRequired"
+            | "RequestTimeTooSkewed"
+            | "AuthorizationHeaderMalformed",
+        ) => ErrorKind::Unauthenticated,
+        Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Precondition,
+        Some("NotImplemented" | "MethodNotAllowed") => ErrorKind::Unsupported,
+        _ => kind_of_status(failure.status),
+    }
+}
+
+/// Whether it says that the bucket is in another region.
+pub(super) fn is_elsewhere(failure: &Failure) -> bool {
+    matches!(failure.status.as_u16(), 301 | 307 | 308)
+        || failure.code.as_deref() == Some("AuthorizationHeaderMalformed")
+        // A HEAD's answer has no body to say it in.
+        || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
+}
+
+/// Whether other credentials may be taken.
+pub(super) fn is_stale(failure: &Failure) -> bool {
+    matches!(failure.code.as_deref(), Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    fn head(status: u16) -> Head {
+        Head { status: StatusCode::from_u16(status).expect("a status"), headers: HeaderMap::new() }
+    }
+
+    #[test]
+    fn a_code_says_more_than_a_status() {
+        let body =
+            b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>";
+        let failure = read(&head(400), body);
+        assert_eq!(kind(&failure), ErrorKind::Unauthenticated);
+        assert!(is_stale(&failure));
+        assert_eq!(failure.message, "The provided token has expired.");
+    }
+
+    #[test]
+    fn a_head_says_it_with_its_status_alone() {
+        assert_eq!(kind(&read(&head(404), b"")), ErrorKind::NotFound);
+        assert_eq!(kind(&read(&head(403), b"")), ErrorKind::Permission);
+        assert_eq!(read(&head(404), b"").message, "Not Found");
+    }
+
+    #[test]
+    fn a_bucket_elsewhere_is_told_by_header_or_document() {
+        let mut redirect = head(301);
+        redirect.headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-central-1"));
+        let failure = read(&redirect, b"<Error><Code>PermanentRedirect</Code></Error>");
+        assert_eq!(failure.region.as_deref(), Some("eu-central-1"));
+        assert!(is_elsewhere(&failure));
+        let body = b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>m</Message><Region>eu-west-2</Region></Error>";
+        let failure = read(&head(400), body);
+        assert_eq!(failure.region.as_deref(), Some("eu-west-2"));
+        assert!(is_elsewhere(&failure));
+    }
+
+    #[test]
+    fn an_error_inside_a_200_is_a_failure() {
+        let body =
+            b"  <?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>try again</Message></Error>";
+        let failure = inside(&head(200), body).expect("a failure");
+        assert_eq!(failure.status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(kind(&failure), ErrorKind::Server);
+        assert_eq!(inside(&head(200), b"<CopyObjectResult/>"), None);
+    }
+
+    #[test]
+    fn throttles_are_told_by_code_too() {
+        let body = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+        assert_eq!(kind(&read(&head(503), body)), ErrorKind::Throttled);
+    }
+}

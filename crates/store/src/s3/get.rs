@@ -1,0 +1,64 @@
+//! `get`.
+
+use std::ops::Range;
+
+use http::{HeaderValue, Method};
+
+use super::S3;
+use super::conditions::on_read;
+use super::head::object_target;
+use super::headers::meta;
+use crate::delivery::Delivery;
+use crate::download;
+use crate::encode::Query;
+use crate::exchange::{Exchange, Outgoing};
+use crate::{Error, ErrorKind, Get, Got, ObjectId, Operation, Version};
+
+fn request(
+    id: &ObjectId,
+    version: Option<&Version>,
+    range: Option<&Range<u64>>,
+    expected: Option<u64>,
+) -> Result<Outgoing, String> {
+    let mut outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new()));
+    outgoing.expected = expected;
+    match range {
+        Some(range) => {
+            outgoing.headers.insert("range", download::range_header(range));
+        }
+        // With a range S3 has no checksum to send.
+        None => {
+            outgoing.headers.insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
+        }
+    }
+    on_read(outgoing, version)
+}
+
+impl S3 {
+    pub(crate) async fn get(&self, get: &Get<'_>) -> Result<Got, Error> {
+        let exchange = Exchange::object(self, Operation::Get, get.id);
+        let outgoing = request(get.id, get.version, get.range.as_ref(), get.expected)
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let delivery = Delivery::new(meta, get.id, get.range.clone(), get.version, get.sink);
+        let sent = exchange.carry(&outgoing, Some(&delivery)).await?;
+        download::got(&exchange, sent, &delivery)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_is_asked_for_with_its_checksum_and_a_range_without() {
+        let id = ObjectId::new("b", "k");
+        let whole = request(&id, None, None, None).expect("a request");
+        assert_eq!(whole.headers["x-amz-checksum-mode"], "ENABLED");
+        assert!(!whole.headers.contains_key("range"));
+        let version = Version::ETag("e".into());
+        let part = request(&id, Some(&version), Some(&(5..6)), Some(1)).expect("a request");
+        assert!(!part.headers.contains_key("x-amz-checksum-mode"));
+        assert_eq!(part.headers["range"], "bytes=5-5");
+        assert_eq!(part.headers["if-match"], "\"e\"");
+    }
+}

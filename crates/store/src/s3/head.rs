@@ -1,0 +1,51 @@
+//! `head`.
+
+use http::Method;
+
+use super::S3;
+use super::conditions::on_read;
+use super::headers::meta;
+use crate::encode::{Query, path};
+use crate::exchange::{Exchange, Outgoing};
+use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Version};
+
+/// The target of an object, below its bucket.
+pub(super) fn object_target(id: &ObjectId, query: &Query) -> String {
+    format!("/{}{query}", path(&id.key))
+}
+
+fn request(id: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
+    let outgoing = Outgoing::new(Method::HEAD, object_target(id, &Query::new()));
+    let outgoing = outgoing.header("x-amz-checksum-mode", "ENABLED").map_err(|e| e.to_string())?;
+    on_read(outgoing, version)
+}
+
+impl S3 {
+    pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        let exchange = Exchange::object(self, Operation::Head, id);
+        let outgoing = request(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        if sent.response.head.content_length().is_none() {
+            return Err(exchange.nonsense(&sent, "the answer has no Content-Length"));
+        }
+        let meta = meta(id, &sent.response.head);
+        match version {
+            Some(wanted) if meta.version.as_ref() != Some(wanted) => {
+                Err(exchange.error(ErrorKind::Precondition, format!("{wanted} is gone")))
+            }
+            _ => Ok(meta),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_asks_for_checksums() {
+        let request = request(&ObjectId::new("b", "a//b c"), None).expect("a request");
+        assert_eq!(request.target, "/a//b%20c");
+        assert_eq!(request.headers["x-amz-checksum-mode"], "ENABLED");
+    }
+}

@@ -1,0 +1,194 @@
+//! An object as S3's headers describe it, in both directions.
+
+use http::{HeaderName, HeaderValue};
+use laneway_lanes::Head;
+
+use super::conditions::unquoted;
+use crate::checksum::{decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
+use crate::exchange::{Outgoing, Unsendable};
+use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Version};
+
+/// The metadata that an answer's headers carry. Its size is the `Content-Length`, which whoever reads the answer to a
+/// range replaces.
+pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
+    let text = |name: &str| head.header(name).map(str::to_owned);
+    let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
+    meta.etag = head.header("etag").map(unquoted);
+    meta.version = meta.etag.clone().map(Version::ETag);
+    // With a range the header may hold the checksum of the part that the range happens to be.
+    if head.status.as_u16() != 206 {
+        meta.checksums = checksums(head);
+    }
+    meta.checksums.md5 = md5(head);
+    meta.content_type = text("content-type");
+    meta.content_encoding = text("content-encoding").filter(|encoding| encoding != "aws-chunked");
+    meta.cache_control = text("cache-control");
+    meta.content_disposition = text("content-disposition");
+    meta.content_language = text("content-language");
+    meta.storage_class = text("x-amz-storage-class");
+    meta.kms_key = text("x-amz-server-side-encryption-aws-kms-key-id");
+    meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
+    meta.metadata = head
+        .headers
+        .iter()
+        .filter_map(|(name, value)| {
+            let name = name.as_str().strip_prefix("x-amz-meta-")?;
+            Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        })
+        .collect();
+    meta
+}
+
+/// The CRCs that the headers carry, composite values apart from those of the whole.
+pub(super) fn checksums(head: &Head) -> Checksums {
+    let composite =
+        head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
+    let crc32c = head.header("x-amz-checksum-crc32c");
+    let mut sums = Checksums::default();
+    match crc32c {
+        Some(value) if composite || value.contains('-') => sums.parts = decode_composite(value),
+        Some(value) => sums.crc32c = decode_crc32c(value),
+        None => {}
+    }
+    sums.crc64nvme = head.header("x-amz-checksum-crc64nvme").and_then(decode_crc64);
+    sums
+}
+
+/// The MD5 that an ETag is: on S3 (not on any web server), of one part, not encrypted with a key of its own.
+fn md5(head: &Head) -> Option<[u8; 16]> {
+    let encrypted =
+        head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
+            || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
+    if encrypted || !head.headers.contains_key("x-amz-request-id") {
+        return None;
+    }
+    hex_md5(head.header("etag")?.trim_matches('"'))
+}
+
+/// 32 hexadecimal digits.
+fn hex_md5(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
+}
+
+/// Adds the headers that a new object's description becomes.
+pub(super) fn describe(
+    outgoing: Outgoing,
+    options: &PutOptions,
+    kms_key: Option<&str>,
+) -> Result<Outgoing, Unsendable> {
+    let mut outgoing = outgoing
+        .header_some("content-type", options.content_type.as_deref())?
+        .header_some("content-encoding", options.content_encoding.as_deref())?
+        .header_some("cache-control", options.cache_control.as_deref())?
+        .header_some("content-disposition", options.content_disposition.as_deref())?
+        .header_some("content-language", options.content_language.as_deref())?
+        .header_some("x-amz-storage-class", options.storage_class.as_deref())?;
+    if let Some(key) = options.kms_key.as_deref().or(kms_key) {
+        outgoing = outgoing
+            .header("x-amz-server-side-encryption", "aws:kms")?
+            .header("x-amz-server-side-encryption-aws-kms-key-id", key)?;
+    }
+    for (name, value) in &options.metadata {
+        let unsendable = || Unsendable(format!("metadata {name:?}"));
+        let header = HeaderName::try_from(format!("x-amz-meta-{name}")).map_err(|_| unsendable())?;
+        // Signatures cover the value as text, which only ASCII has in common everywhere.
+        let value = HeaderValue::from_str(value).ok().filter(|value| value.to_str().is_ok());
+        outgoing.headers.insert(header, value.ok_or_else(unsendable)?);
+    }
+    Ok(outgoing)
+}
+
+/// Adds the CRC32C that the server is to check the body against.
+pub(super) fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+    outgoing
+        .header("x-amz-sdk-checksum-algorithm", "CRC32C")?
+        .header("x-amz-checksum-crc32c", &encode_crc32c(crc32c))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method, StatusCode};
+
+    use super::*;
+    use crate::CompositeCrc32c;
+
+    const MD5: &str = "\"25f9e794323b453885f5181f1b624d0b\"";
+
+    fn read(status: u16, headers: &[(&'static str, &'static str)]) -> ObjectMeta {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let head = Head { status: StatusCode::from_u16(status).expect("a status"), headers: map };
+        meta(&ObjectId::new("b", "k"), &head)
+    }
+
+    #[test]
+    fn headers_become_metadata() {
+        let meta = read(
+            200,
+            &[
+                ("content-length", "9"),
+                ("etag", MD5),
+                ("x-amz-request-id", "1"),
+                ("x-amz-checksum-crc32c", "4waSgw=="),
+                ("x-amz-checksum-type", "FULL_OBJECT"),
+                ("x-amz-meta-k", "v"),
+                ("content-type", "text/plain"),
+            ],
+        );
+        assert_eq!((meta.size, meta.checksums.crc32c), (9, Some(0xe306_9283)));
+        assert_eq!(meta.checksums.md5.map(|md5| md5[..2].to_vec()), Some(vec![0x25, 0xf9]));
+        assert_eq!(meta.version, Some(Version::ETag("25f9e794323b453885f5181f1b624d0b".into())));
+        assert_eq!(meta.metadata["k"], "v");
+    }
+
+    #[test]
+    fn a_composite_checksum_says_nothing_of_the_whole() {
+        let meta =
+            read(200, &[("x-amz-checksum-crc32c", "4waSgw==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
+        assert_eq!(meta.checksums.crc32c, None);
+        assert_eq!(meta.checksums.parts, Some(CompositeCrc32c { value: 0xe306_9283, parts: 2 }));
+    }
+
+    #[test]
+    fn a_ranged_answers_checksum_is_not_the_objects() {
+        assert!(read(206, &[("x-amz-checksum-crc32c", "4waSgw==")]).checksums.is_empty());
+    }
+
+    #[test]
+    fn not_every_tag_is_an_md5() {
+        assert_eq!(read(200, &[("etag", MD5)]).checksums.md5, None, "any web server's");
+        let request = ("x-amz-request-id", "1");
+        let kms = ("x-amz-server-side-encryption", "aws:kms");
+        assert_eq!(read(200, &[("etag", MD5), request, kms]).checksums.md5, None);
+        assert_eq!(
+            read(200, &[("etag", "\"25f9e794323b453885f5181f1b624d0b-2\""), request]).checksums.md5,
+            None
+        );
+        assert!(read(200, &[("etag", MD5), request]).checksums.md5.is_some());
+    }
+
+    #[test]
+    fn a_web_servers_answer_has_size_and_tag_and_no_checksums() {
+        let meta = read(200, &[("content-length", "5"), ("etag", "\"67a-5\""), ("server", "nginx")]);
+        assert_eq!(meta.size, 5);
+        assert_eq!(meta.version, Some(Version::ETag("67a-5".into())));
+        assert!(meta.checksums.is_empty());
+    }
+
+    #[test]
+    fn a_description_becomes_headers() {
+        let mut options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        options.metadata.insert("Name".into(), "v".into());
+        let outgoing = describe(Outgoing::new(Method::PUT, "/k"), &options, Some("key")).expect("a request");
+        assert_eq!(outgoing.headers["x-amz-meta-name"], "v");
+        assert_eq!(outgoing.headers["x-amz-server-side-encryption"], "aws:kms");
+        assert_eq!(outgoing.headers["x-amz-server-side-encryption-aws-kms-key-id"], "key");
+        options.metadata.insert("n".into(), "é".into());
+        assert!(describe(Outgoing::new(Method::PUT, "/k"), &options, None).is_err());
+    }
+}

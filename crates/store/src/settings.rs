@@ -1,0 +1,111 @@
+//! What a store is told from outside: flags and variables.
+
+use http::{HeaderName, HeaderValue};
+
+/// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
+/// service with the credentials of the environment; [`Settings::from_env`] adds the endpoint variables.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// Send no credentials and look for none.
+    pub anonymous: bool,
+    /// Base URL of the GCS dialect instead of `https://storage.googleapis.com`.
+    pub gcs_endpoint: Option<String>,
+    /// Base URL of the S3 dialect instead of AWS.
+    pub s3_endpoint: Option<String>,
+    /// AWS profile whose credentials are used and no others. `AWS_PROFILE` needs no mention here: it only names the
+    /// profile that the default chain looks at.
+    pub profile: Option<String>,
+    /// AWS keys, instead of looking for some.
+    pub access_key: Option<AccessKey>,
+    /// AWS region.
+    pub region: Option<String>,
+    /// Project that GCS bills (`x-goog-user-project`, which both of its APIs take).
+    pub user_project: Option<String>,
+    /// Project whose GCS buckets are listed.
+    pub project: Option<String>,
+    /// Whether the requester pays, on S3.
+    pub request_payer: bool,
+    /// Customer-managed key that new objects are encrypted with.
+    pub kms_key: Option<String>,
+    /// Headers added to every request before it is signed.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether S3 buckets stand in the path instead of in the host name; `None` lets the endpoint decide.
+    pub s3_path_style: Option<bool>,
+}
+
+/// An AWS access key. `Debug` leaves the secrets out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessKey {
+    /// The key's name.
+    pub id: String,
+    /// The key itself.
+    pub secret: String,
+    /// What temporary keys come with.
+    pub session_token: Option<String>,
+}
+
+impl std::fmt::Debug for AccessKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The settings that the environment holds: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
+    /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_DEFAULT_REGION`,
+    /// `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset.
+    pub fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let first =
+            |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        Self {
+            gcs_endpoint: first(&["STORAGE_EMULATOR_HOST"]),
+            s3_endpoint: first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+            region: first(&["AWS_REGION", "AWS_DEFAULT_REGION"]),
+            project: first(&["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"]),
+            ..Self::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    /// Leaves the values of headers out: they may be credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("anonymous", &self.anonymous)
+            .field("gcs_endpoint", &self.gcs_endpoint)
+            .field("s3_endpoint", &self.s3_endpoint)
+            .field("profile", &self.profile)
+            .field("region", &self.region)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)]) -> Settings {
+        Settings::from_variables(|name| {
+            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_s3_endpoint_variable_of_the_service_wins_over_the_general_one() {
+        let both = [("AWS_ENDPOINT_URL", "http://general"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
+        assert_eq!(settings(&both).s3_endpoint.as_deref(), Some("http://s3"));
+        assert_eq!(settings(&both[..1]).s3_endpoint.as_deref(), Some("http://general"));
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        let empty = [("AWS_REGION", ""), ("AWS_DEFAULT_REGION", "eu-west-1"), ("STORAGE_EMULATOR_HOST", "")];
+        assert_eq!(settings(&empty).region.as_deref(), Some("eu-west-1"));
+        assert_eq!(settings(&empty).gcs_endpoint, None);
+    }
+}

@@ -1,0 +1,356 @@
+//! The verbs.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use laneway_lanes::{Body, Lanes};
+
+use crate::exchange::Dialect as _;
+use crate::gcs::Gcs;
+use crate::s3::S3;
+use crate::{
+    Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
+    Operation, Page, Part, Provider, PutOptions, Resumable, Settings, Version,
+};
+
+/// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
+///
+/// Every verb makes as many attempts as help (see the crate's `judge` rules for which errors do), and every error
+/// names the verb, the object, the attempts and the time they took.
+#[derive(Clone, Debug)]
+pub struct Store(Dialect);
+
+#[derive(Clone, Debug)]
+enum Dialect {
+    Gcs(Arc<Gcs>),
+    S3(Arc<S3>),
+}
+
+impl Store {
+    /// A store whose requests go over `lanes`. Nothing is sent and no credentials are looked for yet.
+    ///
+    /// # Errors
+    /// `Invalid` for an endpoint that is no URL.
+    pub fn new(provider: Provider, settings: &Settings, lanes: Lanes) -> Result<Self, Error> {
+        Ok(Self(match provider {
+            Provider::Gcs => Dialect::Gcs(Gcs::new(settings, lanes)?),
+            Provider::S3 => Dialect::S3(S3::new(settings, lanes)?),
+        }))
+    }
+
+    /// Whose protocol it speaks.
+    pub fn provider(&self) -> Provider {
+        match &self.0 {
+            Dialect::Gcs(_) => Provider::Gcs,
+            Dialect::S3(_) => Provider::S3,
+        }
+    }
+
+    /// The scheme of its URLs: `gs` or `s3`.
+    pub fn scheme(&self) -> &'static str {
+        self.provider().scheme()
+    }
+
+    /// What its requests go over.
+    pub fn lanes(&self) -> &Lanes {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.lanes(),
+            Dialect::S3(s3) => s3.lanes(),
+        }
+    }
+
+    /// What the store knows about an object, in the state `version` if one is named.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in that state any more.
+    pub async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.head(id, version).await,
+            Dialect::S3(s3) => s3.head(id, version).await,
+        }
+    }
+
+    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end is cut there.
+    ///
+    /// Attempts are repeated only until the first byte has reached a sink, each with a sink of its own.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` for an object that isn't in the state `version`; `InvalidRange` for a range that
+    /// starts at or beyond the end (of an empty object the range from 0 is its emptiness); a body that broke after
+    /// bytes were delivered is an error that [`is_interrupted`](Error::is_interrupted).
+    pub async fn get(&self, get: Get<'_>) -> Result<Got, Error> {
+        if get.range.as_ref().is_some_and(|range| range.start >= range.end) {
+            let message = "the range holds no byte";
+            return Err(Error::new(ErrorKind::InvalidRange, Operation::Get, message)
+                .on_object(self.provider(), get.id));
+        }
+        let outcome = match &self.0 {
+            Dialect::Gcs(gcs) => gcs.get(&get).await,
+            Dialect::S3(s3) => s3.get(&get).await,
+        };
+        match outcome {
+            Err(error)
+                if error.kind() == ErrorKind::InvalidRange
+                    && get.range.as_ref().is_some_and(|r| r.start == 0) =>
+            {
+                self.empty(get, error).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
+    async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
+        let whole = Get { range: None, sink: None, ..get.clone() };
+        let meta = self.head(get.id, get.version).await?;
+        if meta.size != 0 {
+            return Err(refused);
+        }
+        let got = match &self.0 {
+            Dialect::Gcs(gcs) => gcs.get(&whole).await?,
+            Dialect::S3(s3) => s3.get(&whole).await?,
+        };
+        if got.meta.size != 0 {
+            return Err(refused);
+        }
+        if let Some(maker) = get.sink
+            && let Err(error) = maker().begin(&got.meta, 0..0)
+        {
+            return Err(Error::new(ErrorKind::Sink, Operation::Get, error.to_string())
+                .on_object(self.provider(), get.id)
+                .because(error));
+        }
+        Ok(got)
+    }
+
+    /// Writes an object in one request. What the store says it stored is compared with `sums`; where it says nothing,
+    /// the checksums that come back are empty. S3 repeats little else of what it stored: `head` tells the rest.
+    ///
+    /// # Errors
+    /// `Precondition` when `options.condition` doesn't hold; `Integrity` when the store has something else.
+    pub async fn put(
+        &self,
+        id: &ObjectId,
+        body: Body,
+        sums: &Checksums,
+        options: &PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.put(id, body, sums, options).await,
+            Dialect::S3(s3) => s3.put(id, body, sums, options).await,
+        }
+    }
+
+    /// Deletes an object. S3 reports success also for one that wasn't there.
+    ///
+    /// # Errors
+    /// `NotFound` on GCS; `Precondition` when the object isn't in the state that `condition` names.
+    pub async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.delete(id, condition).await,
+            Dialect::S3(s3) => s3.delete(id, condition).await,
+        }
+    }
+
+    /// Deletes many objects of a bucket with few requests: 1000 keys each on S3, 100 on GCS. The results stand in the
+    /// order of the keys.
+    pub async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.delete_many(bucket, keys).await,
+            Dialect::S3(s3) => s3.delete_many(bucket, keys).await,
+        }
+    }
+
+    /// One page of a listing.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such bucket.
+    pub async fn list(&self, list: &List) -> Result<Page, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.list(list).await,
+            Dialect::S3(s3) => s3.list(list).await,
+        }
+    }
+
+    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`].
+    ///
+    /// # Errors
+    /// `Invalid` on GCS when no project is known.
+    pub async fn buckets(&self) -> Result<Vec<String>, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.buckets().await,
+            Dialect::S3(s3) => s3.buckets().await,
+        }
+    }
+
+    /// Copies an object inside the store, without its bytes coming here. What `options` leaves empty is kept (where it
+    /// says something of the description, the rest of it is read from the source first).
+    /// `condition` is about the source, `options.condition` about the destination. S3 copies at most 5 GiB in one
+    /// call: see [`part_copy`](Self::part_copy).
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition`; `Invalid` for a source beyond 5 GiB on S3.
+    pub async fn copy(
+        &self,
+        from: &ObjectId,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.copy(from, to, options, condition).await,
+            Dialect::S3(s3) => s3.copy(from, to, options, condition).await,
+        }
+    }
+
+    /// Begins a multipart upload.
+    ///
+    /// # Errors
+    /// `Unsupported` on GCS with a condition, and where the server has no multipart uploads.
+    pub async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.begin(id, options).await,
+            Dialect::S3(s3) => s3.begin(id, options).await,
+        }
+    }
+
+    /// Uploads a part: `number` from 1 to 10000, at least 5 MiB unless it is the last. The store's checksum of it is
+    /// compared before it is reported.
+    ///
+    /// # Errors
+    /// `NotFound` when the upload is gone; `Integrity` when the store has something else.
+    pub async fn part(
+        &self,
+        upload: &Multipart,
+        number: u32,
+        body: Body,
+        crc32c: u32,
+    ) -> Result<Part, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.part(upload, number, body, crc32c).await,
+            Dialect::S3(s3) => s3.part(upload, number, body, crc32c).await,
+        }
+    }
+
+    /// Makes a part of a range of another object.
+    ///
+    /// # Errors
+    /// `Unsupported` on GCS, whose rewrite copies objects of any size.
+    pub async fn part_copy(
+        &self,
+        upload: &Multipart,
+        number: u32,
+        from: &ObjectId,
+        version: Option<&Version>,
+        range: Range<u64>,
+    ) -> Result<Part, Error> {
+        match &self.0 {
+            Dialect::Gcs(_) => {
+                Err(self.unsupported(Operation::Part, &upload.id, "GCS copies whole objects only"))
+            }
+            Dialect::S3(s3) => s3.part_copy(upload, number, from, version, range).await,
+        }
+    }
+
+    /// Makes the object of its parts. Its checksum is compared with `whole`, read back where the answer lacks it.
+    ///
+    /// # Errors
+    /// `NotFound` when the upload is gone; `Precondition`; `Integrity` when the store has something else.
+    pub async fn complete(
+        &self,
+        upload: &Multipart,
+        parts: &[Part],
+        whole: &Checksums,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.complete(upload, parts, whole, condition).await,
+            Dialect::S3(s3) => s3.complete(upload, parts, whole, condition).await,
+        }
+    }
+
+    /// Gives up a multipart upload, and with it its parts.
+    ///
+    /// # Errors
+    /// `NotFound` when the upload is gone.
+    pub async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.abort(upload).await,
+            Dialect::S3(s3) => s3.abort(upload).await,
+        }
+    }
+
+    /// Whether [`begin`](Self::begin) can work: false once a GCS server has shown that it knows no XML multipart
+    /// uploads.
+    pub fn supports_multipart(&self) -> bool {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.supports_multipart(),
+            Dialect::S3(_) => true,
+        }
+    }
+
+    /// Begins a resumable session, for preconditions and for servers without multipart uploads. `sums`, if the whole
+    /// is known already, are checked by the store when the session ends.
+    ///
+    /// # Errors
+    /// `Unsupported` on S3.
+    pub async fn resumable_begin(
+        &self,
+        id: &ObjectId,
+        len: Option<u64>,
+        options: &PutOptions,
+        sums: Option<&Checksums>,
+    ) -> Result<Resumable, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.resumable_begin(id, len, options, sums).await,
+            Dialect::S3(_) => Err(self.unsupported(Operation::Begin, id, NO_SESSIONS)),
+        }
+    }
+
+    /// Appends bytes to a session at `offset`; all but the `last` piece are a multiple of 256 KiB long. An answer that
+    /// was lost is asked for again, so that the session may go on from within the piece. The object that the last
+    /// piece makes is not compared with anything: its checksums are in the answer.
+    ///
+    /// # Errors
+    /// `NotFound` when the session is gone; `Precondition`; `Unsupported` on S3.
+    pub async fn resumable_append(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        body: Body,
+        last: bool,
+    ) -> Result<Appended, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.resumable_append(session, offset, body, last).await,
+            Dialect::S3(_) => Err(self.unsupported(Operation::Part, &session.id, NO_SESSIONS)),
+        }
+    }
+
+    /// Where a session stands.
+    ///
+    /// # Errors
+    /// `NotFound` when the session is gone; `Unsupported` on S3.
+    pub async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.resumable_status(session).await,
+            Dialect::S3(_) => Err(self.unsupported(Operation::Part, &session.id, NO_SESSIONS)),
+        }
+    }
+
+    /// Gives a session up; one that is gone already is no error.
+    ///
+    /// # Errors
+    /// `Unsupported` on S3.
+    pub async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.resumable_cancel(session).await,
+            Dialect::S3(_) => Err(self.unsupported(Operation::Abort, &session.id, NO_SESSIONS)),
+        }
+    }
+
+    fn unsupported(&self, operation: Operation, id: &ObjectId, message: &str) -> Error {
+        Error::new(ErrorKind::Unsupported, operation, message).on_object(self.provider(), id)
+    }
+}
+
+const NO_SESSIONS: &str = "S3 has no resumable sessions; multipart uploads go on";

@@ -1,0 +1,172 @@
+//! What an upload is told, and what it hands back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ObjectId, ObjectMeta, Version};
+
+/// What a new object is to be besides its bytes. Empty fields are left to the store.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PutOptions {
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding`: says what the bytes are, encodes nothing.
+    pub content_encoding: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Content-Disposition`.
+    pub content_disposition: Option<String>,
+    /// `Content-Language`.
+    pub content_language: Option<String>,
+    /// Storage class in the store's own words.
+    pub storage_class: Option<String>,
+    /// The user's own metadata.
+    pub metadata: BTreeMap<String, String>,
+    /// What must be true of the destination.
+    pub condition: Condition,
+    /// Customer-managed key to encrypt with, instead of [`Settings::kms_key`](crate::Settings::kms_key).
+    pub kms_key: Option<String>,
+}
+
+impl PutOptions {
+    /// Whether it says anything that belongs to an object's description.
+    pub(crate) fn describes(&self) -> bool {
+        self.content_type.is_some()
+            || self.content_encoding.is_some()
+            || self.cache_control.is_some()
+            || self.content_disposition.is_some()
+            || self.content_language.is_some()
+            || !self.metadata.is_empty()
+    }
+
+    /// With what it leaves empty taken from an object: stores that are told a part of a copy's description forget the
+    /// rest.
+    pub(crate) fn described_like(&self, source: &ObjectMeta) -> Self {
+        let mut merged = self.clone();
+        let keep = |field: &mut Option<String>, old: &Option<String>| {
+            if field.is_none() {
+                field.clone_from(old);
+            }
+        };
+        keep(&mut merged.content_type, &source.content_type);
+        keep(&mut merged.content_encoding, &source.content_encoding);
+        keep(&mut merged.cache_control, &source.cache_control);
+        keep(&mut merged.content_disposition, &source.content_disposition);
+        keep(&mut merged.content_language, &source.content_language);
+        if merged.metadata.is_empty() {
+            merged.metadata.clone_from(&source.metadata);
+        }
+        merged
+    }
+}
+
+/// What must be true of an object for a write to it to happen.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    None,
+    /// There is no such object.
+    Absent,
+    /// The object is in this state.
+    Matches(Version),
+}
+
+impl Condition {
+    /// Whether nothing is asked.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+/// A multipart upload under way. It may be kept (it holds no secret) and gone on with by another process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Multipart {
+    /// The object that will exist.
+    pub id: ObjectId,
+    /// The store's name for the upload.
+    pub upload_id: String,
+    /// What the store keeps of the parts' checksums.
+    pub checksums: PartChecksums,
+}
+
+/// What a store makes of the CRC32Cs that come with parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartChecksums {
+    /// It keeps one CRC32C of the whole object.
+    FullObject,
+    /// It keeps the CRC32C of the parts' CRC32Cs.
+    Composite,
+    /// It knows no CRC32C of parts.
+    None,
+}
+
+/// A part that the store has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// From 1 to 10000.
+    pub number: u32,
+    /// The store's entity tag for it, as the store wrote it.
+    pub etag: String,
+    /// Bytes.
+    pub size: u64,
+    /// CRC32C of its bytes; 0 for a copied part of which the store didn't tell it.
+    pub crc32c: u32,
+}
+
+/// A GCS resumable session. Who knows its URL may write to it, so `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumable {
+    /// The object that will exist.
+    pub id: ObjectId,
+    /// The session's URL: a secret.
+    pub url: String,
+    /// The size of the whole, if it was known when the session began.
+    pub len: Option<u64>,
+}
+
+impl fmt::Debug for Resumable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resumable").field("id", &self.id).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// Where a resumable session stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// The store has the bytes below this offset; go on there.
+    Continue {
+        /// First byte that the store doesn't have.
+        next_offset: u64,
+    },
+    /// The object exists.
+    Finished(Box<ObjectMeta>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_copy_is_not_told_is_taken_from_its_source() {
+        let mut source = ObjectMeta::new(ObjectId::new("b", "k"), 1);
+        source.content_type = Some("old/type".into());
+        source.cache_control = Some("no-store".into());
+        source.metadata.insert("k".into(), "v".into());
+        let options = PutOptions { content_type: Some("new/type".into()), ..PutOptions::default() };
+        assert!(options.describes() && !PutOptions::default().describes());
+        let merged = options.described_like(&source);
+        assert_eq!(merged.content_type.as_deref(), Some("new/type"));
+        assert_eq!(merged.cache_control.as_deref(), Some("no-store"));
+        assert_eq!(merged.metadata, source.metadata);
+    }
+
+    #[test]
+    fn a_sessions_url_stays_out_of_debug() {
+        let session = Resumable { id: ObjectId::new("b", "k"), url: "https://h/secret".into(), len: None };
+        assert!(!format!("{session:?}").contains("secret"));
+    }
+}

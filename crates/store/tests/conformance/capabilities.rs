@@ -1,0 +1,106 @@
+//! What a known server can and can't: the one place where the suite says so.
+
+use laneway_store::Provider;
+
+/// Something that not every server can, or does in its own way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Capability {
+    /// The whole object's checksum comes with an unranged download.
+    ChecksumOnGet,
+    /// And with a ranged one.
+    ChecksumOnRange,
+    /// `a//b` is another key than `a/b`.
+    DoubleSlashKeys,
+    /// `a/./b` and `a/../b` are keys.
+    DotSegments,
+    /// Parts of a key between slashes may be longer than 255 bytes.
+    LongComponents,
+    /// Start and end of a listing are taken.
+    OrderedOffsets,
+    /// Deleting what isn't there is answered with 404.
+    DeleteTellsMissing,
+    /// A delete may be bound to a version.
+    ConditionalDelete,
+    /// A copy may be bound to its source's version.
+    SourceConditions,
+    /// A copy may be bound to its destination's absence.
+    ConditionalCopy,
+    /// Multipart uploads, whose parts are checked.
+    MultipartUpload,
+    /// None of them.
+    NoMultipartUpload,
+    /// A part whose checksum is wrong is refused.
+    WrongPartChecksum,
+    /// A multipart upload may be completed under a precondition.
+    ConditionalComplete,
+    /// A part may be copied from another object.
+    PartCopy,
+    /// GCS's resumable sessions.
+    GcsSessions,
+    /// A session can be asked where it stands without being ended by it.
+    ResumableStatus,
+    /// A cancelled session is gone.
+    SessionCancel,
+    /// A session is begun under a precondition.
+    ConditionalResumable,
+    /// What is stored with `Content-Encoding: gzip` is given back so.
+    StoresGzip,
+    /// `Cache-Control` is kept.
+    CacheControl,
+    /// `Content-Language` is kept.
+    ContentLanguage,
+}
+
+use Capability::*;
+
+/// A server and what it lacks of what its dialect has.
+struct Server {
+    name: &'static str,
+    dialect: Provider,
+    lacks: &'static [Capability],
+}
+
+const SERVERS: [Server; 6] = [
+    Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
+    // s3s 0.14 knows no conditions on a copy's destination.
+    Server { name: "embedded", dialect: Provider::S3, lacks: &[ConditionalCopy] },
+    Server { name: "google", dialect: Provider::Gcs, lacks: &[] },
+    Server { name: "aws", dialect: Provider::S3, lacks: &[] },
+    Server {
+        // 1.56.1: no XML uploads; compares generations on writes, but not on deletes, copies and sessions' ends.
+        name: "fake-gcs-server",
+        dialect: Provider::Gcs,
+        lacks: &[MultipartUpload, ConditionalDelete, ConditionalCopy, ResumableStatus, SessionCancel],
+    },
+    Server {
+        // RELEASE.2025-09: keys are paths of a file system; parts copied into an upload with checksums are refused.
+        name: "minio",
+        dialect: Provider::S3,
+        lacks: &[DoubleSlashKeys, DotSegments, LongComponents, ConditionalDelete, ConditionalCopy, PartCopy],
+    },
+];
+
+/// What the dialect itself doesn't have.
+fn foreign(provider: Provider) -> &'static [Capability] {
+    match provider {
+        Provider::Gcs => &[ConditionalComplete, PartCopy],
+        Provider::S3 => &[
+            ChecksumOnRange,
+            GcsSessions,
+            ConditionalResumable,
+            ResumableStatus,
+            SessionCancel,
+            DeleteTellsMissing,
+        ],
+    }
+}
+
+/// Whether a server has a capability in a dialect.
+pub(crate) fn has(server: &str, provider: Provider, capability: Capability) -> bool {
+    let known = SERVERS.iter().find(|known| known.name == server && known.dialect == provider);
+    let lacks = known.unwrap_or_else(|| panic!("unknown {provider:?} server {server}")).lacks;
+    if capability == NoMultipartUpload {
+        return lacks.contains(&MultipartUpload);
+    }
+    !lacks.contains(&capability) && !foreign(provider).contains(&capability)
+}

@@ -1,0 +1,115 @@
+//! What is promised of multipart uploads.
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use laneway_store::{Body, Checksums, Condition, Multipart, Part, PartChecksums, PutOptions};
+
+use crate::world::{World, crc32c, noise, sums};
+
+/// Parts must be of 5 MiB, but for the last.
+const PART: usize = 5 << 20;
+
+async fn begin(world: &World, options: &PutOptions) -> Multipart {
+    world.store.begin(&world.id("object"), options).await.unwrap_or_else(|e| panic!("{e}"))
+}
+
+async fn part(world: &World, upload: &Multipart, number: u32, bytes: &[u8]) -> Part {
+    let body = Body::from(Bytes::copy_from_slice(bytes));
+    world.store.part(upload, number, body, crc32c(bytes)).await.unwrap_or_else(|e| panic!("{e}"))
+}
+
+pub(crate) async fn parts_become_one_checked_object(world: World) {
+    let bytes = noise(2 * PART + 12345);
+    let mut options = PutOptions { content_type: Some("text/x-parts".into()), ..PutOptions::default() };
+    options.metadata.insert("k".into(), "v".into());
+    let upload = begin(&world, &options).await;
+    let parts = bytes.chunks(PART).zip(1..).map(|(chunk, number)| part(&world, &upload, number, chunk));
+    let parts = join_all(parts).await;
+    let meta = world.store.complete(&upload, &parts, &sums(&bytes), &Condition::None).await;
+    let meta = meta.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(meta.size, bytes.len() as u64);
+    assert!(!meta.checksums.is_empty(), "the store's own checksum");
+    let got = world.get("object").await;
+    assert!(got.body == bytes);
+    assert_eq!(got.meta.version, meta.version);
+    assert_eq!(got.meta.content_type, options.content_type);
+    assert_eq!(got.meta.metadata, options.metadata);
+    if upload.checksums == PartChecksums::FullObject {
+        assert_eq!(got.meta.checksums.crc32c, Some(crc32c(&bytes)));
+    }
+}
+
+pub(crate) async fn parts_may_come_in_any_order(world: World) {
+    let bytes = noise(PART + 10);
+    let upload = begin(&world, &PutOptions::default()).await;
+    let second = part(&world, &upload, 2, &bytes[PART..]).await;
+    part(&world, &upload, 1, &noise(PART - 1)).await;
+    let first = part(&world, &upload, 1, &bytes[..PART]).await;
+    let meta = world.store.complete(&upload, &[second, first], &sums(&bytes), &Condition::None).await;
+    assert_eq!(meta.unwrap_or_else(|e| panic!("{e}")).size, bytes.len() as u64);
+    assert!(world.get("object").await.body == bytes);
+}
+
+pub(crate) async fn an_aborted_upload_is_gone(world: World) {
+    let upload = begin(&world, &PutOptions::default()).await;
+    part(&world, &upload, 1, b"bytes").await;
+    world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+    let late = world.store.part(&upload, 2, Body::from("x"), crc32c(b"x")).await.expect_err("it is gone");
+    assert!(late.is_not_found(), "{late}");
+    assert!(world.store.head(&world.id("object"), None).await.is_err_and(|e| e.is_not_found()));
+}
+
+pub(crate) async fn a_part_with_a_wrong_checksum_is_refused(world: World) {
+    let upload = begin(&world, &PutOptions::default()).await;
+    let refused = world.store.part(&upload, 1, Body::from("bytes"), crc32c(b"bytes") ^ 1).await;
+    let error = refused.expect_err("refused");
+    assert!(error.is_integrity(), "{error}");
+    world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+}
+
+pub(crate) async fn a_wrong_checksum_of_the_whole_is_an_integrity_error(world: World) {
+    let upload = begin(&world, &PutOptions::default()).await;
+    if upload.checksums != PartChecksums::FullObject {
+        world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+        return;
+    }
+    let parts = [part(&world, &upload, 1, b"bytes").await];
+    let wrong = Checksums::crc32c(crc32c(b"bytes") ^ 1);
+    let error =
+        world.store.complete(&upload, &parts, &wrong, &Condition::None).await.expect_err("they differ");
+    assert!(error.is_integrity(), "{error}");
+}
+
+pub(crate) async fn completing_takes_a_precondition(world: World) {
+    world.put("object", b"old").await;
+    let upload = begin(&world, &PutOptions::default()).await;
+    let parts = [part(&world, &upload, 1, b"new").await];
+    let refused = world.store.complete(&upload, &parts, &sums(b"new"), &Condition::Absent).await;
+    let error = refused.expect_err("there is one");
+    assert!(error.is_precondition(), "{error}");
+    assert_eq!(world.get("object").await.body, "old");
+}
+
+pub(crate) async fn a_part_may_be_copied_from_an_object(world: World) {
+    let source = noise(PART + 1000);
+    let version = world.put("source", &source).await.version;
+    let upload = begin(&world, &PutOptions::default()).await;
+    let from = world.id("source");
+    let copied = world.store.part_copy(&upload, 1, &from, version.as_ref(), 500..(PART as u64 + 500)).await;
+    let copied = copied.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(copied.size, PART as u64);
+    let last = part(&world, &upload, 2, b"the end").await;
+    let whole = [&source[500..PART + 500], b"the end"].concat();
+    let meta = world.store.complete(&upload, &[copied, last], &sums(&whole), &Condition::None).await;
+    assert_eq!(meta.unwrap_or_else(|e| panic!("{e}")).size, whole.len() as u64);
+    assert!(world.get("object").await.body == whole);
+}
+
+pub(crate) async fn a_server_without_multipart_uploads_is_recognised(world: World) {
+    for _ in 0..2 {
+        let error =
+            world.store.begin(&world.id("object"), &PutOptions::default()).await.expect_err("it has none");
+        assert!(error.is_unsupported(), "{error}");
+        assert!(!world.store.supports_multipart());
+    }
+}

@@ -1,0 +1,193 @@
+//! Where a behaviour runs: a store, a bucket, and a prefix of its own in it.
+
+use std::env;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use laneway_lanes::{Config, Lanes, Trust};
+use laneway_store::{
+    AccessKey, Body, Checksums, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions, Settings, Store,
+};
+use laneway_testkit::{Endpoint, Wire};
+
+use crate::capabilities::{self, Capability};
+
+/// A server and a way to reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Our own, in this process.
+    Embedded(Provider, Wire),
+    /// The one that the environment names.
+    External(Provider),
+}
+
+/// What a behaviour gets.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) bucket: String,
+    pub(crate) prefix: String,
+    pub(crate) place: Place,
+}
+
+/// Runs a behaviour where the server has what it needs.
+pub(crate) fn run<F>(place: Place, name: &str, needs: &[Capability], behaviour: impl FnOnce(World) -> F)
+where
+    F: Future<Output = ()>,
+{
+    let (server, provider) = match place {
+        Place::Embedded(provider, _) => ("embedded".to_owned(), provider),
+        Place::External(provider) => (external_name(provider), provider),
+    };
+    if let Some(lacking) = needs.iter().find(|need| !capabilities::has(&server, provider, **need)) {
+        println!("{server} lacks {lacking:?}");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let world = World { prefix: format!("{name}/"), ..shared(place) };
+    runtime.block_on(async {
+        if let Place::External(_) = place {
+            world.clear().await;
+        }
+        behaviour(world).await;
+    });
+}
+
+/// Servers and lanes are shared by the tests of a place, as a program's requests share them.
+fn shared(place: Place) -> World {
+    type Worlds = Mutex<Vec<(World, Option<Arc<Endpoint>>)>>;
+    static WORLDS: Worlds = Mutex::new(Vec::new());
+    let mut worlds = WORLDS.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some((world, _)) = worlds.iter().find(|(world, _)| world.place == place) {
+        return world.clone();
+    }
+    let (world, endpoint) = match place {
+        Place::Embedded(provider, wire) => {
+            let endpoint = Endpoint::start(wire);
+            (embedded(&endpoint, provider, place), Some(Arc::new(endpoint)))
+        }
+        Place::External(provider) => (external(provider, place), None),
+    };
+    worlds.push((world.clone(), endpoint));
+    world
+}
+
+fn embedded(endpoint: &Endpoint, provider: Provider, place: Place) -> World {
+    World {
+        store: store_of(endpoint, provider),
+        bucket: Endpoint::BUCKET.to_owned(),
+        prefix: String::new(),
+        place,
+    }
+}
+
+/// A store for an embedded server, with lanes of its own.
+pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
+    let keys = laneway_server::S3Config::default();
+    let settings = Settings {
+        gcs_endpoint: Some(endpoint.url()),
+        s3_endpoint: Some(endpoint.url()),
+        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        region: Some(keys.region),
+        project: Some("project".to_owned()),
+        ..Settings::default()
+    };
+    let ca: Vec<PathBuf> = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
+    let lanes =
+        Lanes::start(Config { trust: Trust { extra_ca_files: ca }, ..Config::default() }).expect("lanes");
+    Store::new(provider, &settings, lanes).expect("a store")
+}
+
+fn variable(provider: Provider, suffix: &str) -> Option<String> {
+    let name = match provider {
+        Provider::Gcs => "LANEWAY_CONFORMANCE_GCS",
+        Provider::S3 => "LANEWAY_CONFORMANCE_S3",
+    };
+    env::var(format!("{name}{suffix}")).ok().filter(|value| !value.is_empty())
+}
+
+fn external_name(provider: Provider) -> String {
+    let usual = match provider {
+        Provider::Gcs => "fake-gcs-server",
+        Provider::S3 => "minio",
+    };
+    variable(provider, "_SERVER").unwrap_or_else(|| usual.to_owned())
+}
+
+fn external(provider: Provider, place: Place) -> World {
+    let url =
+        variable(provider, "").expect("LANEWAY_CONFORMANCE_GCS or LANEWAY_CONFORMANCE_S3 names an endpoint");
+    let mut settings = Settings { project: Some("project".to_owned()), ..Settings::from_env() };
+    match provider {
+        Provider::Gcs => settings.gcs_endpoint = Some(url),
+        Provider::S3 => settings.s3_endpoint = Some(url),
+    }
+    let store =
+        Store::new(provider, &settings, Lanes::start(Config::from_env()).expect("lanes")).expect("a store");
+    let bucket = env::var("LANEWAY_CONFORMANCE_BUCKET").unwrap_or_else(|_| "conformance".to_owned());
+    World { store, bucket, prefix: String::new(), place }
+}
+
+impl World {
+    /// The object of a key under the behaviour's own prefix.
+    pub(crate) fn id(&self, key: &str) -> ObjectId {
+        ObjectId::new(&self.bucket, format!("{}{key}", self.prefix))
+    }
+
+    /// Writes an object with its right checksum.
+    pub(crate) async fn put(&self, key: &str, bytes: &[u8]) -> ObjectMeta {
+        self.try_put(key, bytes, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    pub(crate) async fn try_put(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        options: &PutOptions,
+    ) -> Result<ObjectMeta, Error> {
+        let body = Body::from(Bytes::copy_from_slice(bytes));
+        self.store.put(&self.id(key), body, &sums(bytes), options).await
+    }
+
+    /// Reads the whole object into memory.
+    pub(crate) async fn get(&self, key: &str) -> Got {
+        self.store.get(Get::new(&self.id(key))).await.unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    async fn clear(&self) {
+        let list = laneway_store::List::new(&self.bucket, &self.prefix);
+        let mut next = None;
+        loop {
+            let page = self.store.list(&laneway_store::List { token: next, ..list.clone() }).await;
+            let page = page.unwrap_or_else(|e| panic!("{e}"));
+            let keys: Vec<String> = page.objects.into_iter().map(|object| object.id.key).collect();
+            for result in self.store.delete_many(&self.bucket, &keys).await {
+                result.unwrap_or_else(|e| panic!("{e}"));
+            }
+            next = page.next;
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// The checksums that a caller knows of bytes.
+pub(crate) fn sums(bytes: &[u8]) -> Checksums {
+    Checksums::crc32c(crc32c(bytes))
+}
+
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// Bytes that compress badly and repeat nowhere.
+pub(crate) fn noise(len: usize) -> Vec<u8> {
+    laneway_testkit::random_bytes(len as u64, len)
+}

@@ -1,0 +1,347 @@
+//! What the store does when servers and networks misbehave, against the embedded server's faults.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_server::{Config, GcsConfig, S3Config, parse_fault};
+use laneway_store::{
+    AccessKey, Body, Checksums, Condition, Get, GetSink, ObjectId, ObjectMeta, Provider, PutOptions, Route,
+    Settings, SinkError, Store,
+};
+use laneway_testkit::{Endpoint, Wire};
+
+const BOTH: [Provider; 2] = [Provider::Gcs, Provider::S3];
+
+fn faulty(rules: &[&str]) -> Config {
+    let mut config = Config::default();
+    config.faults.rules = rules.iter().map(|rule| parse_fault(rule).expect("a rule")).collect();
+    config
+}
+
+fn settings(endpoint: &Endpoint) -> Settings {
+    let keys = S3Config::default();
+    Settings {
+        gcs_endpoint: Some(endpoint.url()),
+        s3_endpoint: Some(endpoint.url()),
+        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        region: Some(keys.region),
+        ..Settings::default()
+    }
+}
+
+fn store(endpoint: &Endpoint, provider: Provider, settings: &Settings) -> Store {
+    let ca: Vec<PathBuf> = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
+    let lanes = Lanes::start(LanesConfig { trust: Trust { extra_ca_files: ca }, ..LanesConfig::default() });
+    Store::new(provider, settings, lanes.expect("lanes")).expect("a store")
+}
+
+/// Runs a scenario in both dialects, each against a server of its own.
+fn in_both_dialects<F: Future<Output = ()>>(rules: &[&str], scenario: impl Fn(Store, ObjectId) -> F) {
+    for provider in BOTH {
+        let endpoint = Endpoint::start_with(Wire::Plain, faulty(rules));
+        let store = store(&endpoint, provider, &settings(&endpoint));
+        run(scenario(store, ObjectId::new(Endpoint::BUCKET, "a/key")));
+    }
+}
+
+fn run(scenario: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(scenario);
+}
+
+fn sums(bytes: &[u8]) -> Checksums {
+    Checksums::crc32c(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32)
+}
+
+async fn put(
+    store: &Store,
+    id: &ObjectId,
+    bytes: &'static [u8],
+    condition: Condition,
+) -> Result<ObjectMeta, laneway_store::Error> {
+    let options = PutOptions { condition, ..PutOptions::default() };
+    store.put(id, Body::from(Bytes::from_static(bytes)), &sums(bytes), &options).await
+}
+
+#[test]
+fn a_server_error_passes_by_itself() {
+    in_both_dialects(
+        &["put:1 status 500", "get:1-2 status 502", "delete:1 status 504"],
+        async |store, id| {
+            put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+            let got = store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!((got.attempts, &got.body[..]), (3, &b"bytes"[..]));
+            store.delete(&id, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        },
+    );
+}
+
+#[test]
+fn a_throttle_is_waited_for() {
+    in_both_dialects(&["put:1 status 503 SlowDown", "get:1 status 429"], async |store, id| {
+        put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}")).attempts, 2);
+        assert_eq!(store.lanes().counters().throttles, 2);
+    });
+}
+
+#[test]
+fn a_rate_limit_that_gcs_answers_with_403_is_a_throttle() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["put:1 status 403 rateLimitExceeded"]));
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.lanes().counters().throttles, 1);
+    });
+}
+
+#[test]
+fn a_permission_is_asked_for_once() {
+    for provider in BOTH {
+        let mut config = Config::default();
+        config.denied_buckets.insert(Endpoint::BUCKET.to_owned());
+        let endpoint = Endpoint::start_with(Wire::Plain, config);
+        let store = store(&endpoint, provider, &settings(&endpoint));
+        run(async {
+            let id = ObjectId::new(Endpoint::BUCKET, "k");
+            let error = put(&store, &id, b"bytes", Condition::None).await.expect_err("denied");
+            assert!(error.is_permission() && !error.is_retryable(), "{error}");
+            assert_eq!(error.attempts(), 1);
+        });
+    }
+}
+
+#[test]
+fn a_write_whose_answer_was_lost_is_made_again() {
+    in_both_dialects(&["put:1 lose-answer"], async |store, id| {
+        put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+    });
+}
+
+#[test]
+fn a_conditional_write_whose_answer_was_lost_is_read_back() {
+    in_both_dialects(&["put:1 lose-answer"], async |store, id| {
+        let meta = put(&store, &id, b"bytes", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((meta.size, meta.checksums.crc32c), (5, sums(b"bytes").crc32c));
+        let error = put(&store, &id, b"other", Condition::Absent).await.expect_err("there is one");
+        assert!(error.is_precondition(), "{error}");
+    });
+}
+
+#[test]
+fn a_conditional_write_that_lost_against_another_is_not_taken_for_its_own() {
+    in_both_dialects(&["put:2 status 500"], async |store, id| {
+        put(&store, &id, b"theirs", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        let error = put(&store, &id, b"ours", Condition::Absent).await.expect_err("there is one");
+        assert!(error.is_precondition(), "{error}");
+    });
+}
+
+#[test]
+fn a_delete_whose_answer_was_lost_has_happened() {
+    in_both_dialects(&["delete:1 lose-answer"], async |store, id| {
+        put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        store.delete(&id, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(store.head(&id, None).await.is_err_and(|e| e.is_not_found()));
+    });
+}
+
+#[test]
+fn a_completed_upload_whose_answer_was_lost_is_read_back() {
+    in_both_dialects(&["complete:1 lose-answer"], async |store, id| {
+        let upload = store.begin(&id, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"));
+        let whole = sums(b"bytes");
+        let crc32c = whole.crc32c.expect("a checksum");
+        let part =
+            store.part(&upload, 1, Body::from("bytes"), crc32c).await.unwrap_or_else(|e| panic!("{e}"));
+        let meta = store.complete(&upload, &[part], &whole, &Condition::None).await;
+        assert_eq!(meta.unwrap_or_else(|e| panic!("{e}")).size, 5);
+    });
+}
+
+#[test]
+fn a_part_whose_connection_broke_is_sent_again() {
+    in_both_dialects(&["part:1 reset"], async |store, id| {
+        let upload = store.begin(&id, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"));
+        let whole = sums(b"bytes");
+        let crc32c = whole.crc32c.expect("a checksum");
+        let part =
+            store.part(&upload, 1, Body::from("bytes"), crc32c).await.unwrap_or_else(|e| panic!("{e}"));
+        store.complete(&upload, &[part], &whole, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+    });
+}
+
+#[test]
+fn a_piece_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["part:1 lose-answer", "part:3 lose-answer"]));
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        let bytes = laneway_testkit::random_bytes(1, (256 << 10) + 5);
+        let begun = store.resumable_begin(&id, Some(bytes.len() as u64), &PutOptions::default(), None).await;
+        let session = begun.unwrap_or_else(|e| panic!("{e}"));
+        let (mut offset, mut finished) = (0, None);
+        while finished.is_none() {
+            let end = (offset + (256 << 10)).min(bytes.len());
+            let body = Body::from(Bytes::copy_from_slice(&bytes[offset..end]));
+            match store.resumable_append(&session, offset as u64, body, end == bytes.len()).await {
+                Ok(laneway_store::Appended::Continue { next_offset }) => offset = next_offset as usize,
+                Ok(laneway_store::Appended::Finished(meta)) => finished = Some(meta),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(finished.map(|meta| meta.checksums.crc32c), Some(sums(&bytes).crc32c));
+    });
+}
+
+struct Counting(Arc<Mutex<Vec<usize>>>);
+
+impl GetSink for Counting {
+    fn begin(&mut self, _: &ObjectMeta, _: Range<u64>) -> Result<Route, SinkError> {
+        self.0.lock().expect("a lock").push(0);
+        Ok(Route::Stay)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        *self.0.lock().expect("a lock").last_mut().expect("it has begun") += bytes.len();
+        Ok(Route::Stay)
+    }
+}
+
+#[test]
+fn a_body_that_breaks_after_bytes_were_delivered_is_handed_back() {
+    in_both_dialects(&["get:1 reset@64KiB"], async |store, id| {
+        let bytes = laneway_testkit::random_bytes(1, 1 << 20);
+        let written = store.put(&id, Body::from(bytes.clone()), &sums(&bytes), &PutOptions::default()).await;
+        written.unwrap_or_else(|e| panic!("{e}"));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let maker = || -> Box<dyn GetSink> { Box::new(Counting(Arc::clone(&seen))) };
+        let error = store.get(Get { sink: Some(&maker), ..Get::new(&id) }).await.expect_err("it broke");
+        assert!(error.is_interrupted() && error.is_transport() && error.is_retryable(), "{error}");
+        assert_eq!(error.attempts(), 1);
+        let delivered = seen.lock().expect("a lock").clone();
+        assert!(delivered.len() == 1 && delivered[0] > 0 && delivered[0] < 1 << 20, "{delivered:?}");
+    });
+}
+
+#[test]
+fn a_collected_body_that_breaks_is_read_again() {
+    in_both_dialects(&["get:1 reset@64KiB", "get:2 truncate@64KiB"], async |store, id| {
+        let bytes = laneway_testkit::random_bytes(1, 1 << 20);
+        let written = store.put(&id, Body::from(bytes.clone()), &sums(&bytes), &PutOptions::default()).await;
+        written.unwrap_or_else(|e| panic!("{e}"));
+        let got = store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(got.attempts, 3);
+        assert!(got.body == bytes);
+    });
+}
+
+#[test]
+fn a_bucket_in_another_region_is_found_and_remembered() {
+    let mut config = Config::default();
+    config.s3.bucket_regions.insert(Endpoint::BUCKET.to_owned(), "eu-west-3".to_owned());
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let store = store(&endpoint, Provider::S3, &settings(&endpoint));
+    run(async {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        let requests = store.lanes().counters().requests;
+        assert_eq!(requests, 2);
+        store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.lanes().counters().requests, requests + 1);
+    });
+    let other = self::store(&endpoint, Provider::S3, &settings(&endpoint));
+    run(async {
+        let head = other.head(&ObjectId::new(Endpoint::BUCKET, "k"), None).await;
+        assert_eq!(head.unwrap_or_else(|e| panic!("{e}")).size, 5, "a HEAD's answer has no body to tell it");
+    });
+}
+
+#[test]
+fn a_wrong_key_is_told_as_such() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let key = AccessKey { id: S3Config::default().access_key, secret: "wrong".into(), session_token: None };
+    let settings = Settings { access_key: Some(key), ..settings(&endpoint) };
+    let store = store(&endpoint, Provider::S3, &settings);
+    run(async {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        let error = put(&store, &id, b"bytes", Condition::None).await.expect_err("refused");
+        assert!(error.is_unauthenticated(), "{error}");
+        assert!(!error.to_string().contains("wrong"), "{error}");
+    });
+}
+
+#[test]
+fn anonymous_requests_are_not_signed() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    for provider in BOTH {
+        let settings = Settings { anonymous: true, access_key: None, ..settings(&endpoint) };
+        let store = store(&endpoint, provider, &settings);
+        run(async {
+            let id = ObjectId::new(Endpoint::BUCKET, "k");
+            put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        });
+    }
+}
+
+#[test]
+fn a_server_without_xml_uploads_is_remembered() {
+    let config = Config { gcs: GcsConfig { xml: false, ..GcsConfig::default() }, ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        assert!(store.supports_multipart());
+        let error = store.begin(&id, &PutOptions::default()).await.expect_err("it has none");
+        assert!(error.is_unsupported() && !store.supports_multipart(), "{error}");
+        let requests = store.lanes().counters().requests;
+        assert!(store.begin(&id, &PutOptions::default()).await.is_err_and(|e| e.is_unsupported()));
+        assert_eq!(store.lanes().counters().requests, requests);
+    });
+}
+
+#[test]
+fn a_server_without_batches_gets_single_deletes() {
+    let config = Config { gcs: GcsConfig { batch: false, ..GcsConfig::default() }, ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let keys: Vec<String> = (0..5).map(|n| format!("k{n}")).collect();
+        for key in &keys {
+            let id = ObjectId::new(Endpoint::BUCKET, key);
+            put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        }
+        let results = store.delete_many(Endpoint::BUCKET, &keys).await;
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        assert!(
+            store.head(&ObjectId::new(Endpoint::BUCKET, "k0"), None).await.is_err_and(|e| e.is_not_found())
+        );
+    });
+}
+
+#[test]
+fn a_copy_is_gone_on_with_until_it_is_done() {
+    let config = Config {
+        gcs: GcsConfig { rewrite_bytes_max: Some(1 << 20), ..GcsConfig::default() },
+        ..Config::default()
+    };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
+    run(async {
+        let bytes = laneway_testkit::random_bytes(1, (3 << 20) + 1);
+        let (from, to) = (ObjectId::new(Endpoint::BUCKET, "from"), ObjectId::new(Endpoint::BUCKET, "to"));
+        let written =
+            store.put(&from, Body::from(bytes.clone()), &sums(&bytes), &PutOptions::default()).await;
+        written.unwrap_or_else(|e| panic!("{e}"));
+        let copied = store.copy(&from, &to, &PutOptions::default(), &Condition::None).await;
+        assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).checksums.crc32c, sums(&bytes).crc32c);
+    });
+}

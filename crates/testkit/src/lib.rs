@@ -1,0 +1,13 @@
+//! What the suites share: a store to talk to, trees to move, and the program to move them with.
+//!
+//! Everything here panics with what went wrong: it runs in tests only, where a failed preparation is a failed test.
+
+mod bytes;
+mod program;
+mod tree;
+mod wire;
+
+pub use bytes::random_bytes;
+pub use program::{Program, Run, Running};
+pub use tree::{AWKWARD_NAMES, differences, seed_tree};
+pub use wire::{Endpoint, Wire};

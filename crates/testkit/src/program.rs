@@ -1,0 +1,233 @@
+//! Runs a program as a user would, in an environment that holds nothing of the machine's.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// A program with the environment it is to run in.
+#[derive(Clone, Debug)]
+pub struct Program {
+    binary: PathBuf,
+    home: PathBuf,
+    variables: Vec<(String, OsString)>,
+    folder: Option<PathBuf>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Run {
+    /// The exit status; `None` when a signal ended it (a program that hung is killed).
+    pub status: Option<i32>,
+    /// Standard output, byte for byte.
+    pub stdout: Vec<u8>,
+    /// Standard error as text.
+    pub stderr: String,
+}
+
+impl Program {
+    /// The program at `binary`. `home` stands for the user's home: no credentials, no configuration, no cache but
+    /// what is put there.
+    pub fn new(binary: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        Self { binary: binary.into(), home: home.into(), variables: Vec::new(), folder: None }
+    }
+
+    /// With a variable in its environment.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables.retain(|(n, _)| n != name);
+        self.variables.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Without a variable that [`with`](Self::with) has set.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.variables.retain(|(n, _)| n != name);
+        self
+    }
+
+    /// Started in this folder.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// The home that it sees.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Starts it without anything on standard input.
+    pub fn start<I>(&self, arguments: I) -> Running
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        Running::spawn(self.command(arguments))
+    }
+
+    /// Runs it to its end without anything on standard input.
+    pub fn run<I>(&self, arguments: I) -> Run
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        self.start(arguments).end()
+    }
+
+    /// Runs it to its end with `input` on standard input.
+    pub fn run_with_input<I>(&self, arguments: I, input: &[u8]) -> Run
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped());
+        let mut running = Running::spawn(command);
+        let mut pipe = running.child.stdin.take().expect("stdin is a pipe");
+        std::thread::scope(|scope| {
+            // A program that ends early closes the pipe; how it ended is what the test looks at.
+            scope.spawn(move || pipe.write_all(input));
+            running.end()
+        })
+    }
+
+    fn command<I>(&self, arguments: I) -> Command
+    where
+        I: IntoIterator,
+        I::Item: AsRef<OsStr>,
+    {
+        let mut command = Command::new(&self.binary);
+        command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // Looking for credentials must never ask the network of the machine that runs the tests.
+        command.env("AWS_EC2_METADATA_DISABLED", "true").env("NO_GCE_CHECK", "true");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A program that has been started. It is killed when it is dropped, and when it takes longer than any test may.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    /// Dropping it calls the watchdog off.
+    _watched: Sender<()>,
+}
+
+impl Running {
+    /// Longer than any test takes on a slow machine: beyond it a program hangs, and its test fails instead of hanging too.
+    pub const TIME_MAX: Duration = Duration::from_secs(180);
+
+    fn spawn(mut command: Command) -> Self {
+        let child = command.spawn().expect("the program starts");
+        let (watched, over) = mpsc::channel();
+        let pid = child.id();
+        std::thread::spawn(move || {
+            if over.recv_timeout(Self::TIME_MAX) == Err(RecvTimeoutError::Timeout) {
+                send("-KILL", pid);
+            }
+        });
+        Self { child, _watched: watched }
+    }
+
+    /// Sends it a signal, as `kill` spells it: `-INT`, `-TERM`.
+    pub fn signal(&self, signal: &str) {
+        assert!(send(signal, self.child.id()), "it takes the signal");
+    }
+
+    /// Its standard output, to be read while it runs. Once taken, [`Run::stdout`] is empty.
+    pub fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().expect("stdout is taken once")
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Run {
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (stdout, stderr) = std::thread::scope(|scope| {
+            // Both at once, because a program waits when one of its pipes is full.
+            let stderr = scope.spawn(|| read(stderr));
+            (read(stdout), stderr.join().expect("stderr is read"))
+        });
+        let status = self.child.wait().expect("the program ends").code();
+        Run { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is all that is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes).expect("the pipe is read");
+    }
+    bytes
+}
+
+fn send(signal: &str, pid: u32) -> bool {
+    Command::new("kill").args([signal, &pid.to_string()]).status().is_ok_and(|status| status.success())
+}
+
+impl Run {
+    /// Panics unless the status is 0.
+    #[track_caller]
+    pub fn succeeds(self) -> Self {
+        self.exits(0)
+    }
+
+    /// Panics unless the status is `status`.
+    #[track_caller]
+    pub fn exits(self, status: i32) -> Self {
+        assert_eq!(self.status, Some(status), "stdout: {}\nstderr: {}", self.text(), self.stderr);
+        self
+    }
+
+    /// Panics unless standard error has exactly one line and it holds each of `parts`.
+    #[track_caller]
+    pub fn complains(self, parts: &[&str]) -> Self {
+        let lines: Vec<_> = self.stderr.lines().filter(|line| line.starts_with("laneway: ")).collect();
+        assert_eq!(lines.len(), 1, "not one complaint: {}", self.stderr);
+        for part in parts {
+            assert!(lines[0].contains(part), "{part:?} is not in {:?}", lines[0]);
+        }
+        self
+    }
+
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard output's lines.
+    pub fn lines(&self) -> Vec<String> {
+        self.text().lines().map(str::to_owned).collect()
+    }
+
+    /// Standard output as one JSON value a line.
+    #[track_caller]
+    pub fn json(&self) -> Vec<serde_json::Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.text().lines().map(parse).collect()
+    }
+
+    /// The one JSON line of this kind.
+    #[track_caller]
+    pub fn record(&self, kind: &str) -> serde_json::Value {
+        let mut records: Vec<_> = self.json().into_iter().filter(|record| record["kind"] == kind).collect();
+        assert_eq!(records.len(), 1, "records of kind {kind}: {}", self.text());
+        records.remove(0)
+    }
+}

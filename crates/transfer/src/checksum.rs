@@ -1,0 +1,217 @@
+//! Checksums of bytes as they pass, combined over slices and compared with a store's.
+
+use crc_fast::{CrcAlgorithm, checksum_combine};
+use laneway_store::Checksums;
+use md5::{Digest as _, Md5};
+
+use crate::event::Verified;
+
+/// Which checksums are computed of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) crc32c: bool,
+    pub(crate) crc64nvme: bool,
+    /// Can't be combined: only where one sink sees all bytes in order.
+    pub(crate) md5: bool,
+}
+
+impl Wanted {
+    /// What uploads need.
+    pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, md5: false };
+
+    /// What comparing with a store's checksums needs: one that it tells, the cheapest first. Where it tells none
+    /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
+    pub(crate) fn to_compare_with(told: &Checksums, in_order: bool) -> Self {
+        let none = Self { crc32c: false, crc64nvme: false, md5: false };
+        if told.crc32c.is_some() {
+            Self::CRC32C
+        } else if told.crc64nvme.is_some() {
+            Self { crc64nvme: true, ..none }
+        } else if told.md5.is_some() && in_order {
+            Self { md5: true, ..none }
+        } else {
+            Self::CRC32C
+        }
+    }
+}
+
+/// Checksums of a run of bytes under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Hashing {
+    crc32c: Option<crc_fast::Digest>,
+    crc64nvme: Option<crc_fast::Digest>,
+    md5: Option<Md5>,
+    len: u64,
+}
+
+impl Hashing {
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        Self {
+            crc32c: wanted.crc32c.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
+            crc64nvme: wanted.crc64nvme.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
+            md5: wanted.md5.then(Md5::new),
+            len: 0,
+        }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        if let Some(crc) = &mut self.crc32c {
+            crc.update(bytes);
+        }
+        if let Some(crc) = &mut self.crc64nvme {
+            crc.update(bytes);
+        }
+        if let Some(md5) = &mut self.md5 {
+            md5.update(bytes);
+        }
+        self.len += bytes.len() as u64;
+    }
+
+    /// How many bytes were seen.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The checksums of what was seen.
+    pub(crate) fn finish(self) -> Run {
+        Run {
+            len: self.len,
+            crc32c: self.crc32c.map(|crc| crc.finalize() as u32),
+            crc64nvme: self.crc64nvme.map(|crc| crc.finalize()),
+            md5: self.md5.map(|md5| md5.finalize().into()),
+        }
+    }
+}
+
+/// The checksums of a run of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    pub(crate) len: u64,
+    pub(crate) crc32c: Option<u32>,
+    pub(crate) crc64nvme: Option<u64>,
+    md5: Option<[u8; 16]>,
+}
+
+impl Run {
+    /// The checksums of bytes in memory.
+    pub(crate) fn of(bytes: &[u8], wanted: Wanted) -> Self {
+        let mut hashing = Hashing::new(wanted);
+        hashing.update(bytes);
+        hashing.finish()
+    }
+
+    /// The checksums of this run with `next` behind it. An MD5 is lost by it unless one of the two is empty.
+    pub(crate) fn then(self, next: Self) -> Self {
+        if next.len == 0 {
+            return self;
+        }
+        if self.len == 0 {
+            return next;
+        }
+        let crc32c = self.crc32c.zip(next.crc32c).map(|(a, b)| {
+            checksum_combine(CrcAlgorithm::Crc32Iscsi, u64::from(a), u64::from(b), next.len) as u32
+        });
+        let crc64nvme = self
+            .crc64nvme
+            .zip(next.crc64nvme)
+            .map(|(a, b)| checksum_combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
+        Self { len: self.len + next.len, crc32c, crc64nvme, md5: None }
+    }
+
+    /// As the store's type.
+    pub(crate) fn checksums(&self) -> Checksums {
+        Checksums { crc32c: self.crc32c, crc64nvme: self.crc64nvme, md5: self.md5, parts: None }
+    }
+
+    /// Compares with what a store tells about the same bytes.
+    ///
+    /// # Errors
+    /// The name of a checksum that differs, and both values.
+    pub(crate) fn verify(&self, told: &Checksums) -> Result<Verified, String> {
+        let differs = |name: &str, ours: String, theirs: String| {
+            Err(format!("the {name} of the bytes is {ours}, the store says {theirs}"))
+        };
+        if let (Some(ours), Some(theirs)) = (self.crc32c, told.crc32c) {
+            if ours != theirs {
+                return differs("crc32c", format!("{ours:08x}"), format!("{theirs:08x}"));
+            }
+            return Ok(Verified::Crc32c);
+        }
+        if let (Some(ours), Some(theirs)) = (self.crc64nvme, told.crc64nvme) {
+            if ours != theirs {
+                return differs("crc64nvme", format!("{ours:016x}"), format!("{theirs:016x}"));
+            }
+            return Ok(Verified::Crc64nvme);
+        }
+        if let (Some(ours), Some(theirs)) = (self.md5, told.md5) {
+            if ours != theirs {
+                return differs("md5", hex(&ours), hex(&theirs));
+            }
+            return Ok(Verified::Md5);
+        }
+        Ok(Verified::Unverified)
+    }
+}
+
+/// The value that S3 keeps of an object whose parts have these CRC32Cs (big endian, concatenated).
+pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
+    let mut crc = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
+    for part in parts {
+        crc.update(&part.to_be_bytes());
+    }
+    crc.finalize() as u32
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, md5: true };
+
+    #[test]
+    fn the_published_check_values_come_out() {
+        let run = Run::of(b"123456789", ALL);
+        assert_eq!(run.crc32c, Some(0xe306_9283));
+        assert_eq!(run.crc64nvme, Some(0xae8b_1486_0a79_9888));
+        assert_eq!(run.md5.map(|md5| hex(&md5)).as_deref(), Some("25f9e794323b453885f5181f1b624d0b"));
+    }
+
+    #[test]
+    fn runs_combine_to_the_checksum_of_the_whole_wherever_they_are_cut() {
+        let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
+        let wanted = Wanted { md5: false, ..ALL };
+        let whole = Run::of(&bytes, wanted);
+        for cut in [0, 1, 15, 4096, 9_999, 10_000] {
+            let (head, tail) = bytes.split_at(cut);
+            assert_eq!(Run::of(head, wanted).then(Run::of(tail, wanted)), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_difference_is_told_and_an_unknown_checksum_is_no_success() {
+        let run = Run::of(b"abc", Wanted::CRC32C);
+        assert_eq!(run.verify(&Checksums::crc32c(0x364b_3fb7)), Ok(Verified::Crc32c));
+        assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
+        let told = Checksums { md5: Some([0; 16]), ..Checksums::default() };
+        assert_eq!(run.verify(&told), Ok(Verified::Unverified));
+    }
+
+    #[test]
+    fn only_what_can_be_compared_is_computed() {
+        let md5 = Checksums { md5: Some([0; 16]), ..Checksums::default() };
+        assert!(Wanted::to_compare_with(&md5, true).md5);
+        assert_eq!(Wanted::to_compare_with(&md5, false), Wanted::CRC32C);
+        let both = Checksums { crc64nvme: Some(1), ..md5 };
+        assert_eq!(Wanted::to_compare_with(&both, true), Wanted { crc64nvme: true, ..Wanted::default() });
+    }
+
+    #[test]
+    fn a_composite_is_the_crc_of_the_parts_crcs() {
+        assert_eq!(composite_crc32c([]), 0);
+        assert_eq!(Some(composite_crc32c([1, 2])), Run::of(&[0, 0, 0, 1, 0, 0, 0, 2], Wanted::CRC32C).crc32c);
+    }
+}

@@ -1,0 +1,88 @@
+//! The library's face.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use laneway_lanes::Counters;
+use laneway_store::ObjectMeta;
+
+use crate::engine::Engine;
+use crate::runtime::Runtime;
+use crate::work::Work;
+use crate::{
+    CopyRequest, Error, Item, Job, ListRequest, Listing, Location, ReadRequest, RemoveRequest, Settings,
+    copy, download, read, remove, stat,
+};
+
+/// Moves objects. Clones share one engine; it runs on threads of its own, so that any thread or runtime can use it.
+/// When the last clone is dropped, jobs that still run end where they are.
+#[derive(Clone, Debug)]
+pub struct Client {
+    engine: Arc<Engine>,
+    runtime: Arc<Runtime>,
+}
+
+impl Client {
+    /// A client. Nothing is dialled yet.
+    ///
+    /// # Errors
+    /// For an unreadable CA file, a proxy that is no URL, or threads that can't be started.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        Ok(Self { engine: Arc::new(Engine::start(settings)?), runtime: Arc::new(Runtime::start()?) })
+    }
+
+    /// Copies files and objects.
+    pub fn copy(&self, request: CopyRequest) -> Job {
+        let (job, ends) = Job::new();
+        self.runtime.spawn(copy::run(Work::new(Arc::clone(&self.engine), ends), request));
+        job
+    }
+
+    /// Removes objects.
+    pub fn remove(&self, request: RemoveRequest) -> Job {
+        let (job, ends) = Job::new();
+        self.runtime.spawn(remove::run(Work::new(Arc::clone(&self.engine), ends), request));
+        job
+    }
+
+    /// Lists objects.
+    pub fn list(&self, request: ListRequest) -> Listing {
+        let (listing, fill) = Listing::new(Arc::clone(&self.engine), request);
+        self.runtime.spawn(fill);
+        listing
+    }
+
+    /// What the store knows about an object. Blocks the thread.
+    ///
+    /// # Errors
+    /// What the store says; class `usage` for what is no object.
+    pub fn stat(&self, at: &Location) -> Result<ObjectMeta, Error> {
+        self.runtime.wait_for(stat::stat(Arc::clone(&self.engine), at.clone()))?
+    }
+
+    /// Reads an object in order into `to`. Blocks the thread, on which all of `to`'s writes happen; not to be called on
+    /// a thread that runs async tasks.
+    ///
+    /// # Errors
+    /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
+    pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
+        let (_job, ends) = Job::new();
+        let work = Work::new(Arc::clone(&self.engine), ends);
+        let begun = read::begin(&work, request);
+        let (chunks, taken) = download::in_order::chunks();
+        let (ended, end) = std::sync::mpsc::sync_channel(1);
+        let (inside, request) = (Arc::clone(&work), request.clone());
+        self.runtime.spawn(async move {
+            // Whoever reads is still there: the thread below waits for it.
+            let _ = ended.send(read::read(inside, request, chunks).await);
+        });
+        download::write_all(taken, to, "the output")?;
+        let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
+        Ok(read::end(&work, begun, moved))
+    }
+
+    /// What the engine has done so far.
+    pub fn counters(&self) -> Counters {
+        self.engine.lanes.counters()
+    }
+}

@@ -1,0 +1,359 @@
+//! Copies as they are asked for: what the two ends are decides who carries them out.
+
+mod across;
+mod within;
+
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{Condition, ObjectId, Provider, Store, Version};
+
+use crate::event::Verified;
+use crate::listing::{Sighted, Source, folder_prefix};
+use crate::location::url;
+use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
+use crate::names::Names;
+use crate::pump::{GROUP_MAX, ITEM_COST, Unit, Units, pump, units};
+use crate::upload::Terms;
+use crate::work::{Begun, Moved, Work};
+use crate::{CopyRequest, Error, Location, Op, download, upload};
+
+/// Carries out a copy request to its last event.
+pub(crate) async fn run(work: Arc<Work>, request: CopyRequest) {
+    let op = match (&request.sources[..], &request.destination) {
+        ([Location::Object { .. }, ..], Location::Object { .. }) => Op::Copy,
+        (_, Location::Object { .. }) => Op::Upload,
+        _ => Op::Download,
+    };
+    match request.check() {
+        Err(error) => {
+            let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
+            work.fail(op, source, Some(request.destination.to_string()), error).await;
+        }
+        Ok(()) => {
+            if op == Op::Upload {
+                work.progress.sends_over(&work.engine.lanes);
+            }
+            let (units, found) = units();
+            let search = async {
+                // A search that is given up because the job was cancelled has nothing to tell.
+                let _ = work.unless_cancelled(search(&work, &request, units)).await;
+                work.progress.scanned();
+            };
+            tokio::join!(search, pump(&work, found));
+        }
+    }
+    work.finish().await;
+}
+
+impl CopyRequest {
+    /// Checks what can be checked before anything is asked of a store. [`Client::copy`](crate::Client::copy) does so
+    /// by itself, and tells the error as its first item.
+    ///
+    /// # Errors
+    /// Class `usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        mapping::check(&self.sources, &self.destination, download::is_folder(&self.destination))?;
+        if self.recursive && self.destination == Location::Standard {
+            return Err(Error::usage("-", "standard output takes one object, not a tree"));
+        }
+        for source in &self.sources {
+            if source.is_object() && source.is_written_as_folder() && !self.recursive {
+                return Err(Error::usage(
+                    source.to_string(),
+                    "names a folder; -r copies it with what it holds",
+                ));
+            }
+            self.check_not_into_itself(source)?;
+        }
+        Ok(())
+    }
+
+    fn check_not_into_itself(&self, source: &Location) -> Result<(), Error> {
+        let (
+            Location::Object { provider, bucket, key },
+            Location::Object { provider: to_provider, bucket: to_bucket, key: to_key },
+        ) = (source, &self.destination)
+        else {
+            return Ok(());
+        };
+        let is_folder = self.destination.is_written_as_folder();
+        let name = SourceName::Named(name_of_key(bucket, key).to_owned());
+        let (from, to) = match self.recursive {
+            true => (folder_prefix(key), tree_prefix(to_key, is_folder, &name)),
+            false => (key.clone(), single_key(to_key, is_folder, name_of_key(bucket, key))),
+        };
+        let is_itself = match self.recursive {
+            true => mapping::is_into_itself((*provider, bucket, &from), (*to_provider, to_bucket, &to)),
+            false => (provider, bucket, &from) == (to_provider, to_bucket, &to),
+        };
+        match is_itself {
+            true => Err(Error::usage(
+                source.to_string(),
+                format!("can't be copied to itself ({})", self.destination),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Finds everything that is to be copied.
+async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
+    let is_pattern = |source: &Location| match source {
+        Location::Object { key, .. } => crate::pattern::Pattern::parse(key).is_some(),
+        _ => false,
+    };
+    let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
+    let names = Names::new(may_meet);
+    match &request.destination {
+        Location::Object { provider, bucket, key } => {
+            let terms = Arc::new(Terms::new(request));
+            let mut up = upload::Search {
+                work: Arc::clone(work),
+                request,
+                terms: Arc::clone(&terms),
+                units: units.clone(),
+                names,
+                provider: *provider,
+                bucket,
+                key,
+            };
+            let paths: Vec<_> = request
+                .sources
+                .iter()
+                .filter_map(|source| match source {
+                    Location::Local(path) => Some(path.clone()),
+                    _ => None,
+                })
+                .collect();
+            if let Err(error) = up.paths(&paths).await {
+                work.fail(Op::Upload, request.destination.to_string(), None, error).await;
+            }
+            let to = Destination { provider: *provider, bucket, key };
+            for source in &request.sources {
+                let result = match source {
+                    Location::Standard => up.standard_input().await,
+                    Location::Object { provider, bucket, key } => {
+                        let source = listed(bucket, key, request);
+                        let mut across = Search { work, request, terms: &terms, units: &units, to: &to };
+                        across.source(*provider, &source, &mut up.names).await
+                    }
+                    Location::Local(_) => Ok(()),
+                };
+                if let Err(error) = result {
+                    let op = if source.is_object() { Op::Copy } else { Op::Upload };
+                    work.fail(op, source.to_string(), None, error).await;
+                }
+            }
+        }
+        Location::Local(_) | Location::Standard => {
+            let mut down = download::Search::new(Arc::clone(work), request, units, names);
+            for source in &request.sources {
+                let Location::Object { provider, bucket, key } = source else { continue };
+                if let Err(error) = down.source(*provider, &listed(bucket, key, request)).await {
+                    work.fail(Op::Download, source.to_string(), None, error).await;
+                }
+            }
+        }
+    }
+}
+
+fn listed(bucket: &str, key: &str, request: &CopyRequest) -> Source {
+    Source { bucket: bucket.to_owned(), key: key.to_owned(), recursive: request.recursive }
+}
+
+struct Destination<'a> {
+    provider: Provider,
+    bucket: &'a str,
+    key: &'a str,
+}
+
+/// One object and the object it becomes.
+#[derive(Debug)]
+struct Target {
+    from: Sighted,
+    to: ObjectId,
+}
+
+/// Finds what is to be copied from store to store.
+struct Search<'a> {
+    work: &'a Arc<Work>,
+    request: &'a CopyRequest,
+    terms: &'a Arc<Terms>,
+    units: &'a Units,
+    to: &'a Destination<'a>,
+}
+
+/// What all copies between the same two stores have in common.
+#[derive(Clone, Debug)]
+struct Ends {
+    from: Store,
+    to: Store,
+    terms: Arc<Terms>,
+    remove_source: bool,
+}
+
+impl Search<'_> {
+    async fn source(&mut self, provider: Provider, source: &Source, names: &mut Names) -> Result<(), Error> {
+        let ends = Ends {
+            from: self.work.store(provider)?.clone(),
+            to: self.work.store(self.to.provider)?.clone(),
+            terms: Arc::clone(self.terms),
+            remove_source: self.request.remove_source,
+        };
+        let is_folder = self.to.key.is_empty() || self.to.key.ends_with('/');
+        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let prefix = tree_prefix(self.to.key, is_folder, &name);
+        let mut objects = source.objects(&ends.from);
+        while let Some(page) = objects.next().await? {
+            let mut group = Vec::new();
+            for from in page {
+                let key = match from.in_tree {
+                    true => format!("{prefix}{}", from.name),
+                    false => single_key(self.to.key, is_folder, &from.name),
+                };
+                let target = Target { to: ObjectId::new(self.to.bucket, key), from };
+                group.extend(self.admit(&ends, target, names).await);
+                if group.len() >= GROUP_MAX && self.send(&ends, &mut group).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.send(&ends, &mut group).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a copy, or only tells it, where that is what has to be done.
+    async fn admit(&self, ends: &Ends, target: Target, names: &mut Names) -> Option<Target> {
+        let size = target.from.meta.as_ref().map_or(0, |meta| meta.size);
+        let source = url(ends.from.provider(), &target.from.id);
+        let destination = url(self.to.provider, &target.to);
+        if source == destination {
+            let error = Error::refused(&source, "can't be copied to itself");
+            self.work.fail(Op::Copy, source, Some(destination), error).await;
+            return None;
+        }
+        if !names.is_new(&target.to.key) {
+            let error = Error::refused(&source, format!("another source maps to {destination} too"));
+            self.work.fail(Op::Copy, source, Some(destination), error).await;
+            return None;
+        }
+        self.work.progress.found(1, size);
+        if self.request.dry_run {
+            let begun = self.work.begin(Op::Copy, source, Some(destination));
+            self.work.planned(begun, size).await;
+            return None;
+        }
+        Some(target)
+    }
+
+    async fn send(&self, ends: &Ends, group: &mut Vec<Target>) -> Result<(), Cancelled> {
+        if group.is_empty() {
+            return Ok(());
+        }
+        let targets = std::mem::take(group);
+        let cost = targets.len() * ITEM_COST;
+        let (work, ends) = (Arc::clone(self.work), ends.clone());
+        if ends.from.provider() == ends.to.provider() {
+            let (large, small): (Vec<_>, Vec<_>) = targets.into_iter().partition(within::is_large);
+            for target in large {
+                let run = counted(within::copy_one(Arc::clone(&work), ends.clone(), target));
+                self.units.send(Unit::Heavy(Box::pin(run))).await.map_err(|_| Cancelled)?;
+            }
+            let run = Box::pin(within::copy_group(work, ends, small));
+            return self.units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled);
+        }
+        for target in targets {
+            let unit = across::unit(Arc::clone(&work), ends.clone(), target);
+            self.units.send(unit).await.map_err(|_| Cancelled)?;
+        }
+        Ok(())
+    }
+}
+
+/// The job takes no more units.
+struct Cancelled;
+
+impl Ends {
+    fn begin(&self, work: &Work, target: &Target) -> Begun {
+        let source = url(self.from.provider(), &target.from.id);
+        work.begin(Op::Copy, source, Some(url(self.to.provider(), &target.to)))
+    }
+
+    /// Ends an item: of a move, the source is removed first.
+    async fn finish(
+        &self,
+        work: &Work,
+        target: &Target,
+        begun: Begun,
+        result: Result<(Moved, Option<Version>), Error>,
+    ) {
+        let size = target.from.meta.as_ref().map_or(0, |meta| meta.size);
+        let result = match result {
+            Ok((moved, version)) if self.remove_source => {
+                remove_source(&self.from, &target.from.id, version.as_ref(), moved.verified)
+                    .await
+                    .map(|()| moved)
+            }
+            result => result.map(|(moved, _)| moved),
+        };
+        self.terms.end(work, begun, size, result).await;
+    }
+}
+
+/// Removes the source of a move, provided that its copy was verified and that nobody has replaced it meanwhile.
+///
+/// # Errors
+/// What the store says, or that the copy was not verified.
+pub(crate) async fn remove_source(
+    store: &Store,
+    id: &ObjectId,
+    version: Option<&Version>,
+    verified: Verified,
+) -> Result<(), Error> {
+    if verified == Verified::Unverified {
+        return Err(Error::unverified(url(store.provider(), id)));
+    }
+    let condition = match (version, store.provider()) {
+        (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
+        // Few S3 servers take a condition on a delete.
+        _ => Condition::None,
+    };
+    Ok(store.delete(id, &condition).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(sources: &[&str], destination: &str, recursive: bool) -> Result<(), Error> {
+        let sources = sources.iter().map(|s| s.parse().unwrap()).collect();
+        CopyRequest { recursive, ..CopyRequest::new(sources, destination.parse().unwrap()) }.check()
+    }
+
+    #[test]
+    fn a_folder_in_a_store_needs_the_recursive_flag() {
+        assert!(check(&["gs://b/p/"], "x", false).unwrap_err().to_string().contains("-r"));
+        assert!(check(&["gs://b"], "x", false).is_err() && check(&["gs://b"], "x", true).is_ok());
+    }
+
+    #[test]
+    fn standard_output_takes_one_object() {
+        assert!(
+            check(&["gs://b/p"], "-", true).is_err() && check(&["gs://b/p", "gs://b/q"], "-", false).is_err()
+        );
+        assert!(check(&["gs://b/p"], "-", false).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_copied_onto_or_into_itself() {
+        assert!(check(&["gs://b/k"], "gs://b/k", false).is_err());
+        assert!(check(&["gs://b/k"], "gs://b/", false).is_err());
+        assert!(check(&["gs://b/k"], "s3://b/k", false).is_ok());
+        assert!(check(&["gs://b/a"], "gs://b/a/b", true).is_err());
+        assert!(check(&["gs://b/a"], "gs://b/ab", true).is_ok());
+        assert!(check(&["gs://b/a/c"], "gs://b/a/", true).is_err());
+    }
+}

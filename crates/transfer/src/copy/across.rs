@@ -1,0 +1,179 @@
+//! Copies between different stores: read from the one and sent to the other, both at once, in bounded memory.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{Body, Checksums, Get, ObjectMeta, Version};
+
+use super::{Ends, Target};
+use crate::Error;
+use crate::checksum::{Run, Wanted};
+use crate::download::{Into, Landing, Pinned};
+use crate::event::Verified;
+use crate::location::url;
+use crate::plan::LIGHT_UPLOAD_MAX;
+use crate::plan::parts::{PART_USUAL, part_len};
+use crate::pump::{ITEM_COST, Unit};
+use crate::upload::{Input, Parts, Piece, verify};
+use crate::work::{Moved, Work};
+
+/// The work of one object.
+pub(super) fn unit(work: Arc<Work>, ends: Ends, target: Target) -> Unit {
+    let size = target.from.meta.as_ref().map(|meta| meta.size);
+    match size {
+        Some(size) if size <= LIGHT_UPLOAD_MAX => {
+            let run = Box::pin(counted(async move {
+                let begun = ends.begin(&work, &target);
+                let result = small(&work, &ends, &target, size).await;
+                ends.finish(&work, &target, begun, result).await;
+            }));
+            Unit::Light { cost: ITEM_COST + size as usize, run }
+        }
+        _ => Unit::Heavy(Box::pin(counted(async move {
+            let begun = ends.begin(&work, &target);
+            let result = any(&work, &ends, &target).await;
+            ends.finish(&work, &target, begun, result).await;
+        }))),
+    }
+}
+
+/// What was moved, and which state of the source.
+pub(super) type Copied = Result<(Moved, Option<Version>), Error>;
+
+/// An object in two requests.
+async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copied {
+    let mut get = Get::new(&target.from.id);
+    get.expected = Some(expected);
+    let got = ends.from.get(get).await?;
+    let wanted = both(&got.meta.checksums);
+    let run = Run::of(&got.body, wanted);
+    let read = check(ends, &got.meta, &run)?;
+    let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
+    let options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
+    let meta = ends.to.put(&target.to, Body::from(got.body), &sums, &options).await?;
+    work.progress.moved(run.len);
+    let written = verify(&ends.to, &meta, run.len, &sums)?;
+    let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written) };
+    Ok((moved, got.meta.version))
+}
+
+/// An object of which nothing, or its size, is known.
+pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
+    let meta = work.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
+    if target.from.meta.is_none() {
+        work.progress.sized(meta.size);
+    }
+    if meta.size <= LIGHT_UPLOAD_MAX {
+        let memory = work.engine.lanes.memory();
+        let small = async {
+            let _held = memory.reserve(meta.size as usize).await;
+            small(work, ends, target, meta.size).await
+        };
+        return work.unless_cancelled(small).await?;
+    }
+    if meta.version.is_none() {
+        let message = "without a version its slices can't be pinned to one state";
+        return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
+    }
+    let options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
+    let input = StoreInput {
+        work,
+        ends,
+        target,
+        pinned: Pinned::of(&meta),
+        wanted: both(&meta.checksums),
+        part: part_len(meta.size),
+        meta,
+        next: AtomicU64::new(0),
+        progress: Arc::default(),
+    };
+    let parts = Parts { work, store: &ends.to, id: &target.to, options: &options };
+    let moved = parts.send(Some(input.meta.size), &input).await?;
+    let can_compare = input.meta.checksums.crc32c.is_some() || input.meta.checksums.crc64nvme.is_some();
+    let verified = if can_compare { moved.verified } else { Verified::Unverified };
+    Ok((Moved { verified, ..moved }, input.meta.version.clone()))
+}
+
+/// Slices of an object as parts of another.
+struct StoreInput<'a> {
+    work: &'a Work,
+    ends: &'a Ends,
+    target: &'a Target,
+    meta: ObjectMeta,
+    pinned: Pinned,
+    wanted: Wanted,
+    part: u64,
+    /// Where the next part begins.
+    next: AtomicU64,
+    /// What is read counts for nothing: the job's progress is what was sent.
+    progress: Arc<crate::Progress>,
+}
+
+impl StoreInput<'_> {
+    async fn slice(&self, start: u64, end: u64) -> Result<(Run, Vec<u8>), Error> {
+        let into = Into::Memory(Vec::with_capacity((end - start) as usize));
+        let landing =
+            Landing::new(start..end, self.pinned.clone(), self.wanted, into, Arc::clone(&self.progress));
+        landing.bring(&self.ends.from, &self.target.from.id).await?;
+        Ok(landing.finish())
+    }
+
+    /// A part that is larger than memory allows goes through a nameless temporary file.
+    async fn in_file(&self, start: u64, end: u64) -> Result<Piece, Error> {
+        let files = &self.work.engine.files;
+        let failed = |e| Error::local("a temporary file", "can't be used", e);
+        let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
+        let mut run = Run::of(b"", self.wanted);
+        while run.len < end - start {
+            let at = start + run.len;
+            let to = end.min(at + PART_USUAL);
+            let held = self.work.engine.lanes.memory().reserve((to - at) as usize).await;
+            let (slice, bytes) = self.slice(at, to).await?;
+            let (spool, offset) = (Arc::clone(&file), run.len);
+            files.run(move || spool.write_all_at(&bytes, offset)).await?.map_err(failed)?;
+            drop(held);
+            run = run.then(slice);
+        }
+        Ok(Piece { body: Body::file(file, 0, run.len), run, is_last: end == self.meta.size, held: None })
+    }
+}
+
+impl Input for StoreInput<'_> {
+    type Begun = (u64, u64);
+
+    async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
+        let at = self.next.fetch_add(self.part, Ordering::Relaxed);
+        let end = self.meta.size.min(at + self.part);
+        Ok((at < end).then_some((at, end)))
+    }
+
+    async fn piece(&self, (start, end): (u64, u64)) -> Result<Piece, Error> {
+        if end - start > PART_USUAL {
+            return self.in_file(start, end).await;
+        }
+        let held = self.work.engine.lanes.memory().reserve((end - start) as usize).await;
+        let (run, bytes) = self.slice(start, end).await?;
+        let is_last = end == self.meta.size;
+        Ok(Piece { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
+    }
+
+    async fn check(&self, whole: &Run) -> Result<(), Error> {
+        check(self.ends, &self.meta, whole).map(drop)
+    }
+}
+
+/// What both ends need: CRC32C is sent along, and what the source tells is compared.
+fn both(told: &Checksums) -> Wanted {
+    Wanted { crc32c: true, ..Wanted::to_compare_with(told, true) }
+}
+
+fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
+    run.verify(&meta.checksums).map_err(|e| Error::integrity(url(ends.from.provider(), &meta.id), e))
+}
+
+/// A copy is as well verified as the worse of its ends.
+fn weaker(read: Verified, written: Verified) -> Verified {
+    if read == Verified::Unverified { read } else { written }
+}

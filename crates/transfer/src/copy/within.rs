@@ -1,0 +1,132 @@
+//! Copies inside one store, carried out by the store itself: no byte passes through this machine.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, TryStreamExt};
+use laneway_lanes::attempts::counted;
+use laneway_store::{Checksums, Condition, ObjectMeta, Part, Provider, PutOptions};
+
+use super::across::Copied;
+use super::{Ends, Target, across};
+use crate::Error;
+use crate::event::Verified;
+use crate::location::url;
+use crate::plan::pieces_in_flight;
+use crate::work::{Moved, Work};
+
+/// S3 copies larger objects only part by part:
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>.
+const S3_COPY_MAX: u64 = 5 << 30;
+/// Parts of such a copy. They cost the store no transfer, only requests.
+const COPY_PART: u64 = 1 << 30;
+
+/// Whether an object is known to need more than one request.
+pub(super) fn is_large(target: &Target) -> bool {
+    target.from.meta.as_ref().is_some_and(|meta| meta.size > S3_COPY_MAX)
+}
+
+/// Copies a group of objects, all at once.
+pub(super) async fn copy_group(work: Arc<Work>, ends: Ends, targets: Vec<Target>) {
+    let mut copies: FuturesUnordered<_> = targets
+        .into_iter()
+        .map(|target| counted(copy_one(Arc::clone(&work), ends.clone(), target)))
+        .collect();
+    while copies.next().await.is_some() {}
+}
+
+/// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
+/// an upload with checksums.
+async fn copy_large(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
+    match copy_parts(work, ends, target, options).await {
+        Err(e) if e.as_store().is_some_and(|e| e.is_invalid() || e.is_unsupported()) => {
+            across::any(work, ends, target).await
+        }
+        copied => copied,
+    }
+}
+
+/// Copies one object.
+pub(super) async fn copy_one(work: Arc<Work>, ends: Ends, target: Target) {
+    let begun = ends.begin(&work, &target);
+    let result = copy(&work, &ends, &target).await;
+    if let Ok((moved, _)) = &result {
+        work.progress.moved(moved.bytes);
+    }
+    ends.finish(&work, &target, begun, result).await;
+}
+
+async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
+    let options = ends.terms.copy_options();
+    let (from, to) = (&target.from.id, &target.to);
+    let mut known = target.from.meta.as_deref().cloned();
+    // A move removes only what it has copied, and has to know which state that is.
+    if known.is_none() && ends.remove_source {
+        known = Some(ends.from.head(from, None).await?);
+    }
+    let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > S3_COPY_MAX;
+    if known.as_ref().is_some_and(is_large) {
+        return Box::pin(copy_large(work, ends, target, &options)).await;
+    }
+    let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.remove_source);
+    let condition = pinned.map_or(Condition::None, Condition::Matches);
+    let copied = match ends.from.copy(from, to, &options, &condition).await {
+        // A large object that was named, so that nothing was known of it.
+        Err(e) if known.is_none() && e.is_invalid() && ends.from.provider() == Provider::S3 => {
+            let meta = ends.from.head(from, None).await?;
+            if meta.size <= S3_COPY_MAX {
+                return Err(e.into());
+            }
+            return Box::pin(copy_large(work, ends, target, &options)).await;
+        }
+        copied => copied?,
+    };
+    let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
+    let verified = compare(ends, known.as_ref(), &copied)?;
+    Ok((Moved { bytes, attempts: 1, verified }, known.and_then(|meta| meta.version)))
+}
+
+/// Compares the checksums of both ends where the store tells them. Where it doesn't, the copy is the store's own.
+fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Result<Verified, Error> {
+    let Some(source) = source else { return Ok(Verified::NotApplicable) };
+    match (source.checksums.crc32c, copied.checksums.crc32c) {
+        (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
+        (Some(a), Some(b)) => {
+            let message = format!("the crc32c of the copy is {b:08x}, that of its source {a:08x}");
+            Err(Error::integrity(url(ends.to.provider(), &copied.id), message))
+        }
+        _ => Ok(Verified::NotApplicable),
+    }
+}
+
+async fn copy_parts(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
+    let meta = work.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
+    let options = ends.terms.options_of(&meta, options);
+    let upload = work.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
+    let sent = async {
+        let starts = (0..meta.size).step_by(COPY_PART as usize);
+        let mut parts: Vec<Part> = futures_util::stream::iter((1..).zip(starts))
+            .map(|(number, start)| {
+                let range = start..meta.size.min(start + COPY_PART);
+                ends.to.part_copy(&upload, number, &target.from.id, meta.version.as_ref(), range)
+            })
+            .buffer_unordered(pieces_in_flight(work.engine.cores))
+            .try_collect()
+            .await?;
+        parts.sort_by_key(|part| part.number);
+        let whole = Checksums { crc32c: meta.checksums.crc32c, ..Checksums::default() };
+        Ok::<_, Error>(ends.to.complete(&upload, &parts, &whole, &options.condition).await?)
+    };
+    match work.unless_cancelled(sent).await.and_then(|sent| sent) {
+        Ok(copied) => {
+            let verified = compare(ends, Some(&meta), &copied)?;
+            Ok((Moved { bytes: meta.size, attempts: 1, verified }, meta.version))
+        }
+        Err(error) => {
+            if let Err(e) = ends.to.abort(&upload).await {
+                tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
+            }
+            Err(error)
+        }
+    }
+}

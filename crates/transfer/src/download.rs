@@ -1,0 +1,373 @@
+//! From a store to this machine.
+
+pub(crate) mod in_order;
+mod landing;
+mod large;
+mod light;
+mod opening;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_store::{Condition, ObjectId, ObjectMeta, Provider, Store};
+
+use crate::event::Verified;
+use crate::folder::{Destination, Folder, Place, is_directory};
+use crate::listing::{Sighted, Source};
+use crate::location::url;
+use crate::mapping::{SourceName, name_of_key, tree_prefix};
+use crate::names::Names;
+use crate::plan::LIGHT_DOWNLOAD_MAX;
+use crate::pump::{GROUP_COST_MAX, GROUP_MAX, ITEM_COST, Unit, Units};
+use crate::relative::Relative;
+use crate::work::{Begun, Moved, Work};
+use crate::{CopyRequest, Error, Location, Op};
+
+pub(crate) use landing::{Into, Landing, Pinned};
+use large::Fetched;
+
+/// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
+const UNKNOWN_MAX: u64 = 256 << 10;
+
+/// One object and the file it becomes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    id: ObjectId,
+    meta: Option<Box<ObjectMeta>>,
+    place: Place,
+    durable: bool,
+    remove_source: bool,
+}
+
+impl Target {
+    fn begin(&self, work: &Work, store: &Store) -> Begun {
+        let destination = self.place.path().display().to_string();
+        work.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
+    }
+}
+
+/// What objects are downloaded to.
+enum To {
+    /// Below a folder.
+    Folder(Arc<Folder>),
+    /// A file that the user named, or, of a tree, the folder that it becomes.
+    Named { path: PathBuf, tree: Arc<Folder> },
+    /// Standard output.
+    Output,
+}
+
+/// Whether a local destination is a folder: it is written as one, or it is there.
+pub(crate) fn is_folder(destination: &Location) -> bool {
+    match destination {
+        Location::Local(path) => destination.is_written_as_folder() || is_directory(path.as_os_str()),
+        other => other.is_written_as_folder(),
+    }
+}
+
+/// Finds what is to be downloaded.
+pub(crate) struct Search<'a> {
+    work: Arc<Work>,
+    request: &'a CopyRequest,
+    units: Units,
+    names: Names,
+    to: To,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(work: Arc<Work>, request: &'a CopyRequest, units: Units, names: Names) -> Self {
+        let to = match &request.destination {
+            Location::Local(path) if is_folder(&request.destination) => To::Folder(Folder::new(path)),
+            Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
+            Location::Object { .. } | Location::Standard => To::Output,
+        };
+        Self { work, request, units, names, to }
+    }
+
+    /// Looks through one source.
+    ///
+    /// # Errors
+    /// What its listing says. Errors of single objects are told as theirs.
+    pub(crate) async fn source(&mut self, provider: Provider, source: &Source) -> Result<(), Error> {
+        let store = self.work.store(provider)?.clone();
+        let is_folder = matches!(self.to, To::Folder(_));
+        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let tree_prefix = tree_prefix("", is_folder, &name);
+        let mut objects = source.objects(&store);
+        while let Some(page) = objects.next().await? {
+            let mut group = Group::default();
+            for sighted in page {
+                if self.object(&store, &tree_prefix, sighted, &mut group).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if group.send(&self.work, &store, &self.units).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an object on its way. An error means that the job was cancelled.
+    async fn object(
+        &mut self,
+        store: &Store,
+        tree_prefix: &str,
+        sighted: Sighted,
+        group: &mut Group,
+    ) -> Result<(), Cancelled> {
+        let Sighted { id, meta, name, in_tree } = sighted;
+        let size = meta.as_ref().map(|meta| meta.size);
+        let folder = match &self.to {
+            To::Folder(folder) => Arc::clone(folder),
+            To::Named { tree, .. } if in_tree => Arc::clone(tree),
+            To::Named { .. } | To::Output => return self.single(store, id, meta).await,
+        };
+        let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
+        // A key that ends in a slash and holds nothing stands for a folder.
+        let is_marker = size == Some(0) && (below.ends_with('/') || below.is_empty());
+        if is_marker {
+            below.truncate(below.trim_end_matches('/').len());
+            return self.marker(store, folder, &id, below).await;
+        }
+        let source = || url(store.provider(), &id);
+        let relative = match Relative::new(below) {
+            Ok(relative) => relative,
+            Err(e) => return self.refuse(source(), e.to_string()).await,
+        };
+        if !self.names.is_new(relative.as_str()) {
+            return self.refuse(source(), format!("another source maps to {relative} too")).await;
+        }
+        let target = Target {
+            place: folder.place(&relative),
+            id,
+            meta,
+            durable: self.request.durable,
+            remove_source: self.request.remove_source,
+        };
+        self.work.progress.found(1, size.unwrap_or(0));
+        self.target(store, target, size, group).await
+    }
+
+    async fn target(
+        &mut self,
+        store: &Store,
+        target: Target,
+        size: Option<u64>,
+        group: &mut Group,
+    ) -> Result<(), Cancelled> {
+        if self.request.no_clobber && target.place.exists() {
+            let begun = target.begin(&self.work, store);
+            self.work.skip(begun, size.unwrap_or(0), "the destination exists").await;
+            return Ok(());
+        }
+        if self.request.dry_run {
+            let begun = target.begin(&self.work, store);
+            self.work.planned(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
+        match size {
+            Some(size) if size <= LIGHT_DOWNLOAD_MAX => {
+                group.targets.push(target);
+                group.cost += ITEM_COST + size as usize;
+                if group.is_full() { group.send(&self.work, store, &self.units).await } else { Ok(()) }
+            }
+            Some(_) => {
+                let run = fetch_one(Arc::clone(&self.work), store.clone(), target, 0);
+                self.send(Unit::Heavy(Box::pin(run))).await
+            }
+            None => {
+                let run = fetch_one(Arc::clone(&self.work), store.clone(), target, UNKNOWN_MAX);
+                let cost = ITEM_COST + UNKNOWN_MAX as usize;
+                self.send(Unit::Light { cost, run: Box::pin(run) }).await
+            }
+        }
+    }
+
+    /// One object to a destination that was named: a file, or what takes bytes only in order.
+    async fn single(
+        &mut self,
+        store: &Store,
+        id: ObjectId,
+        meta: Option<Box<ObjectMeta>>,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), &id);
+        let size = meta.as_ref().map(|meta| meta.size);
+        let output: (String, Box<dyn Write + Send>) = match &self.to {
+            To::Named { path, .. } => {
+                let at = path.clone();
+                match self.work.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {
+                    Ok(Destination::Place(place)) => {
+                        let (durable, remove_source) = (self.request.durable, self.request.remove_source);
+                        let target = Target { id, meta, place, durable, remove_source };
+                        self.work.progress.found(1, size.unwrap_or(0));
+                        let mut group = Group::default();
+                        self.target(store, target, size, &mut group).await?;
+                        return group.send(&self.work, store, &self.units).await;
+                    }
+                    Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
+                    Err(error) => {
+                        let destination = Some(path.display().to_string());
+                        self.work.fail(Op::Download, source, destination, error).await;
+                        return Ok(());
+                    }
+                }
+            }
+            To::Output | To::Folder(_) => ("-".to_owned(), Box::new(std::io::stdout())),
+        };
+        self.work.progress.found(1, 0);
+        let (work, store) = (Arc::clone(&self.work), store.clone());
+        if self.request.dry_run {
+            let begun = work.begin(Op::Download, source, Some(output.0));
+            work.planned(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
+        let remove_source = self.request.remove_source;
+        self.send(Unit::Heavy(Box::pin(stream_one(work, store, id, output, remove_source)))).await
+    }
+
+    /// A folder that a store holds as an empty object.
+    async fn marker(
+        &mut self,
+        store: &Store,
+        folder: Arc<Folder>,
+        id: &ObjectId,
+        below: String,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), id);
+        if !below.is_empty()
+            && let Err(e) = Relative::new(below.clone())
+        {
+            return self.refuse(source, e.to_string()).await;
+        }
+        self.work.progress.found(1, 0);
+        let begun = self.work.begin(Op::Download, source, Some(folder.path_of(&below)));
+        if self.request.dry_run {
+            self.work.planned(begun, 0).await;
+            return Ok(());
+        }
+        let created = self.work.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
+        let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable };
+        let removed = match (created, self.request.remove_source) {
+            (Ok(()), true) => store.delete(id, &Condition::None).await.map_err(Error::from),
+            (created, _) => created,
+        };
+        self.work.end(begun, 0, removed.map(|()| moved)).await;
+        Ok(())
+    }
+
+    async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
+        let error = Error::refused(&source, why);
+        self.work.fail(Op::Download, source, None, error).await;
+        Ok(())
+    }
+
+    async fn send(&self, unit: Unit) -> Result<(), Cancelled> {
+        self.units.send(unit).await.map_err(|_| Cancelled)
+    }
+}
+
+/// The job takes no more units.
+struct Cancelled;
+
+/// Small objects that are begun together.
+#[derive(Default)]
+struct Group {
+    targets: Vec<Target>,
+    cost: usize,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.targets.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
+    }
+
+    async fn send(&mut self, work: &Arc<Work>, store: &Store, units: &Units) -> Result<(), Cancelled> {
+        let Self { targets, cost } = std::mem::take(self);
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let run = light::fetch_group(Arc::clone(work), store.clone(), targets);
+        units.send(Unit::Light { cost, run: Box::pin(run) }).await.map_err(|_| Cancelled)
+    }
+}
+
+/// Fetches one object into a file.
+async fn fetch_one(work: Arc<Work>, store: Store, target: Target, collect_max: u64) {
+    let begun = target.begin(&work, &store);
+    let (meta, place) = (target.meta.clone(), target.place.clone());
+    let result = large::fetch(&work, &store, &target.id, meta, place, collect_max, target.durable).await;
+    finish(&work, &store, target, begun, result).await;
+}
+
+/// Fetches one object to what takes bytes only in order.
+async fn stream_one(
+    work: Arc<Work>,
+    store: Store,
+    id: ObjectId,
+    (name, output): (String, Box<dyn Write + Send>),
+    remove_source: bool,
+) {
+    let begun = work.begin(Op::Download, url(store.provider(), &id), Some(name.clone()));
+    let (chunks, taken) = in_order::chunks();
+    let written = tokio::sync::oneshot::channel();
+    let writer = std::thread::Builder::new().name("laneway-write".into()).spawn(move || {
+        let _ = written.0.send(write_all(taken, output, &name));
+    });
+    let fetched = match writer {
+        Ok(_) => work
+            .unless_cancelled(in_order::fetch(&work, &store, &id, None, chunks))
+            .await
+            .and_then(|fetched| fetched),
+        Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
+    };
+    // The writer's error is the cause where there is one: it makes the fetch end as cancelled. A job that was
+    // cancelled does not wait for whoever reads the pipe.
+    let result = match work.cancel.is_set() {
+        true => fetched,
+        false => match written.1.await {
+            Ok(Err(error)) => Err(error),
+            _ => fetched,
+        },
+    };
+    let result = match result {
+        Ok(fetched) => remove_moved(&store, &id, fetched, remove_source).await,
+        Err(error) => Err(error),
+    };
+    work.end(begun, 0, result).await;
+}
+
+/// Writes chunks until there are no more. Blocks.
+pub(crate) fn write_all(
+    mut chunks: tokio::sync::mpsc::Receiver<in_order::Chunk>,
+    mut output: impl Write,
+    name: &str,
+) -> Result<(), Error> {
+    let failed = |e| Error::local(name, "can't be written", e);
+    while let Some(chunk) = chunks.blocking_recv() {
+        output.write_all(&chunk.bytes).map_err(failed)?;
+    }
+    output.flush().map_err(failed)
+}
+
+/// Ends an item: of a move, the source is removed first.
+async fn finish(work: &Work, store: &Store, target: Target, begun: Begun, result: Result<Fetched, Error>) {
+    let size = target.meta.as_ref().map_or(0, |meta| meta.size);
+    let result = match result {
+        Ok(fetched) => remove_moved(store, &target.id, fetched, target.remove_source).await,
+        Err(error) => Err(error),
+    };
+    work.end(begun, size, result).await;
+}
+
+async fn remove_moved(
+    store: &Store,
+    id: &ObjectId,
+    fetched: Fetched,
+    remove_source: bool,
+) -> Result<Moved, Error> {
+    if remove_source {
+        crate::copy::remove_source(store, id, fetched.version.as_ref(), fetched.moved.verified).await?;
+    }
+    Ok(fetched.moved)
+}

@@ -1,0 +1,254 @@
+//! An object to a place that takes bytes only in order: a pipe, a terminal, a device. Slices are fetched ahead into
+//! memory from the budget; they reserve in order, so that the one whose turn it is always has its share.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesOrdered;
+use laneway_lanes::Reservation;
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store};
+use tokio::sync::mpsc;
+
+use super::landing::{Into, Landing, Pinned};
+use super::large::Fetched;
+use crate::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::location::url;
+use crate::plan::slices::SLICE_MIN;
+use crate::plan::{LIGHT_DOWNLOAD_MAX, pieces_in_flight};
+use crate::pump::ready;
+use crate::work::{Moved, Work};
+use crate::{ByteRange, Error, Progress};
+
+/// What is fetched ahead at a time, and the most that the first request brings.
+const SLICE: u64 = SLICE_MIN;
+
+/// The next bytes, and the part of the memory budget that they stand on.
+pub(crate) struct Chunk {
+    pub(crate) bytes: Bytes,
+    _held: Arc<Reservation>,
+}
+
+/// Where chunks go. Its receiver gone, nobody reads any more.
+pub(crate) type Chunks = mpsc::Sender<Chunk>;
+
+/// A channel on which a chunk waits while the one before is written.
+pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
+    mpsc::channel(1)
+}
+
+/// Fetches an object, or a range of it, in order.
+///
+/// # Errors
+/// What the store says; class `cancelled` when the receiver is gone.
+pub(crate) async fn fetch(
+    work: &Work,
+    store: &Store,
+    id: &ObjectId,
+    range: Option<ByteRange>,
+    out: Chunks,
+) -> Result<Fetched, Error> {
+    let mut ordered = InOrder { work, store, id, out, attempts: 1 };
+    match range {
+        None => ordered.whole().await,
+        Some(range) => ordered.range(range).await,
+    }
+}
+
+struct InOrder<'a> {
+    work: &'a Work,
+    store: &'a Store,
+    id: &'a ObjectId,
+    out: Chunks,
+    attempts: u32,
+}
+
+type Slice = Result<(Bytes, Run, Arc<Reservation>, u32), Error>;
+
+impl InOrder<'_> {
+    async fn range(&mut self, range: ByteRange) -> Result<Fetched, Error> {
+        if let ByteRange::Between(first, last) = range
+            && last - first < SLICE
+        {
+            let len = last - first + 1;
+            let held = Arc::new(self.work.engine.lanes.memory().reserve(len as usize).await);
+            let mut get = Get::new(self.id);
+            (get.range, get.expected) = (Some(first..last + 1), Some(len));
+            let got = self.store.get(get).await?;
+            let moved = Moved {
+                bytes: got.body.len() as u64,
+                attempts: got.attempts,
+                verified: Verified::Unverified,
+            };
+            self.work.progress.sized(moved.bytes);
+            self.send(got.body, held).await?;
+            return Ok(Fetched { moved, version: got.meta.version });
+        }
+        let meta = self.store.head(self.id, None).await?;
+        let Some(range) = range.within(meta.size) else {
+            let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
+            return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
+        };
+        self.work.progress.sized(range.end - range.start);
+        let wanted = if range == (0..meta.size) {
+            Wanted::to_compare_with(&meta.checksums, false)
+        } else {
+            Wanted::default()
+        };
+        let pinned = Pinned::of(&meta);
+        let run = self.slices(range, &pinned, wanted).await?;
+        self.verified(&meta, run)
+    }
+
+    /// The first request is unranged, for the checksum of the whole, and is stopped after a slice.
+    async fn whole(&mut self) -> Result<Fetched, Error> {
+        let held = Arc::new(self.work.engine.lanes.memory().reserve(SLICE as usize).await);
+        let head = Arc::new(Mutex::new(Head::default()));
+        let progress = &self.work.progress;
+        let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
+        let get = Get { id: self.id, range: None, version: None, expected: None, sink: Some(&sink) };
+        let ended = self.store.get(get).await;
+        let (meta, bytes) = {
+            let mut head = lock(&head);
+            head.attempt += 1;
+            (head.meta.take(), std::mem::take(&mut head.bytes))
+        };
+        let meta = match (ended, meta) {
+            (Ok(got), meta) => {
+                self.attempts = got.attempts;
+                meta.unwrap_or_else(|| Box::new(got.meta))
+            }
+            (Err(e), Some(meta)) if e.is_interrupted() => meta,
+            (Err(e), _) => return Err(e.into()),
+        };
+        let have = bytes.len() as u64;
+        let is_all = have == meta.size;
+        let wanted = Wanted::to_compare_with(&meta.checksums, is_all);
+        let first = Run::of(&bytes, wanted);
+        self.send(bytes.into(), held).await?;
+        let rest = match is_all {
+            true => Run::of(b"", wanted),
+            false if meta.version.is_none() => {
+                let message = "without a version the store can't be asked for the rest of it";
+                return Err(Error::integrity(url(self.store.provider(), self.id), message));
+            }
+            false => self.slices(have..meta.size, &Pinned::of(&meta), wanted).await?,
+        };
+        self.verified(&meta, first.then(rest))
+    }
+
+    /// Fetches slices ahead and sends them on in order.
+    async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
+        let memory = self.work.engine.lanes.memory();
+        let (store, id, progress) = (self.store, self.id, Arc::clone(&self.work.progress));
+        let ahead_max = pieces_in_flight(self.work.engine.cores);
+        let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
+        let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
+        let mut next = range.start;
+        let mut run = Run::of(b"", wanted);
+        loop {
+            let end = range.end.min(next + SLICE);
+            if next < range.end && ahead.len() < ahead_max && reserving.is_none() {
+                reserving = Some(Box::pin(memory.reserve((end - next) as usize)));
+            }
+            if reserving.is_none() && ahead.is_empty() {
+                return Ok(run);
+            }
+            tokio::select! {
+                biased;
+                held = ready(&mut reserving), if reserving.is_some() => {
+                    reserving = None;
+                    let into = Into::Memory(Vec::with_capacity((end - next) as usize));
+                    let landing = Landing::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
+                    ahead.push_back(Box::pin(async move {
+                        let attempts = landing.bring(store, id).await?;
+                        let (run, bytes) = landing.finish();
+                        Ok((bytes.into(), run, Arc::new(held), attempts))
+                    }));
+                    next = end;
+                }
+                Some(slice) = ahead.next(), if !ahead.is_empty() => {
+                    let (bytes, next_run, held, attempts) = slice?;
+                    self.attempts = self.attempts.max(attempts);
+                    run = run.then(next_run);
+                    self.send(bytes, held).await?;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, bytes: Bytes, held: Arc<Reservation>) -> Result<(), Error> {
+        let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
+        self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
+    }
+
+    fn verified(&self, meta: &ObjectMeta, run: Run) -> Result<Fetched, Error> {
+        let source = || url(self.store.provider(), self.id);
+        let is_whole = run.len == meta.size;
+        let verified = match is_whole {
+            true => run.verify(&meta.checksums).map_err(|e| Error::integrity(source(), e))?,
+            false => Verified::Unverified,
+        };
+        let moved = Moved { bytes: run.len, attempts: self.attempts, verified };
+        Ok(Fetched { moved, version: meta.version.clone() })
+    }
+}
+
+/// The beginning of an object.
+#[derive(Debug, Default)]
+struct Head {
+    meta: Option<Box<ObjectMeta>>,
+    bytes: Vec<u8>,
+    /// Which attempt may write.
+    attempt: u32,
+}
+
+struct HeadSink {
+    head: Arc<Mutex<Head>>,
+    attempt: u32,
+    progress: Arc<Progress>,
+}
+
+impl HeadSink {
+    fn new(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Self {
+        let mut state = lock(head);
+        state.attempt += 1;
+        Self { head: Arc::clone(head), attempt: state.attempt, progress: Arc::clone(progress) }
+    }
+}
+
+impl GetSink for HeadSink {
+    fn begin(&mut self, meta: &ObjectMeta, _range: Range<u64>) -> Result<Route, SinkError> {
+        let mut head = lock(&self.head);
+        if head.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        if head.meta.is_none() {
+            self.progress.sized(meta.size);
+        }
+        head.bytes = Vec::with_capacity(meta.size.min(SLICE) as usize);
+        head.meta = Some(Box::new(meta.clone()));
+        Ok(if meta.size <= LIGHT_DOWNLOAD_MAX { Route::Stay } else { Route::Freight })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        let mut head = lock(&self.head);
+        if head.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        let size = head.meta.as_ref().map_or(0, |meta| meta.size);
+        let room = (size.min(SLICE) as usize).saturating_sub(head.bytes.len());
+        let own = bytes.len().min(room);
+        head.bytes.extend_from_slice(&bytes[..own]);
+        self.progress.moved(own as u64);
+        let is_cut = own < bytes.len() || (own == room && size > SLICE);
+        Ok(if is_cut { Route::Stop } else { Route::Stay })
+    }
+}
+
+fn lock(head: &Mutex<Head>) -> MutexGuard<'_, Head> {
+    head.lock().unwrap_or_else(PoisonError::into_inner)
+}

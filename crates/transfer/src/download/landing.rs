@@ -1,0 +1,237 @@
+//! Where the bytes of one slice go, and how a slice is brought whole over connections that break.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
+
+use crate::checksum::{Hashing, Run, Wanted};
+use crate::folder::Staged;
+use crate::plan::LIGHT_DOWNLOAD_MAX;
+use crate::{Error, Progress};
+
+/// How often a slice is asked for again without a single byte having come since the last time. Each of these is
+/// itself as many attempts as the store makes.
+const FRUITLESS_MAX: u32 = 3;
+
+/// The state of an object that all slices of it must be of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pinned {
+    pub(crate) size: u64,
+    pub(crate) version: Option<Version>,
+}
+
+impl Pinned {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self { size: meta.size, version: meta.version.clone() }
+    }
+
+    /// Whether an answer is of the same state. Where the store tells no version the size has to do.
+    pub(crate) fn check(&self, meta: &ObjectMeta) -> Result<(), Error> {
+        let is_other = match (&self.version, &meta.version) {
+            (Some(ours), Some(theirs)) => ours != theirs,
+            _ => false,
+        };
+        if is_other || meta.size != self.size {
+            return Err(Error::integrity(meta.id.to_string(), "the object changed while it was read"));
+        }
+        Ok(())
+    }
+}
+
+/// What takes the bytes of a slice.
+#[derive(Debug)]
+pub(crate) enum Into {
+    /// Their place in a file.
+    File(Arc<Staged>),
+    /// Memory, which the caller has reserved.
+    Memory(Vec<u8>),
+}
+
+/// A slice under way. It outlives the attempts that bring it.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    state: Mutex<State>,
+    pinned: Pinned,
+    progress: Arc<Progress>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Which attempt may write. The sink of an earlier one may still be running on its lane.
+    attempt: u32,
+    at: u64,
+    end: u64,
+    hashing: Hashing,
+    into: Into,
+}
+
+impl Landing {
+    pub(crate) fn new(
+        range: Range<u64>,
+        pinned: Pinned,
+        wanted: Wanted,
+        into: Into,
+        progress: Arc<Progress>,
+    ) -> Arc<Self> {
+        let hashing = Hashing::new(wanted);
+        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, hashing, into });
+        Arc::new(Self { state, pinned, progress })
+    }
+
+    /// Brings the whole slice, going on where it stands when a connection breaks. Returns the most attempts that
+    /// one request took.
+    ///
+    /// # Errors
+    /// What the store or the destination says.
+    pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<u32, Error> {
+        let (mut attempts, mut fruitless) = (1, 0);
+        loop {
+            let (at, end) = self.position();
+            if at == end {
+                return Ok(attempts);
+            }
+            let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
+            let get = Get {
+                id,
+                range: Some(at..end),
+                version: self.pinned.version.as_ref(),
+                expected: Some(end - at),
+                sink: Some(&sink),
+            };
+            let result = store.get(get).await;
+            let (now_at, _) = self.position();
+            fruitless = if now_at > at { 0 } else { fruitless + 1 };
+            match result {
+                Ok(got) => attempts = attempts.max(got.attempts),
+                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => attempts += 1,
+                Err(e) => return Err(Error::from(e).after(attempts)),
+            }
+            if fruitless >= FRUITLESS_MAX {
+                return Err(Error::integrity(
+                    id.to_string(),
+                    format!("the store sends no bytes from {at} on"),
+                ));
+            }
+        }
+    }
+
+    /// What has landed: the checksums, and the bytes if they went to memory.
+    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
+        let mut state = self.lock();
+        // A sink that still runs belongs to no attempt any more.
+        state.attempt += 1;
+        let hashing = std::mem::replace(&mut state.hashing, Hashing::new(Wanted::default()));
+        let bytes = match &mut state.into {
+            Into::Memory(bytes) => std::mem::take(bytes),
+            Into::File(_) => Vec::new(),
+        };
+        (hashing.finish(), bytes)
+    }
+
+    fn position(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.at, state.end)
+    }
+
+    fn sink(self: &Arc<Self>) -> Sink {
+        let mut state = self.lock();
+        state.attempt += 1;
+        Sink { landing: Arc::clone(self), attempt: state.attempt }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Sink {
+    landing: Arc<Landing>,
+    attempt: u32,
+}
+
+impl GetSink for Sink {
+    fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
+        self.landing.pinned.check(meta)?;
+        let state = self.landing.lock();
+        if state.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        if range.start != state.at {
+            let message =
+                format!("bytes from {} were asked for, the store sends from {}", state.at, range.start);
+            return Err(Error::integrity(meta.id.to_string(), message).into());
+        }
+        let is_light = matches!(state.into, Into::Memory(_)) && state.end - state.at <= LIGHT_DOWNLOAD_MAX;
+        Ok(if is_light { Route::Stay } else { Route::Freight })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        let mut state = self.landing.lock();
+        if state.attempt != self.attempt {
+            return Ok(Route::Stop);
+        }
+        let take = (bytes.len() as u64).min(state.end - state.at);
+        let own = &bytes[..take as usize];
+        let at = state.at;
+        match &mut state.into {
+            Into::File(staged) => staged.write_at(own, at)?,
+            Into::Memory(memory) => memory.extend_from_slice(own),
+        }
+        state.hashing.update(own);
+        state.at += take;
+        self.landing.progress.moved(take);
+        Ok(if own.len() < bytes.len() { Route::Stop } else { Route::Stay })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(size: u64, generation: u64) -> ObjectMeta {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
+        meta.version = Some(Version::Generation(generation));
+        meta
+    }
+
+    fn landing() -> Arc<Landing> {
+        let pinned = Pinned::of(&meta(10, 1));
+        Landing::new(2..8, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default())
+    }
+
+    #[test]
+    fn an_attempt_goes_on_where_the_one_before_stood() {
+        let landing = landing();
+        let mut first = landing.sink();
+        first.begin(&meta(10, 1), 2..8).unwrap();
+        assert_eq!(first.write(b"23").unwrap(), Route::Stay);
+        let mut second = landing.sink();
+        assert_eq!(second.begin(&meta(10, 1), 4..8).unwrap(), Route::Stay);
+        assert_eq!(first.write(b"xx").unwrap(), Route::Stop, "a sink that was given up writes nothing");
+        assert_eq!(second.write(b"4567").unwrap(), Route::Stay);
+        let (run, bytes) = landing.finish();
+        assert_eq!(bytes, b"234567");
+        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+    }
+
+    #[test]
+    fn bytes_beyond_the_slice_are_not_taken() {
+        let landing = landing();
+        let mut sink = landing.sink();
+        assert_eq!(sink.write(b"23456789").unwrap(), Route::Stop);
+        assert_eq!(landing.finish().1, b"234567");
+    }
+
+    #[test]
+    fn a_slice_of_another_generation_or_size_is_refused() {
+        for other in [meta(10, 2), meta(11, 1)] {
+            assert!(landing().sink().begin(&other, 2..8).unwrap_err().to_string().contains("changed"));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_starts_elsewhere_is_refused() {
+        assert!(landing().sink().begin(&meta(10, 1), 0..8).is_err());
+    }
+}

@@ -1,0 +1,288 @@
+//! A large object into a file: slices in parallel, an opening stream among them where the store has to be asked first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, Fuse, FutureExt};
+use futures_util::stream::FuturesUnordered;
+use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
+
+use super::landing::{Into, Landing, Pinned};
+use super::opening::{Large, Opened, Opening};
+use crate::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::folder::{Place, Staged};
+use crate::location::url;
+use crate::plan::pieces_in_flight;
+use crate::work::{Moved, Work};
+use crate::{Error, Version};
+
+/// What an item's download left behind.
+pub(crate) struct Fetched {
+    pub(crate) moved: Moved,
+    pub(crate) version: Option<Version>,
+}
+
+/// Fetches an object into a file at `place`: all of it into memory if it has at most `collect_max` bytes (which the
+/// caller has reserved), else slice by slice.
+///
+/// # Errors
+/// What the store or the file system says; the destination is as it was then.
+pub(crate) async fn fetch(
+    work: &Work,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+    durable: bool,
+) -> Result<Fetched, Error> {
+    let in_flight = pieces_in_flight(work.engine.cores);
+    // With the state and a checksum known nothing has to be asked first.
+    let is_planned = known.as_ref().is_some_and(|meta| {
+        meta.version.is_some() && (meta.checksums.crc32c.is_some() || meta.checksums.crc64nvme.is_some())
+    });
+    if let Some(meta) = known.clone().filter(|_| is_planned) {
+        let at = place.clone();
+        let large = work.engine.files.run(move || Large::prepare(meta, &at, in_flight, false)).await??;
+        let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
+        return rest.fetch(large, None, durable).await;
+    }
+    let is_size_known = known.is_some();
+    let progress = Arc::clone(&work.progress);
+    let (opening, mut told) = Opening::new(place.clone(), collect_max, in_flight, is_size_known, progress);
+    let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
+    let get = Get {
+        id,
+        range: None,
+        version: known.as_ref().and_then(|meta| meta.version.as_ref()),
+        expected: known.as_ref().map(|meta| meta.size),
+        sink: Some(&sink),
+    };
+    let _unfinished = EndOnDrop(Arc::clone(&opening));
+    let mut stream = store.get(get).boxed().fuse();
+    let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
+    let cancelled = work.cancel.wait();
+    tokio::select! {
+        biased;
+        () = cancelled => Err(Error::cancelled(url(store.provider(), id))),
+        Ok(large) = &mut told => rest.fetch(large, Some((stream, &opening)), durable).await,
+        ended = &mut stream => rest.finish_opening(ended, &opening, place, durable).await,
+    }
+}
+
+/// The download of what an opening stream doesn't bring.
+struct Rest<'a> {
+    work: &'a Work,
+    store: &'a Store,
+    id: &'a ObjectId,
+    /// What has come, by its first byte.
+    runs: BTreeMap<u64, Run>,
+    attempts: u32,
+    in_flight: usize,
+}
+
+type Stream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
+
+impl Rest<'_> {
+    /// The opening stream ended before anybody heard of a large object.
+    async fn finish_opening(
+        mut self,
+        ended: Result<Got, laneway_store::Error>,
+        opening: &Opening,
+        place: Place,
+        durable: bool,
+    ) -> Result<Fetched, Error> {
+        match opening.end() {
+            Some(Opened::Collected(meta, bytes)) => {
+                let attempts = ended.map_or_else(
+                    |e| if e.is_interrupted() { Ok(e.attempts() + 1) } else { Err(e) },
+                    |got| Ok(got.attempts),
+                )?;
+                self.attempts = self.attempts.max(attempts);
+                let bytes = self.complete(&meta, bytes).await?;
+                let (version, attempts, provider) =
+                    (meta.version.clone(), self.attempts, self.store.provider());
+                let permit = self.work.writing().await;
+                let write = move || {
+                    let _permit = permit;
+                    store_small(&url(provider, &meta.id), &meta, &bytes, &place, durable)
+                };
+                let moved = self.work.engine.files.run(write).await??;
+                Ok(Fetched { moved: Moved { attempts, ..moved }, version })
+            }
+            Some(Opened::Head(large, run)) => {
+                self.opener_ended(ended, run)?;
+                self.fetch(large, None, durable).await
+            }
+            None => match ended {
+                Err(e) => Err(e.into()),
+                Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
+            },
+        }
+    }
+
+    /// Fetches what is missing of a small object whose stream broke.
+    async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let have = bytes.len() as u64;
+        if have < meta.size {
+            let rest = Vec::with_capacity((meta.size - have) as usize);
+            let progress = Arc::clone(&self.work.progress);
+            let landing = Landing::new(
+                have..meta.size,
+                Pinned::of(meta),
+                Wanted::default(),
+                Into::Memory(rest),
+                progress,
+            );
+            self.pinned(meta)?;
+            landing.bring(self.store, self.id).await?;
+            bytes.append(&mut landing.finish().1);
+        }
+        Ok(bytes)
+    }
+
+    /// Going on in the middle is safe only in the same state of the object.
+    fn pinned(&self, meta: &ObjectMeta) -> Result<Pinned, Error> {
+        if meta.version.is_none() {
+            let message = "the connection broke, and without a version the store can't be asked for the rest";
+            return Err(Error::integrity(url(self.store.provider(), self.id), message));
+        }
+        Ok(Pinned::of(meta))
+    }
+
+    fn opener_ended(&mut self, ended: Result<Got, laneway_store::Error>, run: Run) -> Result<(), Error> {
+        match ended {
+            Ok(got) => self.attempts = self.attempts.max(got.attempts),
+            Err(e) if e.is_interrupted() => self.attempts += 1,
+            Err(e) => return Err(e.into()),
+        }
+        if run.len > 0 {
+            self.runs.insert(0, run);
+        }
+        Ok(())
+    }
+
+    /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
+    async fn fetch(
+        mut self,
+        large: Large,
+        opener: Option<(Stream<'_>, &Arc<Opening>)>,
+        durable: bool,
+    ) -> Result<Fetched, Error> {
+        let _unfinished = AbandonOnDrop(Arc::clone(&large.staged));
+        let mut slices = FuturesUnordered::new();
+        let (mut stream, opening) = match opener {
+            Some((stream, opening)) => (stream, Some(opening)),
+            None => (Fuse::terminated(), None),
+        };
+        let mut is_opening = opening.is_some();
+        let (work, store, id) = (self.work, self.store, self.id);
+        let bring = |range: std::ops::Range<u64>, pinned: Pinned| {
+            let into = Into::File(Arc::clone(&large.staged));
+            let progress = Arc::clone(&work.progress);
+            let landing = Landing::new(range.clone(), pinned, large.wanted, into, progress);
+            async move {
+                let attempts = landing.bring(store, id).await?;
+                Ok::<_, Error>((range.start, landing.finish().0, attempts))
+            }
+        };
+        let mut cancelled = std::pin::pin!(work.cancel.wait());
+        loop {
+            let at_once = if large.is_shared { self.in_flight } else { 1 };
+            while slices.len() + usize::from(is_opening) < at_once {
+                let Some(range) = large.slices().claim() else { break };
+                slices.push(bring(range, self.pinned(&large.meta)?));
+            }
+            if !is_opening && slices.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
+                ended = &mut stream, if is_opening => {
+                    is_opening = false;
+                    if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.end()) {
+                        self.opener_ended(ended, run)?;
+                    }
+                }
+                Some(slice) = slices.next(), if !slices.is_empty() => {
+                    let (start, run, attempts) = slice?;
+                    self.attempts = self.attempts.max(attempts);
+                    self.runs.insert(start, run);
+                }
+            }
+        }
+        drop(slices);
+        let (meta, runs, attempts) = (Arc::clone(&large.meta), self.runs, self.attempts);
+        let source = url(store.provider(), id);
+        let verified = verify(&source, &meta, &runs, large.wanted)?;
+        drop(stream);
+        // No sink that may still be running writes any more: the attempts they belong to have ended.
+        let staged = Arc::clone(&large.staged);
+        work.engine.files.run(move || staged.commit(durable)).await??;
+        let moved = Moved { bytes: meta.size, attempts, verified };
+        Ok(Fetched { moved, version: meta.version.clone() })
+    }
+}
+
+/// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
+struct EndOnDrop(Arc<Opening>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(Opened::Head(large, _)) = self.0.end() {
+            large.staged.abandon();
+        }
+    }
+}
+
+/// Removes a temporary file when its download ends without having put it in its place.
+struct AbandonOnDrop(Arc<Staged>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+/// Compares what has come with what the store says of the whole.
+fn verify(
+    source: &str,
+    meta: &ObjectMeta,
+    runs: &BTreeMap<u64, Run>,
+    wanted: Wanted,
+) -> Result<Verified, Error> {
+    let mut whole = Run::of(b"", wanted);
+    for (start, run) in runs {
+        if *start != whole.len {
+            return Err(Error::integrity(source, format!("bytes from {} to {start} are missing", whole.len)));
+        }
+        whole = whole.then(*run);
+    }
+    if whole.len != meta.size {
+        return Err(Error::integrity(source, format!("{} of {} bytes came", whole.len, meta.size)));
+    }
+    whole.verify(&meta.checksums).map_err(|difference| Error::integrity(source, difference))
+}
+
+/// Verifies a small object and writes it. Blocks.
+pub(crate) fn store_small(
+    source: &str,
+    meta: &ObjectMeta,
+    bytes: &[u8],
+    place: &Place,
+    durable: bool,
+) -> Result<Moved, Error> {
+    let mut runs = BTreeMap::new();
+    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    if !bytes.is_empty() {
+        runs.insert(0, Run::of(bytes, wanted));
+    }
+    let verified = verify(source, meta, &runs, wanted)?;
+    let staged = place.stage(0)?;
+    staged.write_at(bytes, 0)?;
+    staged.commit(durable)?;
+    Ok(Moved { bytes: meta.size, attempts: 1, verified })
+}

@@ -1,0 +1,82 @@
+//! Small objects into files: one request each, all of a group at once, written in groups by the file threads.
+
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use laneway_store::{Get, Got, ObjectId, Store};
+
+use super::large::{Fetched, store_small};
+use super::{Target, finish};
+use crate::location::url;
+use crate::work::{Begun, Moved, Work};
+use crate::{Error, Op};
+
+/// Fetches a group of objects of at most [`LIGHT_DOWNLOAD_MAX`](crate::plan::LIGHT_DOWNLOAD_MAX) bytes each, for which
+/// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
+/// that answer's own checksum.
+pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Target>) {
+    let mut gets: FuturesUnordered<_> =
+        targets.into_iter().map(|target| get(&work, &store, target)).collect();
+    let mut writes = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(written) = writes.next(), if !writes.is_empty() => {
+                for (target, begun, result) in written {
+                    finish(&work, &store, target, begun, result).await;
+                }
+            }
+            Some(first) = gets.next(), if !gets.is_empty() => {
+                // What else is there already goes to a file thread with it.
+                let mut ready = vec![first];
+                while let Some(Some(next)) = gets.next().now_or_never() {
+                    ready.push(next);
+                }
+                writes.push(write(&work, &store, ready));
+            }
+            else => return,
+        }
+    }
+}
+
+type Answer = (Target, Begun, Result<Got, laneway_store::Error>);
+
+async fn get(work: &Work, store: &Store, target: Target) -> Answer {
+    let begun = target.begin(work, store);
+    let id: &ObjectId = &target.id;
+    let expected = target.meta.as_ref().map(|meta| meta.size);
+    let got = store.get(Get { id, range: None, version: None, expected, sink: None }).await;
+    (target, begun, got)
+}
+
+async fn write(
+    work: &Arc<Work>,
+    store: &Store,
+    answers: Vec<Answer>,
+) -> Vec<(Target, Begun, Result<Fetched, Error>)> {
+    let (provider, inside) = (store.provider(), Arc::clone(work));
+    let (items, permit) = (answers.len(), work.writing().await);
+    let written = work.engine.files.run(move || {
+        let _permit = permit;
+        let mut written = Vec::with_capacity(answers.len());
+        for (target, begun, got) in answers {
+            let result = got.map_err(Error::from).and_then(|got| {
+                let source = url(provider, &target.id);
+                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.durable)?;
+                inside.progress.moved(moved.bytes);
+                let moved = Moved { attempts: got.attempts, ..moved };
+                Ok(Fetched { moved, version: got.meta.version })
+            });
+            written.push((target, begun, result));
+        }
+        written
+    });
+    match written.await {
+        Ok(written) => written,
+        Err(error) => {
+            work.fail_group(Op::Download, items, error).await;
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What all jobs of a client stand on.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use laneway_lanes::Lanes;
+use laneway_store::{Provider, Store};
+
+use crate::files::Files;
+use crate::{Error, Settings};
+
+/// The engine, the stores and the file threads of a client.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) lanes: Lanes,
+    pub(crate) files: Files,
+    /// Threads that the machine runs at once.
+    pub(crate) cores: usize,
+    stores: [OnceLock<Store>; 2],
+    settings: laneway_store::Settings,
+    epoch: Instant,
+}
+
+impl Engine {
+    /// Starts the engine. Nothing is dialled yet, and no store looked up.
+    ///
+    /// # Errors
+    /// What [`Lanes::start`] says.
+    pub(crate) fn start(settings: Settings) -> Result<Self, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            lanes: Lanes::start(settings.lanes)?,
+            files: Files::new(Files::threads_for(cores)),
+            cores,
+            stores: Default::default(),
+            settings: settings.store,
+            epoch: settings.epoch,
+        })
+    }
+
+    /// The store of a provider, made at its first use.
+    ///
+    /// # Errors
+    /// For an endpoint that is no URL.
+    pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
+        let slot = match provider {
+            Provider::Gcs => &self.stores[0],
+            Provider::S3 => &self.stores[1],
+        };
+        if let Some(store) = slot.get() {
+            return Ok(store);
+        }
+        let store = Store::new(provider, &self.settings, self.lanes.clone())?;
+        Ok(slot.get_or_init(|| store))
+    }
+
+    /// Time since the epoch of the settings.
+    pub(crate) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.files.close();
+    }
+}

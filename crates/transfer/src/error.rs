@@ -1,0 +1,230 @@
+//! Why an item, or a whole request, failed.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use laneway_store::SinkError;
+
+/// A failure. `Display` is one line that names the object or path and the cause, and never holds a secret.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    cause: Cause,
+    attempts: u32,
+}
+
+enum Cause {
+    Store(laneway_store::Error),
+    Lanes(laneway_lanes::Error),
+    Local { target: String, message: &'static str, source: io::Error },
+    Told { class: &'static str, target: String, message: String },
+}
+
+impl Error {
+    /// Bytes or checksums that differ from what they must be.
+    pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("integrity", target, message)
+    }
+
+    /// A name or a combination that is not carried out, because it would be unsafe or ambiguous.
+    pub(crate) fn refused(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("refused", target, message)
+    }
+
+    /// The request makes no sense as a whole.
+    pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("usage", target, message)
+    }
+
+    /// The source can't be sent as it is: it changed, vanished, or is no file.
+    pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("source", target, message)
+    }
+
+    /// A range outside the object.
+    pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("invalid_range", target, message)
+    }
+
+    /// A move whose copy could not be compared, so that its source stays.
+    pub(crate) fn unverified(target: impl Into<String>) -> Self {
+        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept";
+        Self::told("integrity", target, message)
+    }
+
+    /// Nothing is there.
+    pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told("not_found", target, message)
+    }
+
+    /// The job was cancelled before the item was done.
+    pub(crate) fn cancelled(target: impl Into<String>) -> Self {
+        Self::told("cancelled", target, "cancelled")
+    }
+
+    /// A file operation failed. `message` says what was done.
+    pub(crate) fn local(path: impl AsRef<Path>, message: &'static str, source: impl Into<io::Error>) -> Self {
+        let target = path.as_ref().display().to_string();
+        Self::from(Cause::Local { target, message, source: source.into() })
+    }
+
+    fn told(class: &'static str, target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::from(Cause::Told { class, target: target.into(), message: message.into() })
+    }
+
+    /// Adds the number of attempts that requests for the item took.
+    pub(crate) fn after(mut self, attempts: u32) -> Self {
+        self.0.attempts = attempts;
+        self
+    }
+
+    /// What went wrong, for programs: [`laneway_store::ErrorKind::class`]'s names, or `local` (a file operation
+    /// failed), `refused` (an unsafe or ambiguous name), `cancelled`, `usage` (the request makes no sense).
+    pub fn class(&self) -> &'static str {
+        match &self.0.cause {
+            Cause::Store(error) => error.class(),
+            Cause::Lanes(_) => "transport",
+            Cause::Local { .. } => "local",
+            Cause::Told { class, .. } => class,
+        }
+    }
+
+    /// How many attempts were made; 0 when nothing was sent.
+    pub fn attempts(&self) -> u32 {
+        match &self.0.cause {
+            Cause::Store(error) => error.attempts().max(self.0.attempts),
+            _ => self.0.attempts,
+        }
+    }
+
+    /// Whether what was asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        match &self.0.cause {
+            Cause::Local { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => self.class() == "not_found",
+        }
+    }
+
+    /// Whether the destination already exists, or isn't in the state that was asked for.
+    pub fn is_precondition(&self) -> bool {
+        self.class() == "precondition"
+    }
+
+    /// Whether the job was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.class() == "cancelled"
+    }
+
+    /// Whether the request makes no sense as a whole.
+    pub fn is_usage(&self) -> bool {
+        self.class() == "usage"
+    }
+
+    /// Whether who reads our output has gone away.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(&self.0.cause, Cause::Local { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The store's error, if it is one.
+    pub fn as_store(&self) -> Option<&laneway_store::Error> {
+        match &self.0.cause {
+            Cause::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Self {
+        Self(Box::new(Inner { cause, attempts: 0 }))
+    }
+}
+
+impl From<laneway_store::Error> for Error {
+    /// An error that one of our own sinks gave comes back as itself.
+    fn from(error: laneway_store::Error) -> Self {
+        if error.kind() != laneway_store::ErrorKind::Sink {
+            return Self::from(Cause::Store(error));
+        }
+        let (attempts, target, message) = (error.attempts(), error.target().to_owned(), error.to_string());
+        match error.into_sink_error().map(|source: SinkError| source.downcast::<Self>()) {
+            Some(Ok(ours)) => ours.after(attempts),
+            _ => Self::told("destination", target, message),
+        }
+    }
+}
+
+impl From<laneway_lanes::Error> for Error {
+    fn from(error: laneway_lanes::Error) -> Self {
+        Self::from(Cause::Lanes(error))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.cause {
+            Cause::Store(error) => error.fmt(f),
+            Cause::Lanes(error) => error.fmt(f),
+            Cause::Local { target, message, source } => {
+                write!(f, "{}: {message}: {source}", Printable(target))
+            }
+            Cause::Told { target, message, .. } if target.is_empty() => f.write_str(message),
+            Cause::Told { target, message, .. } => write!(f, "{}: {message}", Printable(target)),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({}: {self})", self.class())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.cause {
+            Cause::Store(error) => error.source(),
+            Cause::Lanes(error) => error.source(),
+            Cause::Local { source, .. } => Some(source),
+            Cause::Told { .. } => None,
+        }
+    }
+}
+
+/// Names come from stores and disks and may hold line breaks; a terminal obeys control characters.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split(char::is_control).enumerate().try_for_each(|(i, piece)| {
+            if i > 0 {
+                f.write_str("?")?;
+            }
+            f.write_str(piece)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_failure_names_path_deed_and_cause() {
+        let error =
+            Error::local("/d/k", "can't be created", io::Error::from(io::ErrorKind::PermissionDenied));
+        assert_eq!(error.to_string(), "/d/k: can't be created: permission denied");
+        assert_eq!(error.class(), "local");
+    }
+
+    #[test]
+    fn control_characters_in_names_never_reach_the_terminal() {
+        assert_eq!(Error::refused("a\u{1b}[2J\nb", "x").to_string(), "a?[2J?b: x");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_told_apart() {
+        assert!(Error::local("-", "write", io::Error::from(io::ErrorKind::BrokenPipe)).is_broken_pipe());
+    }
+}

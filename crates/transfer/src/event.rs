@@ -1,0 +1,146 @@
+//! What a job tells while it runs and at its end.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::Error;
+
+/// One thing that happened. Everything that the program prints about a transfer is made of these.
+#[derive(Debug)]
+pub enum Event {
+    /// An item ended.
+    Item(Item),
+    /// Something was left out that the caller may have meant, or done differently than asked.
+    Warning(String),
+    /// The job ended; nothing follows.
+    Done(Summary),
+}
+
+/// What was done with an item.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// From this machine into a store.
+    Upload,
+    /// From a store to this machine.
+    Download,
+    /// From a store into a store.
+    Copy,
+    /// Deleted.
+    Remove,
+    /// Read to a stream.
+    Read,
+}
+
+impl Op {
+    /// `upload`, `download`, `copy`, `remove` or `read`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Download => "download",
+            Self::Copy => "copy",
+            Self::Remove => "remove",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// An item's end.
+#[derive(Debug)]
+pub struct Item {
+    /// What was done.
+    pub op: Op,
+    /// Path or URL it came from.
+    pub source: String,
+    /// Path or URL it went to.
+    pub destination: Option<String>,
+    /// Its size in bytes; of a failed item, what is known of it.
+    pub bytes: u64,
+    /// When work on it began, since [`Settings::epoch`](crate::Settings::epoch).
+    pub start: Duration,
+    /// When it ended, likewise.
+    pub end: Duration,
+    /// Most attempts that one of its requests took.
+    pub attempts: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How an item ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Done.
+    Done {
+        /// What its bytes were compared by.
+        verified: Verified,
+    },
+    /// Left as it was.
+    Skipped {
+        /// Why.
+        why: &'static str,
+    },
+    /// Would have been done, were this no dry run.
+    Planned,
+    /// Not done.
+    Failed(Error),
+}
+
+/// What an item's bytes were compared by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verified {
+    /// CRC32C of the whole object.
+    Crc32c,
+    /// CRC64/NVME of the whole object.
+    Crc64nvme,
+    /// MD5 of the whole object.
+    Md5,
+    /// The CRC32C of each part, and of those.
+    Composite,
+    /// Size only: the store told no checksum that can be compared.
+    Unverified,
+    /// No bytes passed through this machine.
+    NotApplicable,
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Crc32c => "crc32c",
+            Self::Crc64nvme => "crc64nvme",
+            Self::Md5 => "md5",
+            Self::Composite => "crc32c-parts",
+            Self::Unverified => "unverified",
+            Self::NotApplicable => "not-applicable",
+        })
+    }
+}
+
+/// What a job did.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Summary {
+    /// Items that were done (in a dry run: planned).
+    pub files: u64,
+    /// Items that failed.
+    pub failed: u64,
+    /// Items that were left as they were.
+    pub skipped: u64,
+    /// Bytes of the items that were done.
+    pub bytes: u64,
+    /// From the job's start to its end.
+    pub seconds: f64,
+    /// Body bytes that crossed the network.
+    pub network_bytes: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// TLS handshakes.
+    pub handshakes: u64,
+    /// Requests sent, every attempt counted.
+    pub requests: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Second requests beside slow first ones.
+    pub hedges: u64,
+    /// Items that were done without a checksum to compare.
+    pub unverified: u64,
+    /// Whether the job was cancelled.
+    pub interrupted: bool,
+}

@@ -1,0 +1,353 @@
+//! The folder that a download writes into. Nothing is created outside it, whatever the keys and whatever somebody
+//! else does to the tree meanwhile: each directory is opened from its parent without following links.
+
+mod staged;
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::relative::Relative;
+
+pub(crate) use staged::Staged;
+
+/// Directories kept open. Listings come sorted, so that few are in use at a time.
+const OPEN_MAX: usize = 128;
+/// Symbolic links that are followed to a destination, as the kernel does.
+const LINKS_MAX: usize = 40;
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+/// A folder and the directories below it that are in use. It is created when something is put into it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// By their path below the folder; the folder itself is under the empty path.
+    open: Mutex<HashMap<String, Arc<OwnedFd>>>,
+}
+
+/// Where one file is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    folder: Arc<Folder>,
+    directory: String,
+    name: OsString,
+}
+
+/// What a single named destination is.
+pub(crate) enum Destination {
+    /// A regular file, or nothing yet: replaced as a whole.
+    Place(Place),
+    /// A pipe, a terminal, a device: written in order, never replaced.
+    Stream(File),
+}
+
+impl Folder {
+    /// The folder at `path`; links on the way to it are followed, it is the user's own choice.
+    pub(crate) fn new(path: impl Into<PathBuf>) -> Arc<Self> {
+        let mut path = path.into();
+        if path.as_os_str().is_empty() {
+            path = PathBuf::from(".");
+        }
+        Arc::new(Self { path, open: Mutex::default() })
+    }
+
+    /// The place of a name below the folder.
+    pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> Place {
+        Place {
+            folder: Arc::clone(self),
+            directory: name.folder().to_owned(),
+            name: OsString::from(name.name()),
+        }
+    }
+
+    /// The path of what is `below`, for people.
+    pub(crate) fn path_of(&self, below: &str) -> String {
+        self.path.join(below).display().to_string()
+    }
+
+    /// Creates the directory `below` (empty for the folder itself) and all above it.
+    ///
+    /// # Errors
+    /// When something else than a directory is in the way, or the file system refuses.
+    pub(crate) fn create(&self, below: &str) -> Result<(), Error> {
+        self.directory(below).map(drop)
+    }
+
+    /// The directory `below`, created where it is missing.
+    fn directory(&self, below: &str) -> Result<Arc<OwnedFd>, Error> {
+        if let Some(known) = self.known(below) {
+            return Ok(known);
+        }
+        let opened = match below.rsplit_once('/') {
+            _ if below.is_empty() => self.open_itself()?,
+            Some((parent, name)) => self.open_in(&*self.directory(parent)?, below, name)?,
+            None => self.open_in(&*self.directory("")?, below, below)?,
+        };
+        let opened = Arc::new(opened);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN_MAX {
+            open.clear();
+        }
+        open.insert(below.to_owned(), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn known(&self, below: &str) -> Option<Arc<OwnedFd>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
+    }
+
+    fn open_itself(&self) -> Result<OwnedFd, Error> {
+        std::fs::create_dir_all(&self.path).map_err(|e| Error::local(&self.path, "can't be created", e))?;
+        rustix::fs::open(&self.path, DIRECTORY, Mode::empty())
+            .map_err(|e| Error::local(&self.path, "can't be opened as a directory", e))
+    }
+
+    fn open_in(&self, parent: &OwnedFd, below: &str, name: &str) -> Result<OwnedFd, Error> {
+        let open = || openat(parent, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+        let opened = match open() {
+            Err(Errno::NOENT) => match mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(e) => return Err(Error::local(self.path.join(below), "can't be created", e)),
+            },
+            other => other,
+        };
+        opened.map_err(|e| {
+            let path = self.path.join(below);
+            match (e, statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s))) {
+                (_, Ok(FileType::Symlink)) => Error::refused(
+                    path.display().to_string(),
+                    "is a symbolic link, through which nothing below the destination is written",
+                ),
+                (_, Ok(FileType::RegularFile)) => Error::refused(
+                    path.display().to_string(),
+                    "is a file, and a directory of that name is needed",
+                ),
+                (e, _) => Error::local(path, "can't be opened as a directory", e),
+            }
+        })
+    }
+}
+
+impl Destination {
+    /// What `path` is, which the user named as the destination of one object. Links are followed.
+    ///
+    /// # Errors
+    /// For a directory, or what can't be looked at.
+    pub(crate) fn at(path: &Path) -> Result<Self, Error> {
+        let failed = |e| Error::local(path, "can't be looked at", e);
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(e) => return Err(failed(e)),
+        };
+        match metadata {
+            Some(m) if m.is_dir() => Err(Error::refused(path.display().to_string(), "is a directory")),
+            Some(m) if !m.is_file() => std::fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(Self::Stream)
+                .map_err(|e| Error::local(path, "can't be opened for writing", e)),
+            _ => {
+                let target = follow(path)?;
+                let name = target
+                    .file_name()
+                    .ok_or_else(|| Error::refused(path.display().to_string(), "names no file"))?;
+                let folder = Folder::new(target.parent().unwrap_or(Path::new("")));
+                Ok(Self::Place(Place { folder, directory: String::new(), name: name.to_owned() }))
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The path, for people.
+    pub(crate) fn path(&self) -> PathBuf {
+        // Joined like this "." stays out of what users see.
+        let mut path =
+            if self.folder.path == Path::new(".") { PathBuf::new() } else { self.folder.path.clone() };
+        if !self.directory.is_empty() {
+            path.push(&self.directory);
+        }
+        path.push(&self.name);
+        path
+    }
+
+    /// Whether something is there already.
+    pub(crate) fn exists(&self) -> bool {
+        self.path().symlink_metadata().is_ok()
+    }
+
+    /// Begins a new file beside the place, of `size` bytes.
+    ///
+    /// # Errors
+    /// When a directory, a link or a device is in the way, or the file system refuses.
+    pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
+        let directory = self.folder.directory(&self.directory)?;
+        let refused = |why| Err(Error::refused(self.path().display().to_string(), why));
+        match statat(&*directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s)) {
+            Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
+            Ok(FileType::Directory) => return refused("is a directory, and a file of that name is needed"),
+            Ok(FileType::Symlink) => {
+                return refused("is a symbolic link, through which nothing below the destination is written");
+            }
+            Ok(_) => return refused("is no regular file"),
+            Err(e) => return Err(Error::local(self.path(), "can't be looked at", e)),
+        }
+        Staged::create(directory, &self.name, size, self.path())
+    }
+}
+
+/// Follows links to where the file is or would be; a dangling link leads to the file it names.
+fn follow(path: &Path) -> Result<PathBuf, Error> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match std::fs::read_link(&path) {
+            // `join` lets an absolute target replace the path.
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
+}
+
+fn kind(stat: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
+}
+
+/// Whether `path` is there and is a directory, links followed.
+pub(crate) fn is_directory(path: &OsStr) -> bool {
+    Path::new(path).is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn place(folder: &Arc<Folder>, name: &str) -> Place {
+        folder.place(&Relative::new(name.to_owned()).unwrap())
+    }
+
+    fn write(place: &Place, bytes: &[u8]) -> Result<(), Error> {
+        let staged = place.stage(bytes.len() as u64)?;
+        staged.write_at(bytes, 0)?;
+        staged.commit(false)
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_whole_with_its_folders_and_the_umasks_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().join("new/root"));
+        write(&place(&folder, "a/b/c"), b"whole").unwrap();
+        let path = dir.path().join("new/root/a/b/c");
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        let expected =
+            std::fs::File::create(dir.path().join("plain")).unwrap().metadata().unwrap().permissions();
+        assert_eq!(path.metadata().unwrap().permissions().mode(), expected.mode());
+        assert_eq!(names(path.parent().unwrap()), ["c"], "no temporary file stays");
+    }
+
+    #[test]
+    fn a_file_given_up_leaves_the_old_one_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "old").unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "f").stage(10).unwrap();
+        staged.write_at(b"half", 0).unwrap();
+        assert_eq!(names(dir.path()).len(), 2);
+        drop(staged);
+        assert_eq!(names(dir.path()), ["f"]);
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_link_below_the_destination_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("f"), "theirs").unwrap();
+        symlink(&outside, root.join("link")).unwrap();
+        symlink(outside.join("f"), root.join("file")).unwrap();
+        let folder = Folder::new(&root);
+        for name in ["link/f", "link/sub/f", "file"] {
+            let error = write(&place(&folder, name), b"x").unwrap_err();
+            assert!(error.class() == "refused" && error.to_string().contains("symbolic link"), "{error}");
+        }
+        assert_eq!(std::fs::read(outside.join("f")).unwrap(), b"theirs");
+        assert_eq!(names(&outside), ["f"]);
+    }
+
+    #[test]
+    fn a_file_and_a_folder_of_one_name_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        write(&place(&folder, "a"), b"x").unwrap();
+        let error = write(&place(&folder, "a/b"), b"x").unwrap_err();
+        assert!(error.to_string().contains("is a file"), "{error}");
+        write(&place(&folder, "d/e"), b"x").unwrap();
+        let error = write(&place(&folder, "d"), b"x").unwrap_err();
+        assert!(error.to_string().contains("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn the_root_itself_may_be_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("real")).unwrap();
+        symlink("real", dir.path().join("link")).unwrap();
+        write(&place(&Folder::new(dir.path().join("link")), "f"), b"x").unwrap();
+        assert!(dir.path().join("real/f").is_file());
+    }
+
+    #[test]
+    fn a_named_link_is_followed_to_its_file_even_when_that_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("target", dir.path().join("one")).unwrap();
+        symlink("one", dir.path().join("two")).unwrap();
+        let Destination::Place(place) = Destination::at(&dir.path().join("two")).unwrap() else { panic!() };
+        write(&place, b"x").unwrap();
+        assert_eq!(names(dir.path()), ["one", "target", "two"]);
+        assert!(dir.path().join("two").symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn devices_are_streams_and_directories_refused() {
+        assert!(matches!(Destination::at(Path::new("/dev/null")), Ok(Destination::Stream(_))));
+        assert!(Destination::at(Path::new("/")).is_err_and(|e| e.to_string().contains("is a directory")));
+    }
+
+    #[test]
+    fn more_directories_than_are_kept_open_all_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        for i in 0..2 * OPEN_MAX {
+            write(&place(&folder, &format!("{i}/{i}/f")), b"x").unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 2 * OPEN_MAX);
+    }
+
+    #[test]
+    fn a_name_of_255_bytes_has_room_for_its_temporary_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = "ü".repeat(127) + "x";
+        write(&place(&Folder::new(dir.path()), &name), b"x").unwrap();
+        assert_eq!(names(dir.path()), [name]);
+    }
+}

@@ -1,0 +1,92 @@
+//! A running job, as its owner sees it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::{Event, Progress};
+
+/// How many events wait for a job's owner before the job does.
+const EVENTS_WAITING_MAX: usize = 1024;
+
+/// A job under way. Its events have to be taken, or it waits; dropping it cancels it.
+#[derive(Debug)]
+pub struct Job {
+    events: mpsc::Receiver<Event>,
+    progress: Arc<Progress>,
+    canceller: Canceller,
+}
+
+/// Cancels a job, from any thread.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<watch::Sender<bool>>);
+
+/// The job's own ends of a [`Job`].
+#[derive(Debug)]
+pub(crate) struct JobEnds {
+    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) cancel: Cancel,
+}
+
+/// What the parts of a job look at to see whether it was cancelled.
+#[derive(Clone, Debug)]
+pub(crate) struct Cancel(watch::Receiver<bool>);
+
+impl Job {
+    pub(crate) fn new() -> (Self, JobEnds) {
+        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        let (cancel, cancelled) = watch::channel(false);
+        let progress = Arc::new(Progress::default());
+        let job = Self { events, progress: Arc::clone(&progress), canceller: Canceller(Arc::new(cancel)) };
+        (job, JobEnds { events: sender, progress, cancel: Cancel(cancelled) })
+    }
+
+    /// The next event; `None` after [`Event::Done`].
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<Event> {
+        self.events.blocking_recv()
+    }
+
+    /// How far the job is.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    /// What cancels the job: no new item begins, those under way are given up, temporary files are removed and
+    /// unfinished uploads aborted; the last event is [`Event::Done`] with
+    /// [`interrupted`](crate::Summary::interrupted).
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.canceller.cancel();
+    }
+}
+
+impl Canceller {
+    /// Cancels the job. Returns at once; the job's last event says when it has ended.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Cancel {
+    /// Whether the job was cancelled.
+    pub(crate) fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns once the job is cancelled.
+    pub(crate) async fn wait(&self) {
+        // Without a sender nobody can cancel any more, which is what dropping the job does after cancelling.
+        let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
+    }
+}

@@ -1,0 +1,55 @@
+//! Moves whole things between machines and object stores: plan, slices, files, trees.
+//!
+//! A [`Client`] owns the engine. [`Client::copy`] and [`Client::remove`] start a [`Job`], whose [`Event`]s tell the end
+//! of each item and at last a [`Summary`]; [`Client::list`], [`Client::stat`] and [`Client::read`] look at what is there.
+//!
+//! The invariant: a destination is old, absent or complete. Bytes are compared with the store's checksum before an
+//! item counts as done, and where there is none the item says `unverified`.
+//!
+//! What this crate deliberately does not do: it speaks no dialect and opens no connection (`laneway-store` and
+//! `laneway-lanes` do), and it never decides how many requests are on the wire at once, only which may be.
+
+mod checksum;
+mod client;
+mod content_type;
+mod copy;
+mod download;
+mod engine;
+mod error;
+mod event;
+mod files;
+mod folder;
+mod job;
+mod list;
+mod listing;
+mod location;
+mod mapping;
+mod names;
+mod pattern;
+mod plan;
+mod progress;
+mod pump;
+mod read;
+mod relative;
+mod remove;
+mod request;
+mod runtime;
+mod settings;
+mod stat;
+mod upload;
+mod walk;
+mod work;
+
+pub use client::Client;
+pub use error::Error;
+pub use event::{Event, Item, Op, Outcome, Summary, Verified};
+pub use job::{Canceller, Job};
+pub use laneway_lanes::{Config as LanesConfig, Counters, Trust};
+pub use laneway_store::{
+    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Settings as StoreSettings, Version,
+};
+pub use list::{Entry, Listing};
+pub use location::Location;
+pub use progress::Progress;
+pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
+pub use settings::Settings;

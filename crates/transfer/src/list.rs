@@ -1,0 +1,198 @@
+//! Listing, as `ls` shows it.
+
+use std::sync::Arc;
+
+use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
+use tokio::sync::mpsc;
+
+use crate::engine::Engine;
+use crate::listing::{folder_prefix, pages};
+use crate::location::url;
+use crate::pattern::Pattern;
+use crate::{Error, ListRequest, Location};
+
+/// How many entries wait for a listing's reader before the listing does.
+const ENTRIES_WAITING_MAX: usize = 1024;
+
+/// What a listing holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// An object.
+    Object(Box<ObjectMeta>),
+    /// A common prefix, as a URL that ends in a slash.
+    Prefix(String),
+    /// A bucket's name.
+    Bucket(String),
+}
+
+/// A listing under way: pages are fetched ahead of the reader, a bounded number of them. Dropping it ends it.
+#[derive(Debug)]
+pub struct Listing {
+    entries: mpsc::Receiver<Result<Entry, Error>>,
+}
+
+impl Listing {
+    /// A listing, and the task that fills it.
+    pub(crate) fn new(engine: Arc<Engine>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
+        let (out, entries) = mpsc::channel(ENTRIES_WAITING_MAX);
+        let fill = async move {
+            match fill(&engine, &request, &out).await {
+                Ok(()) | Err(Ended::Unheard) => {}
+                // Nobody listens any more.
+                Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
+            }
+        };
+        (Self { entries }, fill)
+    }
+
+    /// The next entry; `None` at the end. After an error nothing follows.
+    pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
+        self.entries.recv().await
+    }
+
+    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
+        self.entries.blocking_recv()
+    }
+}
+
+/// Why a listing ends early.
+enum Ended {
+    Failed(Error),
+    Unheard,
+}
+
+impl<E: Into<Error>> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+type Out = mpsc::Sender<Result<Entry, Error>>;
+
+async fn fill(engine: &Engine, request: &ListRequest, out: &Out) -> Result<(), Ended> {
+    let Location::Object { provider, bucket, key } = &request.at else {
+        return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
+    };
+    let store = engine.store(*provider)?;
+    if bucket.is_empty() {
+        for bucket in store.buckets().await? {
+            send(out, Entry::Bucket(bucket)).await?;
+        }
+        return Ok(());
+    }
+    if let Some(pattern) = Pattern::parse(key)
+        && matching(store, bucket, &pattern, request.recursive, out).await?
+    {
+        return Ok(());
+    }
+    level(store, *provider, bucket, key, request.recursive, out).await
+}
+
+/// What a pattern matches; false when that is nothing.
+async fn matching(
+    store: &Store,
+    bucket: &str,
+    pattern: &Pattern,
+    recursive: bool,
+    out: &Out,
+) -> Result<bool, Ended> {
+    let mut list = List::new(bucket, pattern.literal_prefix());
+    if pattern.is_one_level() && !recursive {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut found = false;
+    let mut last_folder = String::new();
+    let mut pages = pages(store, list);
+    while let Some(page) = pages.recv().await {
+        let page = page?;
+        let folders = page.prefixes.iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/')));
+        for prefix in folders {
+            found = true;
+            let prefix = url(store.provider(), &ObjectId::new(bucket, prefix));
+            send(out, Entry::Prefix(prefix)).await?;
+        }
+        for object in page.objects {
+            let folder = pattern.matching_folder(&object.id.key);
+            match folder {
+                Some(folder) if !recursive && !pattern.matches(&object.id.key) => {
+                    found = true;
+                    if folder != last_folder {
+                        folder.clone_into(&mut last_folder);
+                        let prefix = url(store.provider(), &ObjectId::new(bucket, format!("{folder}/")));
+                        send(out, Entry::Prefix(prefix)).await?;
+                    }
+                }
+                Some(_) => {
+                    found = true;
+                    send(out, Entry::Object(Box::new(object))).await?;
+                }
+                None if pattern.matches(&object.id.key) => {
+                    found = true;
+                    send(out, Entry::Object(Box::new(object))).await?;
+                }
+                None => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// One level, or everything, under a prefix; and the object of that name, if there is one.
+async fn level(
+    store: &Store,
+    provider: Provider,
+    bucket: &str,
+    key: &str,
+    recursive: bool,
+    out: &Out,
+) -> Result<(), Ended> {
+    let mut list = List::new(bucket, folder_prefix(key));
+    if !recursive {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut pages = pages(store, list);
+    // Both are asked at once, so that neither costs the other a round trip.
+    let id = ObjectId::new(bucket, key);
+    let mut found = false;
+    let first = if key.is_empty() || key.ends_with('/') {
+        pages.recv().await
+    } else {
+        let (object, first) = tokio::join!(store.head(&id, None), pages.recv());
+        match object {
+            Ok(meta) => {
+                found = true;
+                send(out, Entry::Object(Box::new(meta))).await?;
+            }
+            Err(e) if e.is_not_found() => {}
+            // Who may list need not be allowed to read.
+            Err(e) if matches!(&first, Some(Ok(page)) if !page.objects.is_empty() || !page.prefixes.is_empty()) =>
+            {
+                tracing::debug!(error = %e, "the object of the prefix's name can't be looked at");
+            }
+            Err(e) => return Err(e.into()),
+        }
+        first
+    };
+    let mut next = first;
+    while let Some(page) = next {
+        let page = page?;
+        for prefix in page.prefixes {
+            found = true;
+            send(out, Entry::Prefix(url(provider, &ObjectId::new(bucket, prefix)))).await?;
+        }
+        for object in page.objects {
+            found = true;
+            send(out, Entry::Object(Box::new(object))).await?;
+        }
+        next = pages.recv().await;
+    }
+    if found || key.is_empty() {
+        return Ok(());
+    }
+    Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
+}
+
+async fn send(out: &Out, entry: Entry) -> Result<(), Ended> {
+    out.send(Ok(entry)).await.map_err(|_| Ended::Unheard)
+}

@@ -1,0 +1,195 @@
+//! Objects that a source means, page by page as the store lists them.
+
+use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
+use tokio::sync::mpsc;
+
+use crate::Error;
+use crate::mapping::name_of_key;
+use crate::pattern::Pattern;
+
+/// Pages that wait for their reader; one more is being fetched meanwhile.
+const PAGES_WAITING_MAX: usize = 1;
+
+/// An object that a source means.
+#[derive(Clone, Debug)]
+pub(crate) struct Sighted {
+    pub(crate) id: ObjectId,
+    /// What the listing tells of it; `None` where the user named it and nothing was asked yet.
+    pub(crate) meta: Option<Box<ObjectMeta>>,
+    /// What it is called at a destination, or below it.
+    pub(crate) name: String,
+    /// Whether it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
+    pub(crate) in_tree: bool,
+}
+
+/// A source in a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) bucket: String,
+    /// A key, a prefix or a pattern.
+    pub(crate) key: String,
+    pub(crate) recursive: bool,
+}
+
+/// All pages of a listing, the next one fetched while one is looked at. Dropping the receiver ends it.
+pub(crate) fn pages(store: &Store, mut list: List) -> mpsc::Receiver<Result<Page, laneway_store::Error>> {
+    let (out, pages) = mpsc::channel(PAGES_WAITING_MAX);
+    let store = store.clone();
+    tokio::spawn(async move {
+        loop {
+            let page = tokio::select! {
+                page = store.list(&list) => page,
+                () = out.closed() => return,
+            };
+            let next = page.as_ref().ok().and_then(|page| page.next.clone());
+            if out.send(page).await.is_err() || next.is_none() {
+                return;
+            }
+            list.token = next;
+        }
+    });
+    pages
+}
+
+impl Source {
+    /// Whether one listing of it may name many objects.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.recursive || self.key.is_empty() || Pattern::parse(&self.key).is_some()
+    }
+
+    /// Begins to look for the objects that the source means.
+    pub(crate) fn objects(&self, store: &Store) -> Objects {
+        if !self.is_listed() {
+            return Objects { source: self.clone(), state: State::Named, scheme: store.scheme() };
+        }
+        let pattern = Pattern::parse(&self.key);
+        let prefix = match &pattern {
+            Some(pattern) => pattern.literal_prefix().to_owned(),
+            None => folder_prefix(&self.key),
+        };
+        let mut list = List::new(&self.bucket, &prefix);
+        if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
+            list.delimiter = Some("/".to_owned());
+        }
+        let listed = Listed { pages: pages(store, list), pattern, prefix_len: prefix.len(), is_empty: true };
+        Objects { source: self.clone(), state: State::Listed(listed), scheme: store.scheme() }
+    }
+
+    fn itself(&self) -> Sighted {
+        Sighted {
+            name: name_of_key(&self.bucket, &self.key).to_owned(),
+            id: ObjectId::new(&self.bucket, &self.key),
+            meta: None,
+            in_tree: false,
+        }
+    }
+
+    fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<Sighted> {
+        let key = &meta.id.key;
+        let name = match pattern.matching_folder(key).filter(|_| self.recursive) {
+            // A matching folder comes with its name, as if it had been named.
+            Some(folder) => key[folder.rfind('/').map_or(0, |slash| slash + 1)..].to_owned(),
+            None if pattern.matches(key) => name_of_key(&self.bucket, key).to_owned(),
+            None => return None,
+        };
+        Some(Sighted { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: false })
+    }
+}
+
+/// The objects that a source means, page by page.
+pub(crate) struct Objects {
+    source: Source,
+    state: State,
+    scheme: &'static str,
+}
+
+enum State {
+    Named,
+    Listed(Listed),
+    Ended,
+}
+
+struct Listed {
+    pages: mpsc::Receiver<Result<Page, laneway_store::Error>>,
+    pattern: Option<Pattern>,
+    prefix_len: usize,
+    is_empty: bool,
+}
+
+impl Objects {
+    /// The next objects; `None` at the end. A name that matches nothing is handed on as it stands, so that asking
+    /// for it gives the store's own answer.
+    ///
+    /// # Errors
+    /// What the listing says, or that nothing lies under a prefix.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Sighted>>, Error> {
+        let Self { source, state, scheme } = self;
+        if let State::Listed(listed) = state {
+            while let Some(page) = listed.pages.recv().await {
+                let (pattern, prefix_len) = (&listed.pattern, listed.prefix_len);
+                let sighted = page?.objects.into_iter().filter_map(|meta| match pattern {
+                    Some(pattern) => source.matched(pattern, meta),
+                    None => Some(in_tree(meta, prefix_len)),
+                });
+                let sighted: Vec<_> = sighted.collect();
+                if !sighted.is_empty() {
+                    listed.is_empty = false;
+                    return Ok(Some(sighted));
+                }
+            }
+        }
+        let is_unanswered = match state {
+            State::Named => true,
+            State::Listed(listed) => listed.is_empty && !source.key.is_empty(),
+            State::Ended => false,
+        };
+        *state = State::Ended;
+        if !is_unanswered {
+            return Ok(None);
+        }
+        if source.recursive && source.key.ends_with('/') {
+            let target = format!("{scheme}://{}/{}", source.bucket, source.key);
+            return Err(Error::not_found(target, "no object lies under this prefix"));
+        }
+        Ok(Some(vec![source.itself()]))
+    }
+}
+
+/// The prefix of everything inside the folder `key`.
+pub(crate) fn folder_prefix(key: &str) -> String {
+    if key.is_empty() || key.ends_with('/') { key.to_owned() } else { format!("{key}/") }
+}
+
+fn in_tree(meta: ObjectMeta, prefix_len: usize) -> Sighted {
+    let name = meta.id.key.get(prefix_len..).unwrap_or_default().to_owned();
+    Sighted { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matched(pattern: &str, recursive: bool, key: &str) -> Option<String> {
+        let source = Source { bucket: "b".into(), key: pattern.into(), recursive };
+        let parsed = Pattern::parse(pattern).unwrap();
+        source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|sighted| sighted.name)
+    }
+
+    #[test]
+    fn a_matching_object_brings_its_last_component() {
+        assert_eq!(matched("p/a*", false, "p/abc").as_deref(), Some("abc"));
+        assert_eq!(matched("p/a*", false, "p/abc/d"), None);
+        assert_eq!(matched("**", false, "x/y/z").as_deref(), Some("z"));
+    }
+
+    #[test]
+    fn a_matching_folder_comes_with_its_name_when_asked_for() {
+        assert_eq!(matched("p/a*", true, "p/abc/d/e").as_deref(), Some("abc/d/e"));
+        assert_eq!(matched("p/a*", true, "p/abc").as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn a_folder_prefix_ends_in_exactly_one_slash() {
+        assert_eq!([folder_prefix(""), folder_prefix("a"), folder_prefix("a/")], ["", "a/", "a/"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Where things are: `gs://bucket/key`, `s3://bucket/key`, a local path, `-`.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use laneway_store::{ObjectId, Provider};
+
+use crate::Error;
+
+/// One end of a transfer.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Location {
+    /// A file or directory of this machine.
+    Local(PathBuf),
+    /// A bucket, prefix, object or pattern in a store. `bucket` is empty for all buckets.
+    Object {
+        /// The store.
+        provider: Provider,
+        /// The bucket; empty where only the scheme was given.
+        bucket: String,
+        /// Key, prefix or pattern, exactly as written; empty for the whole bucket.
+        key: String,
+    },
+    /// Standard input or output, written `-`.
+    Standard,
+}
+
+impl Location {
+    /// Reads what a user wrote.
+    ///
+    /// # Errors
+    /// Class `usage` for an unknown scheme, a URL without a bucket but with a key, or an empty text.
+    pub fn parse(text: &OsStr) -> Result<Self, Error> {
+        match text.to_str() {
+            Some(text) => text.parse(),
+            // Only local names may be something else than UTF-8; a scheme in front still has to be refused.
+            None if text.as_encoded_bytes().windows(3).any(|w| w == b"://") => {
+                Err(Error::usage(text.to_string_lossy(), "object URLs are UTF-8"))
+            }
+            None => Ok(Self::Local(PathBuf::from(text))),
+        }
+    }
+
+    /// An object of a store.
+    pub fn object(provider: Provider, bucket: impl Into<String>, key: impl Into<String>) -> Self {
+        Self::Object { provider, bucket: bucket.into(), key: key.into() }
+    }
+
+    /// Whether this is in a store.
+    pub fn is_object(&self) -> bool {
+        matches!(self, Self::Object { .. })
+    }
+
+    /// Whether the text itself says that this is a folder: a bucket's root or a trailing slash.
+    pub fn is_written_as_folder(&self) -> bool {
+        match self {
+            Self::Local(path) => path.as_os_str().as_encoded_bytes().ends_with(b"/"),
+            Self::Object { key, .. } => key.is_empty() || key.ends_with('/'),
+            Self::Standard => false,
+        }
+    }
+}
+
+impl FromStr for Location {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text == "-" {
+            return Ok(Self::Standard);
+        }
+        if text.is_empty() {
+            return Err(Error::usage("", "an empty name is neither a path nor a URL"));
+        }
+        let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+            return Ok(Self::Local(PathBuf::from(text)));
+        };
+        let provider = match scheme.to_ascii_lowercase().as_str() {
+            "gs" => Provider::Gcs,
+            "s3" => Provider::S3,
+            "file" => return Ok(Self::Local(PathBuf::from(rest))),
+            "az" | "abfs" | "abfss" => return Err(Error::usage(text, "Azure is not supported yet")),
+            _ => {
+                let message =
+                    format!("unknown scheme {scheme}:// (there are gs://, s3://, file:// and plain paths)");
+                return Err(Error::usage(text, message));
+            }
+        };
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() && !key.is_empty() {
+            return Err(Error::usage(text, "the URL names no bucket"));
+        }
+        Ok(Self::object(provider, bucket, key))
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => path.display().fmt(f),
+            Self::Object { provider, bucket, key } if key.is_empty() => {
+                write!(f, "{}://{bucket}", provider.scheme())
+            }
+            Self::Object { provider, bucket, key } => write!(f, "{}://{bucket}/{key}", provider.scheme()),
+            Self::Standard => f.write_str("-"),
+        }
+    }
+}
+
+impl From<&Path> for Location {
+    fn from(path: &Path) -> Self {
+        Self::Local(path.to_owned())
+    }
+}
+
+/// The URL of an object.
+pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
+    let mut url = String::with_capacity(6 + id.bucket.len() + id.key.len());
+    url.push_str(provider.scheme());
+    url.push_str("://");
+    url.push_str(&id.bucket);
+    url.push('/');
+    url.push_str(&id.key);
+    url
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Location {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_key_is_kept_exactly_as_written() {
+        assert_eq!(parsed("gs://b/a//b/%20 ü/"), Location::object(Provider::Gcs, "b", "a//b/%20 ü/"));
+        assert_eq!(parsed("s3://b//"), Location::object(Provider::S3, "b", "/"));
+    }
+
+    #[test]
+    fn a_bucket_alone_and_a_scheme_alone_have_no_key() {
+        assert_eq!(parsed("gs://b"), Location::object(Provider::Gcs, "b", ""));
+        assert_eq!(parsed("gs://b/"), parsed("gs://b"));
+        assert_eq!(parsed("s3://"), Location::object(Provider::S3, "", ""));
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_named_and_a_missing_bucket_refused() {
+        let error = Location::from_str("ftp://h/x").unwrap_err();
+        assert!(error.to_string().contains("ftp://") && error.is_usage());
+        assert!(Location::from_str("gs:///key").is_err());
+        assert!(Location::from_str("az://c/k").unwrap_err().to_string().contains("not supported yet"));
+        assert!(Location::from_str("").is_err());
+    }
+
+    #[test]
+    fn paths_stay_paths() {
+        assert_eq!(parsed("./a:b"), Location::Local("./a:b".into()));
+        assert_eq!(parsed("file:///etc/x"), Location::Local("/etc/x".into()));
+        assert_eq!(parsed("-"), Location::Standard);
+        assert_eq!(parsed("./-"), Location::Local("./-".into()));
+    }
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        for text in ["gs://b/k", "s3://b", "a/b", "-"] {
+            assert_eq!(parsed(text).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Patterns in keys and paths, as `gcloud storage` reads them.
+//!
+//! `*` and `?` stay within a path component, `**` crosses them, `[abc]`, `[a-z]` and `[!a]` are one character of a
+//! set. The common glob crates allow `**` only as a whole component, while `gs://b/logs**.gz` is usual here.
+
+/// A pattern, ready to match.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    tokens: Vec<Token>,
+    literal_prefix: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Token {
+    Char(char),
+    AnyInComponent,
+    Star,
+    DoubleStar,
+    Set { ranges: Vec<(char, char)>, negated: bool },
+}
+
+impl Pattern {
+    /// Reads a pattern; `None` for a text without wildcards, which names just itself.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut tokens = Vec::new();
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            tokens.push(match c {
+                '*' if rest.as_str().starts_with('*') => {
+                    rest = rest.as_str().trim_start_matches('*').chars();
+                    Token::DoubleStar
+                }
+                '*' => Token::Star,
+                '?' => Token::AnyInComponent,
+                '[' => match read_set(rest.as_str()) {
+                    Some((set, after)) => {
+                        rest = after.chars();
+                        set
+                    }
+                    None => Token::Char('['),
+                },
+                c => Token::Char(c),
+            });
+        }
+        let literal_prefix: String = tokens
+            .iter()
+            .map_while(|token| match token {
+                Token::Char(c) => Some(*c),
+                _ => None,
+            })
+            .collect();
+        (literal_prefix.len() < text.len()).then_some(Self { tokens, literal_prefix })
+    }
+
+    /// What every match begins with: the prefix to list.
+    pub(crate) fn literal_prefix(&self) -> &str {
+        &self.literal_prefix
+    }
+
+    /// Whether all matches lie in one level, so that a listing with the delimiter `/` finds them.
+    pub(crate) fn is_one_level(&self) -> bool {
+        let mut rest = self.tokens.iter().skip(self.literal_prefix.chars().count());
+        rest.all(|token| match token {
+            Token::Char(c) => *c != '/',
+            Token::DoubleStar => false,
+            Token::Star | Token::AnyInComponent | Token::Set { .. } => true,
+        })
+    }
+
+    /// Whether the whole text matches.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.run(text, |_, _| {})
+    }
+
+    /// The shortest beginning of `text` that matches and is followed by `/`: the folder that the pattern means.
+    pub(crate) fn matching_folder<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let mut found = None;
+        self.run(text, |end, matched| {
+            if matched && found.is_none() && text[end..].starts_with('/') {
+                found = Some(&text[..end]);
+            }
+        });
+        found
+    }
+
+    /// Steps through `text` keeping every state that the pattern may be in, so that no pattern takes more than
+    /// its length times the text's. `seen` hears after each character whether what was read so far matches.
+    fn run(&self, text: &str, mut seen: impl FnMut(usize, bool)) -> bool {
+        let last = self.tokens.len();
+        let mut states = vec![false; last + 1];
+        let mut next = vec![false; last + 1];
+        states[0] = true;
+        self.skip_stars(&mut states);
+        for (at, c) in text.char_indices() {
+            next.fill(false);
+            let mut alive = false;
+            for (i, token) in self.tokens.iter().enumerate().filter(|(i, _)| states[*i]) {
+                let step = match token {
+                    Token::DoubleStar => i,
+                    Token::Star if c != '/' => i,
+                    Token::Star => continue,
+                    token if token.takes(c) => i + 1,
+                    _ => continue,
+                };
+                next[step] = true;
+                alive = true;
+            }
+            if !alive {
+                return false;
+            }
+            std::mem::swap(&mut states, &mut next);
+            self.skip_stars(&mut states);
+            seen(at + c.len_utf8(), states[last]);
+        }
+        states[last]
+    }
+
+    fn skip_stars(&self, states: &mut [bool]) {
+        for (i, token) in self.tokens.iter().enumerate() {
+            if states[i] && matches!(token, Token::Star | Token::DoubleStar) {
+                states[i + 1] = true;
+            }
+        }
+    }
+}
+
+impl Token {
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Char(expected) => c == *expected,
+            Self::AnyInComponent => c != '/',
+            Self::Set { ranges, negated } => {
+                c != '/' && ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
+            }
+            Self::Star | Self::DoubleStar => false,
+        }
+    }
+}
+
+/// Reads a set behind its `[`. An unclosed one is no set, as in a shell.
+fn read_set(text: &str) -> Option<(Token, &str)> {
+    let (negated, body) = match text.strip_prefix(['!', '^']) {
+        Some(body) => (true, body),
+        None => (false, text),
+    };
+    // A `]` in the first place stands for itself.
+    let first = body.chars().next()?.len_utf8();
+    let end = first + body[first..].find(']')?;
+    let chars: Vec<char> = body[..end].chars().collect();
+    let mut ranges = Vec::new();
+    let mut i = 0;
+    while i < chars.len() {
+        match chars.get(i + 1..i + 3) {
+            Some(['-', to]) => {
+                ranges.push((chars[i], *to));
+                i += 3;
+            }
+            _ => {
+                ranges.push((chars[i], chars[i]));
+                i += 1;
+            }
+        }
+    }
+    Some((Token::Set { ranges, negated }, &body[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Pattern::parse(pattern).unwrap().matches(text)
+    }
+
+    #[test]
+    fn one_star_stays_within_a_component_and_two_cross_them() {
+        assert!(matches("a*.txt", "ab.txt") && matches("a*.txt", "a.txt"));
+        assert!(!matches("a*.txt", "a/b.txt"));
+        assert!(matches("a**.txt", "a/b/c.txt") && matches("a**.txt", "a.txt"));
+        assert!(matches("**", "") && matches("**/x", "a/b/x") && !matches("**/x", "x"));
+        assert!(matches("logs/*/x?.gz", "logs/1/xy.gz") && !matches("logs/*/x?.gz", "logs/1/2/xy.gz"));
+    }
+
+    #[test]
+    fn sets_take_ranges_negation_and_a_bracket_in_front() {
+        assert!(matches("[a-c]1", "b1") && !matches("[a-c]1", "d1"));
+        assert!(matches("[!a-c]1", "d1") && !matches("[!a-c]1", "b1") && !matches("[!a]", "/"));
+        assert!(matches("[]x]", "]") && matches("[a-]", "-"));
+    }
+
+    #[test]
+    fn a_text_without_wildcards_is_no_pattern() {
+        assert_eq!(Pattern::parse("a/b{c}\\"), None);
+        assert_eq!(Pattern::parse("a[b"), None);
+    }
+
+    #[test]
+    fn the_literal_prefix_is_what_stands_before_the_first_wildcard() {
+        assert_eq!(Pattern::parse("a/b*c").unwrap().literal_prefix(), "a/b");
+        assert_eq!(Pattern::parse("*").unwrap().literal_prefix(), "");
+        assert!(Pattern::parse("a/b*c").unwrap().is_one_level());
+        assert!(
+            !Pattern::parse("a/*/c").unwrap().is_one_level()
+                && !Pattern::parse("a**").unwrap().is_one_level()
+        );
+    }
+
+    #[test]
+    fn a_folder_is_the_shortest_matching_beginning_before_a_slash() {
+        let pattern = Pattern::parse("d*").unwrap();
+        assert_eq!(pattern.matching_folder("d1/x/y"), Some("d1"));
+        assert_eq!(pattern.matching_folder("e/x"), None);
+        assert_eq!(pattern.matching_folder("d1"), None);
+        assert_eq!(Pattern::parse("a/*").unwrap().matching_folder("a/b/c"), Some("a/b"));
+    }
+
+    #[test]
+    fn a_pattern_made_to_backtrack_ends_at_once() {
+        let text = "a".repeat(1024);
+        assert!(!matches(&format!("{}b", "a*".repeat(100)), &text));
+    }
+}

@@ -1,0 +1,18 @@
+//! Plans, as pure functions and state machines: how a download is sliced, who takes which slice, how an upload is cut
+//! into parts, and what goes as one request.
+
+pub(crate) mod parts;
+pub(crate) mod slices;
+
+/// Up to this many bytes an object is fetched in one express request and collected in memory.
+pub(crate) const LIGHT_DOWNLOAD_MAX: u64 = 1 << 20;
+
+/// Up to this many bytes a file is sent in one request from memory. Above it, parts in parallel pay for their two
+/// more requests, and a failure repeats less.
+pub(crate) const LIGHT_UPLOAD_MAX: u64 = 8 << 20;
+
+/// Slices of one object, or parts of one upload, that may be under way at once. How many of them really are on the
+/// wire is the dispatcher's decision; this keeps it supplied.
+pub(crate) fn pieces_in_flight(cores: usize) -> usize {
+    (2 * cores).clamp(2, 16)
+}

@@ -1,0 +1,208 @@
+//! Who fetches which bytes of an object: slices are claimed, finished, or given back, and an opening stream of the
+//! whole object eats from the front until it meets what others have taken.
+
+use std::ops::Range;
+
+/// The smallest usual slice. Range requests of 8 to 16 MiB are where S3's and GCS's throughput for a request peaks.
+pub(crate) const SLICE_MIN: u64 = 8 << 20;
+/// The largest usual slice: short enough that a straggler costs little.
+pub(crate) const SLICE_MAX: u64 = 16 << 20;
+/// Less than this is not worth a request of its own beside a stream that is about to bring it anyway.
+const STEAL_MIN: u64 = 4 << 20;
+
+/// The usual slice of an object of `size` bytes of which `in_flight` are fetched at once: an even share of it.
+pub(crate) fn slice_len(size: u64, in_flight: usize) -> u64 {
+    let share = size.div_ceil(in_flight.max(1) as u64);
+    share.next_multiple_of(1 << 20).clamp(SLICE_MIN, SLICE_MAX)
+}
+
+/// Whether an object is worth more than one stream.
+pub(crate) fn is_sliced(size: u64) -> bool {
+    size > SLICE_MAX
+}
+
+/// Which bytes of an object are taken, by whom, and which are left.
+///
+/// Every byte is at any time in exactly one place: left, claimed, the opener's, or brought by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Slices {
+    slice: u64,
+    /// What nobody has, in no order; claims take the lowest.
+    left: Vec<Range<u64>>,
+    /// What the opener has before it: from its position to where it will be cut.
+    opener: Option<Range<u64>>,
+}
+
+impl Slices {
+    /// All of an object, to be claimed slice by slice.
+    pub(crate) fn planned(size: u64, slice: u64) -> Self {
+        let left = std::iter::once(0..size).filter(|all| !all.is_empty()).collect();
+        Self { slice: slice.max(1), left, opener: None }
+    }
+
+    /// All of an object, which a stream has begun to bring from its first byte on.
+    pub(crate) fn opened(size: u64, slice: u64) -> Self {
+        Self { slice: slice.max(1), left: Vec::new(), opener: Some(0..size) }
+    }
+
+    /// Takes a slice: of what is left, or else from the end of what the opener has before it. Taking from its end
+    /// keeps the opener going as long as there is work, since cutting it may cost its connection.
+    pub(crate) fn claim(&mut self) -> Option<Range<u64>> {
+        if let Some(at) = (0..self.left.len()).min_by_key(|i| self.left[*i].start) {
+            let range = &mut self.left[at];
+            // What would remain as a crumb is taken along.
+            let len = range.end - range.start;
+            let end = if len < self.slice + self.slice / 4 { range.end } else { range.start + self.slice };
+            let claimed = range.start..end;
+            range.start = end;
+            if range.is_empty() {
+                self.left.swap_remove(at);
+            }
+            return Some(claimed);
+        }
+        let before_opener = self.opener.as_mut()?;
+        let len = before_opener.end - before_opener.start;
+        if len < 2 * STEAL_MIN {
+            return None;
+        }
+        let start = before_opener.end - self.slice.min(len / 2);
+        let claimed = start..before_opener.end;
+        before_opener.end = start;
+        Some(claimed)
+    }
+
+    /// The opener brings `bytes` more: how many of them are its own. Fewer than it brings means that it is cut.
+    pub(crate) fn opener_takes(&mut self, bytes: u64) -> u64 {
+        let Some(before) = &mut self.opener else { return 0 };
+        let own = bytes.min(before.end - before.start);
+        before.start += own;
+        own
+    }
+
+    /// Whether the opener has anything left to bring.
+    pub(crate) fn opener_is_needed(&self) -> bool {
+        self.opener.as_ref().is_some_and(|before| !before.is_empty())
+    }
+
+    /// The opener ended, whole or broken: what it had before it is left for others.
+    pub(crate) fn opener_ended(&mut self) {
+        if let Some(before) = self.opener.take().filter(|before| !before.is_empty()) {
+            self.left.push(before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn slices_are_an_even_share_between_their_bounds() {
+        assert_eq!(slice_len(20 * MIB, 4), 8 * MIB);
+        assert_eq!(slice_len(40 * MIB, 4), 10 * MIB);
+        assert_eq!(slice_len(32 << 30, 16), 16 * MIB);
+        assert_eq!(slice_len(0, 0), 8 * MIB);
+    }
+
+    #[test]
+    fn an_opener_that_nobody_helps_brings_everything() {
+        let mut slices = Slices::opened(10, 8);
+        assert_eq!(slices.opener_takes(4), 4);
+        assert_eq!(slices.opener_takes(9), 6);
+        assert!(!slices.opener_is_needed() && slices.claim().is_none());
+    }
+
+    #[test]
+    fn helpers_take_the_tail_and_the_opener_is_cut_where_they_meet() {
+        let mut slices = Slices::opened(64 * MIB, 16 * MIB);
+        assert_eq!(slices.claim(), Some(48 * MIB..64 * MIB));
+        assert_eq!(slices.claim(), Some(32 * MIB..48 * MIB));
+        assert_eq!(slices.opener_takes(20 * MIB), 20 * MIB);
+        assert_eq!(slices.claim(), Some(26 * MIB..32 * MIB));
+        assert_eq!(slices.claim(), None, "what is before the opener is too little to share");
+        assert_eq!(slices.opener_takes(20 * MIB), 6 * MIB);
+        assert!(!slices.opener_is_needed());
+    }
+
+    #[test]
+    fn what_a_broken_opener_leaves_is_claimed_by_others() {
+        let mut slices = Slices::opened(40 * MIB, 16 * MIB);
+        slices.opener_takes(5 * MIB);
+        slices.opener_ended();
+        assert_eq!(slices.claim(), Some(5 * MIB..21 * MIB));
+        assert_eq!(slices.claim(), Some(21 * MIB..40 * MIB), "a crumb is taken along");
+        assert_eq!(slices.claim(), None);
+    }
+
+    #[test]
+    fn an_empty_object_has_nothing_to_claim() {
+        assert!(!Slices::opened(0, 8).opener_is_needed());
+        assert_eq!(Slices::planned(0, 8).claim(), None);
+    }
+
+    /// A small generator of its own, so that a failing seed can be run again.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n.max(1)
+        }
+    }
+
+    #[test]
+    fn every_byte_arrives_exactly_once_whatever_the_order_of_claims_and_failures() {
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let size = random.below(200 * MIB);
+            let slice = slice_len(size, 1 + random.below(8) as usize);
+            let with_opener = random.below(3) > 0;
+            let mut slices =
+                if with_opener { Slices::opened(size, slice) } else { Slices::planned(size, slice) };
+            let mut opener_at = with_opener.then_some(0);
+            let mut claimed: Vec<Range<u64>> = Vec::new();
+            let mut arrived: Vec<Range<u64>> = Vec::new();
+            for step in 0.. {
+                assert!(step < 100_000, "seed {seed} does not end");
+                if arrived.iter().map(|range| range.end - range.start).sum::<u64>() == size {
+                    break;
+                }
+                match random.below(4) {
+                    0 => claimed.extend(slices.claim()),
+                    1 => {
+                        if let Some(at) = &mut opener_at {
+                            let own = slices.opener_takes(1 + random.below(3 * MIB));
+                            arrived.push(*at..*at + own);
+                            *at += own;
+                            if !slices.opener_is_needed() || random.below(40) == 0 {
+                                slices.opener_ended();
+                                opener_at = None;
+                            }
+                        }
+                    }
+                    _ if claimed.is_empty() => {}
+                    _ => {
+                        let at = random.below(claimed.len() as u64) as usize;
+                        let slice = claimed.swap_remove(at);
+                        let whole = slice.end - slice.start;
+                        let part = if random.below(3) == 0 { random.below(whole) } else { whole };
+                        arrived.push(slice.start..slice.start + part);
+                        if part < whole {
+                            claimed.push(slice.start + part..slice.end);
+                        }
+                    }
+                }
+            }
+            arrived.retain(|range| !range.is_empty());
+            arrived.sort_by_key(|range| range.start);
+            let mut at = 0;
+            for range in arrived {
+                assert_eq!(range.start, at, "seed {seed}: a gap or an overlap");
+                at = range.end;
+            }
+            assert_eq!(at, size, "seed {seed}");
+        }
+    }
+}

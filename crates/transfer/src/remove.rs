@@ -1,0 +1,187 @@
+//! Removing objects: listings flow into batches of deletes while they still run.
+
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{Condition, ObjectId, Provider, Store};
+
+use crate::event::Verified;
+use crate::listing::{Sighted, Source};
+use crate::location::url;
+use crate::pump::{ITEM_COST, Unit, Units, pump, units};
+use crate::work::{Begun, Moved, Work};
+use crate::{Error, Location, Op, RemoveRequest};
+
+/// Keys in one S3 DeleteObjects call.
+const S3_BATCH: usize = 1000;
+/// Calls in one GCS batch.
+const GCS_BATCH: usize = 100;
+/// What a key in a batch is reckoned to hold.
+const KEY_COST: usize = 2 << 10;
+
+/// Carries out a remove request to its last event.
+pub(crate) async fn run(work: Arc<Work>, request: RemoveRequest) {
+    match request.check() {
+        Err(error) => {
+            let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
+            work.fail(Op::Remove, source, None, error).await;
+        }
+        Ok(()) => {
+            let (units, found) = units();
+            let search = async {
+                // A search that is given up because the job was cancelled has nothing to tell.
+                let _ = work.unless_cancelled(search(&work, &request, units)).await;
+                work.progress.scanned();
+            };
+            tokio::join!(search, pump(&work, found));
+        }
+    }
+    work.finish().await;
+}
+
+impl RemoveRequest {
+    /// Checks what can be checked before anything is asked of a store. [`Client::remove`](crate::Client::remove) does
+    /// so by itself, and tells the error as its first item.
+    ///
+    /// # Errors
+    /// Class `usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.targets.is_empty() {
+            return Err(Error::usage("", "there is nothing to remove"));
+        }
+        for target in &self.targets {
+            match target {
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(Error::usage(target.to_string(), "the URL names no bucket"));
+                }
+                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
+                    return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
+                }
+                Location::Object { .. } => {}
+                Location::Local(_) | Location::Standard => {
+                    return Err(Error::usage(target.to_string(), "only objects in a store are removed"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn search(work: &Arc<Work>, request: &RemoveRequest, units: Units) {
+    for target in &request.targets {
+        let Location::Object { provider, bucket, key } = target else { continue };
+        let source = Source { bucket: bucket.clone(), key: key.clone(), recursive: request.recursive };
+        if let Err(error) = search_one(work, *provider, &source, request, &units).await {
+            work.fail(Op::Remove, target.to_string(), None, error).await;
+        }
+    }
+}
+
+async fn search_one(
+    work: &Arc<Work>,
+    provider: Provider,
+    source: &Source,
+    request: &RemoveRequest,
+    units: &Units,
+) -> Result<(), Error> {
+    let store = work.store(provider)?;
+    let mut objects = source.objects(store);
+    while let Some(page) = objects.next().await? {
+        if send(work, store, request, page, units).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The job takes no more units.
+struct Cancelled;
+
+async fn send(
+    work: &Arc<Work>,
+    store: &Store,
+    request: &RemoveRequest,
+    page: Vec<Sighted>,
+    units: &Units,
+) -> Result<(), Cancelled> {
+    work.progress.found(page.len() as u64, 0);
+    if request.dry_run {
+        for sighted in page {
+            let begun = begin(work, store, &sighted.id);
+            work.planned(begun, sighted.meta.map_or(0, |meta| meta.size)).await;
+        }
+        return Ok(());
+    }
+    let batch = match store.provider() {
+        Provider::Gcs => GCS_BATCH,
+        Provider::S3 => S3_BATCH,
+    };
+    let mut page = page.into_iter().peekable();
+    while page.peek().is_some() {
+        let some: Vec<_> = page.by_ref().take(batch).collect();
+        let cost = ITEM_COST + some.len() * KEY_COST;
+        let run = Box::pin(counted(remove(Arc::clone(work), store.clone(), some)));
+        units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)?;
+    }
+    Ok(())
+}
+
+fn begin(work: &Work, store: &Store, id: &ObjectId) -> Begun {
+    work.begin(Op::Remove, url(store.provider(), id), None)
+}
+
+async fn remove(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
+    let mut begun = Vec::with_capacity(targets.len());
+    let mut keys = Vec::with_capacity(targets.len());
+    let is_listed = targets.iter().all(|target| target.meta.is_some());
+    let mut sizes = Vec::with_capacity(targets.len());
+    let mut bucket = String::new();
+    for target in targets {
+        begun.push(begin(&work, &store, &target.id));
+        sizes.push(target.meta.map_or(0, |meta| meta.size));
+        keys.push(target.id.key);
+        bucket = target.id.bucket;
+    }
+    let results = match (&keys[..], is_listed) {
+        ([key], false) => vec![remove_named(&store, &ObjectId::new(bucket, key)).await],
+        _ => store
+            .delete_many(&bucket, &keys)
+            .await
+            .into_iter()
+            .map(|result| result.map_err(Error::from))
+            .collect(),
+    };
+    for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
+        let moved = Moved { bytes: size, attempts: 1, verified: Verified::NotApplicable };
+        work.end(begun, size, result.map(|()| moved)).await;
+    }
+}
+
+/// Removes an object that was named and not listed. S3 calls removing what isn't there a success; here it is an
+/// error, so S3 is asked first.
+async fn remove_named(store: &Store, id: &ObjectId) -> Result<(), Error> {
+    if store.provider() == Provider::S3 {
+        store.head(id, None).await?;
+    }
+    Ok(store.delete(id, &Condition::None).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(target: &str, recursive: bool) -> Result<(), Error> {
+        RemoveRequest { targets: vec![target.parse().unwrap()], recursive, dry_run: false }.check()
+    }
+
+    #[test]
+    fn a_bucket_or_a_folder_is_not_removed_without_the_recursive_flag() {
+        assert!(check("gs://b", false).is_err() && check("gs://b/p/", false).is_err());
+        assert!(check("gs://b", true).is_ok() && check("gs://b/p", false).is_ok());
+    }
+
+    #[test]
+    fn only_objects_are_removed() {
+        assert!(check("/etc/passwd", true).unwrap_err().is_usage() && check("gs://", true).is_err());
+    }
+}

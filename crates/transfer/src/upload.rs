@@ -1,0 +1,386 @@
+//! From this machine into a store.
+
+mod input;
+mod large;
+mod light;
+mod parts;
+mod source;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store};
+
+use crate::content_type;
+use crate::event::Verified;
+use crate::location::url;
+use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
+use crate::names::Names;
+use crate::plan::LIGHT_UPLOAD_MAX;
+use crate::pump::{GROUP_COST_MAX, GROUP_MAX, ITEM_COST, Unit, Units};
+use crate::walk::{self, Found, Sighting};
+use crate::work::{Begun, Moved, Work};
+use crate::{CopyRequest, Error, Op};
+
+pub(crate) use parts::{Input, Parts, Piece};
+
+/// Local sources that are looked at together.
+const SOURCES_AT_ONCE: usize = 256;
+
+/// One file and the object it becomes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    path: PathBuf,
+    size: u64,
+    id: ObjectId,
+}
+
+/// What all uploads of a job have in common.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    put: PutOptions,
+    no_clobber: bool,
+    remove_source: bool,
+}
+
+impl Terms {
+    pub(crate) fn new(request: &CopyRequest) -> Self {
+        let mut put = request.put.clone();
+        if request.no_clobber && put.condition.is_none() {
+            put.condition = Condition::Absent;
+        }
+        Self { put, no_clobber: request.no_clobber, remove_source: request.remove_source }
+    }
+
+    /// What a copy that the store carries out is to be; what is empty is kept as it is.
+    pub(crate) fn copy_options(&self) -> PutOptions {
+        self.put.clone()
+    }
+
+    /// What the copy of an object is to be: as it is, except for what was asked for.
+    pub(crate) fn options_of(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
+        let asked = &self.put;
+        let either =
+            |asked: &Option<String>, theirs: &Option<String>| asked.clone().or_else(|| theirs.clone());
+        PutOptions {
+            content_type: either(&asked.content_type, &source.content_type).or(guessed.content_type.clone()),
+            content_encoding: either(&asked.content_encoding, &source.content_encoding),
+            cache_control: either(&asked.cache_control, &source.cache_control),
+            content_disposition: either(&asked.content_disposition, &source.content_disposition),
+            content_language: either(&asked.content_language, &source.content_language),
+            metadata: if asked.metadata.is_empty() {
+                source.metadata.clone()
+            } else {
+                asked.metadata.clone()
+            },
+            ..asked.clone()
+        }
+    }
+
+    /// Ends an item: a destination that exists already is skipped where that was asked for.
+    pub(crate) async fn end(&self, work: &Work, begun: Begun, bytes: u64, result: Result<Moved, Error>) {
+        match result {
+            Err(error) if self.no_clobber && error.is_precondition() => {
+                work.skip(begun, bytes, "the destination exists").await;
+            }
+            result => work.end(begun, bytes, result).await,
+        }
+    }
+
+    /// What the object `key` is to be.
+    pub(crate) fn options(&self, key: &str) -> PutOptions {
+        let mut put = self.put.clone();
+        if put.content_type.is_none() {
+            put.content_type = content_type::guess(key).map(str::to_owned);
+        }
+        put
+    }
+}
+
+impl Target {
+    fn begin(&self, work: &Work, store: &Store) -> Begun {
+        let source = self.path.display().to_string();
+        work.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
+    }
+}
+
+/// Finds what is to be uploaded.
+pub(crate) struct Search<'a> {
+    pub(crate) work: Arc<Work>,
+    pub(crate) request: &'a CopyRequest,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) units: Units,
+    pub(crate) names: Names,
+    pub(crate) provider: Provider,
+    pub(crate) bucket: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl Search<'_> {
+    /// Looks through local sources.
+    ///
+    /// # Errors
+    /// For a store that can't be used. Errors of single sources are told as theirs.
+    pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
+        let store = self.work.store(self.provider)?.clone();
+        let mut group = Group::default();
+        for some in paths.chunks(SOURCES_AT_ONCE) {
+            let owned = some.to_vec();
+            let look =
+                move || owned.into_iter().map(|path| (std::fs::metadata(&path), path)).collect::<Vec<_>>();
+            for (metadata, path) in self.work.engine.files.run(look).await? {
+                let told = match metadata {
+                    Ok(m) if m.is_dir() && self.request.recursive => self.tree(&store, path).await?,
+                    Ok(m) if m.is_dir() => {
+                        let why = "is a directory; -r copies it with what it holds";
+                        self.fail(path, |name| Error::refused(name, why)).await
+                    }
+                    Ok(m) if !m.is_file() => self.special(&store, path).await,
+                    Ok(m) => self.file(&store, path, m.len(), &mut group).await,
+                    Err(e) => self.fail(path.clone(), |_| Error::local(path, "can't be read", e)).await,
+                };
+                if told.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        // An error means that the job was cancelled.
+        let _ = group.send(self, &store).await;
+        Ok(())
+    }
+
+    /// Sends standard input on its way.
+    ///
+    /// # Errors
+    /// For a store that can't be used.
+    pub(crate) async fn standard_input(&mut self) -> Result<(), Error> {
+        let store = self.work.store(self.provider)?.clone();
+        let id = ObjectId::new(self.bucket, self.key);
+        let input: Box<dyn std::io::Read + Send> = Box::new(std::io::stdin());
+        let _ = self.stream(&store, "-".to_owned(), input, id).await;
+        Ok(())
+    }
+
+    fn is_folder(&self) -> bool {
+        self.key.is_empty() || self.key.ends_with('/')
+    }
+
+    /// The object that a single source becomes.
+    fn single(&self, path: &std::path::Path) -> Result<ObjectId, Error> {
+        let refused = |why| Err(Error::refused(path.display().to_string(), why));
+        match name_of_path(path) {
+            SourceName::Named(name) => {
+                Ok(ObjectId::new(self.bucket, single_key(self.key, self.is_folder(), &name)))
+            }
+            SourceName::NotUtf8 if !self.is_folder() => Ok(ObjectId::new(self.bucket, self.key)),
+            SourceName::NotUtf8 => refused("the name is not UTF-8 and can't be a key"),
+            SourceName::Contents => refused("names no file"),
+        }
+    }
+
+    async fn file(
+        &mut self,
+        store: &Store,
+        path: PathBuf,
+        size: u64,
+        group: &mut Group,
+    ) -> Result<(), Cancelled> {
+        match self.single(&path) {
+            Ok(id) => self.target(store, Target { path, size, id }, group).await,
+            Err(error) => self.fail(path, |_| error).await,
+        }
+    }
+
+    /// A pipe or a device that was named: read to its end.
+    async fn special(&mut self, store: &Store, path: PathBuf) -> Result<(), Cancelled> {
+        let id = match self.single(&path) {
+            Ok(id) => id,
+            Err(error) => return self.fail(path, |_| error).await,
+        };
+        let name = path.display().to_string();
+        let at = path.clone();
+        match self.work.engine.files.run(move || std::fs::File::open(at)).await {
+            Ok(Ok(file)) => self.stream(store, name, Box::new(file), id).await,
+            Ok(Err(e)) => self.fail(path.clone(), |_| Error::local(path, "can't be opened", e)).await,
+            Err(error) => self.fail(path, |_| error).await,
+        }
+    }
+
+    async fn stream(
+        &mut self,
+        store: &Store,
+        name: String,
+        input: Box<dyn std::io::Read + Send>,
+        id: ObjectId,
+    ) -> Result<(), Cancelled> {
+        self.work.progress.found(1, 0);
+        let begun = self.work.begin(Op::Upload, name.clone(), Some(url(store.provider(), &id)));
+        if self.request.dry_run {
+            self.work.planned(begun, 0).await;
+            return Ok(());
+        }
+        let (work, terms, store) = (Arc::clone(&self.work), Arc::clone(&self.terms), store.clone());
+        let run = async move {
+            let result = input::upload(&work, &store, name, input, &id, &terms).await;
+            terms.end(&work, begun, 0, result).await;
+        };
+        self.send(Unit::Heavy(Box::pin(counted(run)))).await
+    }
+
+    async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
+        let name = name_of_path(&root);
+        if name == SourceName::NotUtf8 && self.is_folder() {
+            return Ok(self
+                .fail(root, |at| Error::refused(at, "the name is not UTF-8 and can't be a key"))
+                .await);
+        }
+        let prefix = tree_prefix(self.key, self.is_folder(), &name);
+        let threads = self.work.engine.cores.min(4);
+        let mut batches = walk::start(root, self.request.follow_symlinks, threads)?;
+        while let Some(batch) = batches.recv().await {
+            let mut group = Group::default();
+            for sighting in batch {
+                let told = match sighting {
+                    Sighting::File(Found { path, name, size }) => {
+                        let mut key = String::with_capacity(prefix.len() + name.len());
+                        key.push_str(&prefix);
+                        key.push_str(&name);
+                        let id = ObjectId::new(self.bucket, key);
+                        self.target(store, Target { path, size, id }, &mut group).await
+                    }
+                    Sighting::Failed(path, error) => self.fail(path, |_| error).await,
+                    Sighting::LeftOut(message) => {
+                        self.work.warn(message).await;
+                        Ok(())
+                    }
+                };
+                if told.is_err() {
+                    return Ok(Err(Cancelled));
+                }
+            }
+            if group.send(self, store).await.is_err() {
+                return Ok(Err(Cancelled));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn target(&mut self, store: &Store, target: Target, group: &mut Group) -> Result<(), Cancelled> {
+        if !self.names.is_new(&target.id.key) {
+            let destination = url(store.provider(), &target.id);
+            return self
+                .fail(target.path, |name| {
+                    Error::refused(name, format!("another source maps to {destination} too"))
+                })
+                .await;
+        }
+        self.work.progress.found(1, target.size);
+        if self.request.dry_run {
+            let begun = target.begin(&self.work, store);
+            self.work.planned(begun, target.size).await;
+            return Ok(());
+        }
+        if target.size <= LIGHT_UPLOAD_MAX {
+            group.cost += ITEM_COST + target.size as usize;
+            group.targets.push(target);
+            return if group.is_full() { group.send(self, store).await } else { Ok(()) };
+        }
+        let run = upload_large(Arc::clone(&self.work), store.clone(), target, Arc::clone(&self.terms));
+        self.send(Unit::Heavy(Box::pin(counted(run)))).await
+    }
+
+    async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {
+        let name = path.display().to_string();
+        let error = error(name.clone());
+        self.work.fail(Op::Upload, name, None, error).await;
+        Ok(())
+    }
+
+    async fn send(&self, unit: Unit) -> Result<(), Cancelled> {
+        self.units.send(unit).await.map_err(|_| Cancelled)
+    }
+}
+
+/// The job takes no more units.
+struct Cancelled;
+
+/// Small files that are begun together.
+#[derive(Default)]
+struct Group {
+    targets: Vec<Target>,
+    cost: usize,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.targets.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
+    }
+
+    async fn send(&mut self, search: &Search<'_>, store: &Store) -> Result<(), Cancelled> {
+        let Self { targets, cost } = std::mem::take(self);
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let (work, terms) = (Arc::clone(&search.work), Arc::clone(&search.terms));
+        let run = light::upload_group(work, store.clone(), targets, terms);
+        search.send(Unit::Light { cost, run: Box::pin(run) }).await
+    }
+}
+
+async fn upload_large(work: Arc<Work>, store: Store, target: Target, terms: Arc<Terms>) {
+    let begun = target.begin(&work, &store);
+    let result = large::upload(&work, &store, &target, &terms).await;
+    let result = remove_moved(&work, &terms, target.path, result).await;
+    terms.end(&work, begun, target.size, result).await;
+}
+
+/// Of a move, removes the file once its copy is verified.
+async fn remove_moved(
+    work: &Work,
+    terms: &Terms,
+    path: PathBuf,
+    result: Result<Moved, Error>,
+) -> Result<Moved, Error> {
+    let moved = result?;
+    if !terms.remove_source {
+        return Ok(moved);
+    }
+    if moved.verified == Verified::Unverified {
+        return Err(Error::unverified(path.display().to_string()));
+    }
+    let remove = move || {
+        std::fs::remove_file(&path).map_err(|e| Error::local(&path, "copied, but can't be removed", e))
+    };
+    work.engine.files.run(remove).await??;
+    Ok(moved)
+}
+
+/// Compares what the store says it has with what was sent.
+pub(crate) fn verify(
+    store: &Store,
+    meta: &ObjectMeta,
+    size: u64,
+    sums: &Checksums,
+) -> Result<Verified, Error> {
+    let wrong = |message: String| Error::integrity(url(store.provider(), &meta.id), message);
+    if meta.size != size {
+        return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
+    }
+    let told = &meta.checksums;
+    match (sums.crc32c, told.crc32c) {
+        (Some(ours), Some(theirs)) if ours == theirs => return Ok(Verified::Crc32c),
+        (Some(ours), Some(theirs)) => {
+            return Err(wrong(format!("the crc32c of the bytes is {ours:08x}, the store says {theirs:08x}")));
+        }
+        _ => {}
+    }
+    match (&sums.parts, &told.parts) {
+        (Some(ours), Some(theirs)) if ours.value == theirs.value => Ok(Verified::Composite),
+        (Some(ours), Some(theirs)) => Err(wrong(format!(
+            "the crc32c of the parts is {:08x}, the store says {:08x}",
+            ours.value, theirs.value
+        ))),
+        _ => Ok(Verified::Unverified),
+    }
+}

@@ -1,0 +1,69 @@
+//! A large file: parts in parallel from ranges of the file, or a resumable session where parts can't be used.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_store::{Body, Store};
+
+use super::parts::{Input, Parts, Piece};
+use super::source::Source;
+use super::{Target, Terms};
+use crate::Error;
+use crate::checksum::Run;
+use crate::plan::parts::{OBJECT_MAX, part_len};
+use crate::work::{Moved, Work};
+
+/// Uploads one file in parts. None of it is held in memory: a part's CRC32C is computed from the page cache just
+/// before the part is sent from there.
+///
+/// # Errors
+/// What the store says, or that the file changed. Nothing is left behind in the store then.
+pub(crate) async fn upload(
+    work: &Work,
+    store: &Store,
+    target: &Target,
+    terms: &Terms,
+) -> Result<Moved, Error> {
+    let path = target.path.clone();
+    let source = Arc::new(work.engine.files.run(move || Source::open(&path)).await??);
+    let size = source.size();
+    if size > OBJECT_MAX {
+        let message = format!("{size} bytes are more than an object may have (5 TiB)");
+        return Err(Error::refused(target.path.display().to_string(), message));
+    }
+    let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
+    let options = terms.options(&target.id.key);
+    Parts { work, store, id: &target.id, options: &options }.send(Some(size), &input).await
+}
+
+/// Parts of a file.
+struct FileInput<'a> {
+    work: &'a Work,
+    source: Arc<Source>,
+    /// Where the next part begins.
+    next: AtomicU64,
+    part: u64,
+}
+
+impl Input for FileInput<'_> {
+    type Begun = (u64, u64);
+
+    async fn next(&self) -> Result<Option<(u64, u64)>, Error> {
+        let at = self.next.fetch_add(self.part, Ordering::Relaxed);
+        let len = self.part.min(self.source.size().saturating_sub(at));
+        // An empty file is one part too.
+        Ok((len > 0 || at == 0).then_some((at, len)))
+    }
+
+    async fn piece(&self, (at, len): (u64, u64)) -> Result<Piece, Error> {
+        let source = Arc::clone(&self.source);
+        let run = self.work.engine.files.run(move || source.hash(at, len)).await??;
+        let is_last = at + len == self.source.size();
+        Ok(Piece { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
+    }
+
+    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+        let source = Arc::clone(&self.source);
+        self.work.engine.files.run(move || source.check_unchanged()).await?
+    }
+}

@@ -1,0 +1,91 @@
+//! Small files: read in groups by the file threads, then one request each, all of a group at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use laneway_lanes::attempts::counted;
+use laneway_store::{Body, Checksums, Store};
+
+use super::source::Source;
+use super::{Target, Terms, large, remove_moved, verify};
+use crate::checksum::{Run, Wanted};
+use crate::plan::LIGHT_UPLOAD_MAX;
+use crate::work::{Moved, Work};
+use crate::{Error, Op};
+
+/// A file in memory.
+struct Loaded {
+    bytes: Bytes,
+    crc32c: Option<u32>,
+}
+
+/// Uploads a group of files of at most [`LIGHT_UPLOAD_MAX`] bytes each, for which memory is reserved.
+pub(crate) async fn upload_group(work: Arc<Work>, store: Store, targets: Vec<Target>, terms: Arc<Terms>) {
+    let items = targets.len();
+    let read = work
+        .engine
+        .files
+        .run(move || targets.into_iter().map(|target| (load(&target), target)).collect::<Vec<_>>());
+    let loaded = match read.await {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            work.fail_group(Op::Upload, items, error).await;
+            return;
+        }
+    };
+    let mut puts: FuturesUnordered<_> = loaded
+        .into_iter()
+        .map(|(loaded, target)| counted(upload(&work, &store, target, loaded, &terms)))
+        .collect();
+    while puts.next().await.is_some() {}
+}
+
+async fn upload(
+    work: &Work,
+    store: &Store,
+    target: Target,
+    loaded: Result<Option<Loaded>, Error>,
+    terms: &Terms,
+) {
+    let begun = target.begin(work, store);
+    let result = match loaded {
+        Ok(Some(loaded)) => put(work, store, &target, loaded, terms).await,
+        // It has grown since it was found; boxed, because hardly any does.
+        Ok(None) => Box::pin(large::upload(work, store, &target, terms)).await,
+        Err(error) => Err(error),
+    };
+    let Target { path, size, .. } = target;
+    let result = match terms.remove_source {
+        true => remove_moved(work, terms, path, result).await,
+        false => result,
+    };
+    terms.end(work, begun, size, result).await;
+}
+
+async fn put(
+    work: &Work,
+    store: &Store,
+    target: &Target,
+    loaded: Loaded,
+    terms: &Terms,
+) -> Result<Moved, Error> {
+    let size = loaded.bytes.len() as u64;
+    let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
+    let meta = store.put(&target.id, Body::from(loaded.bytes), &sums, &terms.options(&target.id.key)).await?;
+    work.progress.moved(size);
+    let verified = verify(store, &meta, size, &sums)?;
+    Ok(Moved { bytes: size, attempts: 1, verified })
+}
+
+/// Reads a file; `None` when it is too large to be held. Blocks.
+fn load(target: &Target) -> Result<Option<Loaded>, Error> {
+    let source = Source::open(&target.path)?;
+    if source.size() > LIGHT_UPLOAD_MAX.min(target.size.max(4096) * 2) {
+        return Ok(None);
+    }
+    let bytes = source.read()?;
+    let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
+    Ok(Some(Loaded { bytes: bytes.into(), crc32c }))
+}

@@ -1,0 +1,152 @@
+//! Reading files that may change, grow or vanish while they are read.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::Error;
+use crate::checksum::{Hashing, Run, Wanted};
+
+/// How much of a file is read at a time to compute a checksum.
+const READ: usize = 256 << 10;
+
+/// A file as it was when it was opened.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<File>,
+    path: PathBuf,
+    as_opened: Seen,
+}
+
+/// What would be different had a file changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Seen {
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Seen {
+    fn of(metadata: &Metadata) -> Self {
+        Self { size: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
+    }
+}
+
+impl Source {
+    /// Opens a regular file. Blocks.
+    ///
+    /// # Errors
+    /// When it vanished, can't be read, or is no regular file any more.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        // Non-blocking, lest a pipe that took the file's place holds the thread.
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => Error::source(path.display().to_string(), "the file has vanished"),
+                _ => Error::local(path, "can't be opened", e),
+            })?;
+        let metadata = file.metadata().map_err(|e| Error::local(path, "can't be looked at", e))?;
+        if !metadata.is_file() {
+            return Err(Error::source(path.display().to_string(), "is no regular file"));
+        }
+        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened: Seen::of(&metadata) })
+    }
+
+    /// Its size when it was opened.
+    pub(crate) fn size(&self) -> u64 {
+        self.as_opened.size
+    }
+
+    /// Whether it is still as it was opened. Blocks.
+    ///
+    /// # Errors
+    /// When its size or its time of change differs.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        let now = self.file.metadata().map_err(|e| Error::local(&self.path, "can't be looked at", e))?;
+        if Seen::of(&now) == self.as_opened { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// Reads all of it. Blocks.
+    ///
+    /// # Errors
+    /// When it changes meanwhile, or can't be read.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
+        // One byte of room more shows the file's end, or that it has grown, without another call.
+        let size = self.as_opened.size as usize;
+        let mut bytes = Vec::with_capacity(size + 1);
+        let mut file = Read::take(&*self.file, size as u64 + 1);
+        file.read_to_end(&mut bytes).map_err(|e| Error::local(&self.path, "can't be read", e))?;
+        if bytes.len() != size {
+            return Err(self.changed());
+        }
+        self.check_unchanged()?;
+        Ok(bytes)
+    }
+
+    /// The CRC32C of a range. Blocks.
+    ///
+    /// # Errors
+    /// When the file has become shorter, or can't be read.
+    pub(crate) fn hash(&self, offset: u64, len: u64) -> Result<Run, Error> {
+        let mut hashing = Hashing::new(Wanted::CRC32C);
+        let mut buffer = vec![0; READ.min(len as usize)];
+        while hashing.len() < len {
+            let want = READ.min((len - hashing.len()) as usize);
+            match self.file.read_at(&mut buffer[..want], offset + hashing.len()) {
+                Ok(0) => return Err(self.changed()),
+                Ok(n) => hashing.update(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::local(&self.path, "can't be read", e)),
+            }
+        }
+        Ok(hashing.finish())
+    }
+
+    fn changed(&self) -> Error {
+        Error::source(self.path.display().to_string(), "the file changed while it was read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_or_shrinks_while_it_is_read_is_an_error() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let source = Source::open(file.path()).unwrap();
+        assert_eq!(source.read().unwrap(), b"0123456789");
+        file.write_all(b"x").unwrap();
+        let source = Source { file: Arc::new(File::open(file.path()).unwrap()), ..source };
+        assert!(source.read().unwrap_err().to_string().contains("changed"));
+        file.as_file().set_len(3).unwrap();
+        assert!(source.hash(0, 10).unwrap_err().to_string().contains("changed"));
+        assert!(source.check_unchanged().is_err());
+    }
+
+    #[test]
+    fn a_file_that_vanished_is_named() {
+        let error = Source::open(Path::new("/nonexistent/x")).unwrap_err();
+        assert_eq!(error.to_string(), "/nonexistent/x: the file has vanished");
+        assert_eq!(error.class(), "source");
+    }
+
+    #[test]
+    fn ranges_are_hashed_alone() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..3 * READ + 5).map(|i| (i % 251) as u8).collect();
+        file.write_all(&bytes).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let (at, len) = (100, 2 * READ + 7);
+        assert_eq!(
+            source.hash(at as u64, len as u64).unwrap(),
+            Run::of(&bytes[at..at + len], Wanted::CRC32C)
+        );
+    }
+}

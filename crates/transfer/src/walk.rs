@@ -1,0 +1,428 @@
+//! Walking a directory: files are handed on in batches while the walk goes on, whatever the tree's size.
+
+use std::collections::VecDeque;
+use std::fs::{self, Metadata, ReadDir};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::Error;
+
+/// Most files in a batch.
+const BATCH_MAX: usize = 256;
+/// Batches that wait for the receiver before the walk does.
+const BATCHES_WAITING_MAX: usize = 8;
+/// Most directories that one thread keeps open on its way down; what lies deeper waits until those are read.
+const OPEN_MAX: usize = 64;
+
+/// What a walk came across.
+#[derive(Debug)]
+pub(crate) enum Sighting {
+    /// A file, or a link to one.
+    File(Found),
+    /// Something that can't be read; the walk goes on.
+    Failed(PathBuf, Error),
+    /// Something that is left out.
+    LeftOut(String),
+}
+
+/// A file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// Its path below the walk's root, separated by `/`.
+    pub(crate) name: String,
+    pub(crate) size: u64,
+}
+
+/// Starts walking `root` on threads of its own. Dropping the receiver ends them.
+///
+/// # Errors
+/// When no thread can be started.
+pub(crate) fn start(
+    root: PathBuf,
+    follow_links: bool,
+    threads_max: usize,
+) -> Result<mpsc::Receiver<Vec<Sighting>>, Error> {
+    let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+    let first = Directory { path: root.clone(), name: String::new(), above: None };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
+        wake: Condvar::new(),
+        threads_max: threads_max.max(1),
+        follow_links,
+    });
+    shared.grow(&out).map_err(|e| Error::local(&root, "can't be walked: no thread", e))?;
+    Ok(batches)
+}
+
+/// A directory that is still to be read.
+struct Directory {
+    path: PathBuf,
+    name: String,
+    above: Option<Arc<Above>>,
+}
+
+/// The directories above one, by device and inode: how a link that leads back up is recognised. Kept only where
+/// links are followed.
+struct Above {
+    id: (u64, u64),
+    above: Option<Arc<Above>>,
+}
+
+impl Above {
+    fn holds(&self, id: (u64, u64)) -> bool {
+        self.id == id || self.above.as_ref().is_some_and(|above| above.holds(id))
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    threads_max: usize,
+    follow_links: bool,
+}
+
+struct State {
+    queue: VecDeque<Directory>,
+    threads: usize,
+    idle: usize,
+    finished: bool,
+}
+
+impl Shared {
+    /// Starts one more thread.
+    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<Sighting>>) -> io::Result<()> {
+        let (shared, out) = (Arc::clone(self), out.clone());
+        self.lock().threads += 1;
+        let spawned = std::thread::Builder::new().name("laneway-walk".into()).spawn(move || {
+            let mut walker = Walker { shared, out, batch: Vec::new() };
+            while let Some(directory) = walker.next_shared() {
+                if walker.descend(directory).is_err() || walker.flush().is_err() {
+                    break;
+                }
+            }
+            walker.leave();
+        });
+        spawned.map(drop).inspect_err(|_| self.lock().threads -= 1)
+    }
+
+    /// No code that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+struct Walker {
+    shared: Arc<Shared>,
+    out: mpsc::Sender<Vec<Sighting>>,
+    batch: Vec<Sighting>,
+}
+
+impl Walker {
+    /// Waits for a directory that another thread shares; `None` when all are through.
+    fn next_shared(&mut self) -> Option<Directory> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(directory) = state.queue.pop_front() {
+                return Some(directory);
+            }
+            if state.idle + 1 == state.threads {
+                state.finished = true;
+                self.shared.wake.notify_all();
+            }
+            if state.finished {
+                return None;
+            }
+            state.idle += 1;
+            state = self.shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    fn leave(&mut self) {
+        let mut state = self.shared.lock();
+        state.threads -= 1;
+        drop(state);
+        self.shared.wake.notify_all();
+    }
+
+    /// Reads a directory and all below it, except what idle threads take over.
+    fn descend(&mut self, directory: Directory) -> Result<(), Gone> {
+        let mut open: Vec<(Directory, ReadDir)> = Vec::new();
+        let mut deferred = Vec::new();
+        let mut next = Some(directory);
+        loop {
+            if let Some(directory) = next.take() {
+                match fs::read_dir(&directory.path) {
+                    Ok(entries) => open.push((directory, entries)),
+                    Err(e) => {
+                        let error = Error::local(&directory.path, "can't be read", e);
+                        self.tell(Sighting::Failed(directory.path, error))?;
+                    }
+                }
+            }
+            let is_deep = open.len() >= OPEN_MAX;
+            let Some((directory, entries)) = open.last_mut() else {
+                next = deferred.pop();
+                if next.is_none() {
+                    return Ok(());
+                }
+                continue;
+            };
+            match entries.next() {
+                Some(Ok(entry)) => {
+                    let Some(below) = self.look_at(directory, &entry)? else { continue };
+                    match self.share(below) {
+                        None => {}
+                        Some(below) if is_deep => deferred.push(below),
+                        Some(below) => next = Some(below),
+                    }
+                }
+                Some(Err(e)) => {
+                    let error = Error::local(&directory.path, "can't be read to its end", e);
+                    let path = directory.path.clone();
+                    self.tell(Sighting::Failed(path, error))?;
+                    open.pop();
+                }
+                None => drop(open.pop()),
+            }
+        }
+    }
+
+    /// Gives a directory to an idle thread, or one that may still be started; gives it back if there is none.
+    fn share(&self, directory: Directory) -> Option<Directory> {
+        let mut state = self.shared.lock();
+        if state.idle > state.queue.len() {
+            state.queue.push_back(directory);
+            drop(state);
+            self.shared.wake.notify_one();
+            return None;
+        }
+        if state.threads >= self.shared.threads_max {
+            return Some(directory);
+        }
+        state.queue.push_back(directory);
+        drop(state);
+        if self.shared.grow(&self.out).is_ok() {
+            return None;
+        }
+        self.shared.lock().queue.pop_back()
+    }
+
+    /// Tells what an entry is; a directory to be read is returned.
+    fn look_at(&mut self, parent: &Directory, entry: &fs::DirEntry) -> Result<Option<Directory>, Gone> {
+        let path = entry.path();
+        let file_name = entry.file_name();
+        let Some(file_name) = file_name.to_str() else {
+            let error =
+                Error::refused(path.display().to_string(), "the name is not UTF-8 and can't be a key");
+            return self.tell(Sighting::Failed(path, error)).map(|()| None);
+        };
+        let mut name = String::with_capacity(parent.name.len() + 1 + file_name.len());
+        if !parent.name.is_empty() {
+            name.push_str(&parent.name);
+            name.push('/');
+        }
+        name.push_str(file_name);
+        let metadata = entry.metadata().and_then(|metadata| match metadata.is_symlink() {
+            true => Ok((fs::metadata(&path)?, true)),
+            false => Ok((metadata, false)),
+        });
+        let (metadata, is_link) = match metadata {
+            Ok(found) => found,
+            Err(e) => {
+                let what = if path.is_symlink() { "the link leads nowhere" } else { "can't be looked at" };
+                let error = Error::local(&path, what, e);
+                return self.tell(Sighting::Failed(path, error)).map(|()| None);
+            }
+        };
+        if metadata.is_file() {
+            return self.tell(Sighting::File(Found { path, name, size: metadata.len() })).map(|()| None);
+        }
+        if !metadata.is_dir() {
+            let message = format!("{}: left out: it is no regular file", path.display());
+            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+        }
+        if is_link && !self.shared.follow_links {
+            let message = format!("{}: left out: it is a link to a directory", path.display());
+            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+        }
+        if !self.shared.follow_links {
+            return Ok(Some(Directory { path, name, above: None }));
+        }
+        self.enter_following(parent, path, name, &metadata)
+    }
+
+    /// Enters a directory of a walk that follows links, unless it is one of those above it.
+    fn enter_following(
+        &mut self,
+        parent: &Directory,
+        path: PathBuf,
+        name: String,
+        metadata: &Metadata,
+    ) -> Result<Option<Directory>, Gone> {
+        let above = match &parent.above {
+            Some(above) => Some(Arc::clone(above)),
+            None => directory_id(&parent.path).map(|id| Arc::new(Above { id, above: None })),
+        };
+        let id = (metadata.dev(), metadata.ino());
+        if above.as_ref().is_some_and(|above| above.holds(id)) {
+            let message =
+                format!("{}: left out: the link leads back to a directory above it", path.display());
+            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+        }
+        Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
+    }
+
+    fn tell(&mut self, sighting: Sighting) -> Result<(), Gone> {
+        self.batch.push(sighting);
+        if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.out.blocking_send(std::mem::take(&mut self.batch)).map_err(|_| Gone)
+    }
+}
+
+fn directory_id(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Names of the files, and everything else as text, both sorted.
+    fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<String>) {
+        let mut batches = start(root.to_owned(), follow_links, threads).unwrap();
+        let (mut files, mut others) = (Vec::new(), Vec::new());
+        while let Some(batch) = batches.blocking_recv() {
+            assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
+            for sighting in batch {
+                match sighting {
+                    Sighting::File(found) => files.push(found.name),
+                    Sighting::Failed(_, error) => others.push(error.to_string()),
+                    Sighting::LeftOut(message) => others.push(message),
+                }
+            }
+        }
+        files.sort();
+        others.sort();
+        (files, others)
+    }
+
+    fn file(root: &Path, name: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+
+    #[test]
+    fn every_file_is_found_once_by_any_number_of_threads() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut expected = Vec::new();
+        for i in 0..40 {
+            for j in 0..30 {
+                expected.push(format!("{}/{i}/{j}", i % 7));
+                file(dir.path(), &expected[expected.len() - 1]);
+            }
+        }
+        expected.sort();
+        for threads in [1, 2, 5] {
+            assert_eq!(walked(dir.path(), false, threads), (expected.clone(), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_tree_deeper_than_the_open_directories_is_walked_to_its_bottom() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = "d/".repeat(2 * OPEN_MAX) + "f";
+        file(dir.path(), &deep);
+        file(dir.path(), "d/d/g");
+        assert_eq!(walked(dir.path(), false, 1).0, [deep, "d/d/g".to_owned()]);
+    }
+
+    #[test]
+    fn links_to_files_are_followed_and_links_to_directories_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        file(dir.path(), "real/f");
+        symlink("real/f", dir.path().join("link-to-file")).unwrap();
+        symlink("real", dir.path().join("link-to-dir")).unwrap();
+        let (files, others) = walked(dir.path(), false, 2);
+        assert_eq!(files, ["link-to-file", "real/f"]);
+        assert!(others.len() == 1 && others[0].contains("link to a directory"));
+        assert_eq!(walked(dir.path(), true, 2).0, ["link-to-dir/f", "link-to-file", "real/f"]);
+    }
+
+    #[test]
+    fn a_link_that_leads_back_up_does_not_loop() {
+        let dir = tempfile::tempdir().unwrap();
+        file(dir.path(), "a/b/f");
+        symlink("../..", dir.path().join("a/b/up")).unwrap();
+        symlink(".", dir.path().join("self")).unwrap();
+        let (files, others) = walked(dir.path(), true, 3);
+        assert_eq!(files, ["a/b/f"]);
+        assert!(others.len() == 2 && others.iter().all(|o| o.contains("leads back")), "{others:?}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_left_out_and_what_cannot_be_read_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        file(dir.path(), "f");
+        symlink("nowhere", dir.path().join("dangling")).unwrap();
+        fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"bad\xff")), "").unwrap();
+        std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+        let (files, others) = walked(dir.path(), false, 1);
+        assert_eq!(files, ["f"]);
+        assert_eq!(others.len(), 3);
+        for part in ["not UTF-8", "leads nowhere", "no regular file"] {
+            assert!(others.iter().any(|o| o.contains(part)), "{part}: {others:?}");
+        }
+    }
+
+    #[test]
+    fn an_unreadable_directory_is_told_and_the_rest_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        file(dir.path(), "open/f");
+        file(dir.path(), "closed/g");
+        fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        let (files, others) = walked(dir.path(), false, 2);
+        fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(files.contains(&"open/f".to_owned()));
+        // Root reads it nevertheless.
+        assert!(
+            others.iter().any(|o| o.contains("closed: can't be read"))
+                || files.contains(&"closed/g".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_missing_root_is_told() {
+        let (files, others) = walked(Path::new("/nonexistent/x"), false, 2);
+        assert!(files.is_empty() && others.len() == 1);
+    }
+
+    #[test]
+    fn a_walk_that_nobody_listens_to_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        for i in 0..(BATCH_MAX * (BATCHES_WAITING_MAX + 4)) {
+            fs::write(dir.path().join(i.to_string()), "").unwrap();
+        }
+        let mut batches = start(dir.path().to_owned(), false, 1).unwrap();
+        assert!(batches.blocking_recv().is_some());
+        drop(batches);
+    }
+}

@@ -1,0 +1,185 @@
+//! A job from inside: what all its parts share, and how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use laneway_lanes::Counters;
+use laneway_store::{Provider, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::engine::Engine;
+use crate::job::{Cancel, JobEnds};
+use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified};
+
+/// More groups than the memory budget ever lets be written at once.
+const WRITES_MAX: u32 = 1 << 16;
+
+/// What the parts of a job share.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) cancel: Cancel,
+    /// One permit for each group of files that is being written: the job ends only after the last of them.
+    writes: Arc<Semaphore>,
+    events: mpsc::Sender<Event>,
+    tally: Tally,
+    started: Instant,
+    before: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    files: AtomicU64,
+    failed: AtomicU64,
+    skipped: AtomicU64,
+    bytes: AtomicU64,
+    unverified: AtomicU64,
+}
+
+/// An item whose work has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) op: Op,
+    pub(crate) source: String,
+    pub(crate) destination: Option<String>,
+    pub(crate) start: Duration,
+}
+
+/// How an item's work ended well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moved {
+    pub(crate) bytes: u64,
+    /// Attempts that its parts know of; what `laneway_lanes::attempts` has counted is added at the end.
+    pub(crate) attempts: u32,
+    pub(crate) verified: Verified,
+}
+
+impl Work {
+    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds) -> Arc<Self> {
+        let JobEnds { events, progress, cancel } = ends;
+        let (tally, started, before) = (Tally::default(), Instant::now(), engine.lanes.counters());
+        let writes = Arc::new(Semaphore::new(WRITES_MAX as usize));
+        Arc::new(Self { engine, progress, cancel, writes, events, tally, started, before })
+    }
+
+    /// The store of a provider.
+    pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
+        self.engine.store(provider)
+    }
+
+    /// Begins an item.
+    pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
+        Begun { op, source, destination, start: self.engine.now() }
+    }
+
+    /// Tells an item's end. An item that ended because the job was cancelled is not told: the summary says it.
+    pub(crate) async fn end(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+        let (bytes, attempts, outcome) = match result {
+            Ok(Moved { bytes, attempts, verified }) => {
+                (bytes, attempts.max(laneway_lanes::attempts::most()), Outcome::Done { verified })
+            }
+            Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
+            Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
+        };
+        self.tell(begun, bytes, attempts, outcome).await;
+    }
+
+    /// Tells that an item was left alone.
+    pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
+        self.tell(begun, bytes, 0, Outcome::Skipped { why }).await;
+    }
+
+    /// Tells what a dry run would have done.
+    pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
+        self.tell(begun, bytes, 0, Outcome::Planned).await;
+    }
+
+    /// Tells that something can't be done that never became an item.
+    pub(crate) async fn fail(&self, op: Op, source: String, destination: Option<String>, error: Error) {
+        self.progress.found(1, 0);
+        let begun = self.begin(op, source, destination);
+        self.end(begun, 0, Err(error)).await;
+    }
+
+    /// Tells that a group of items was lost to a failure that is none of theirs.
+    pub(crate) async fn fail_group(&self, op: Op, items: usize, error: Error) {
+        self.fail(op, format!("{items} items"), None, error).await;
+    }
+
+    pub(crate) async fn warn(&self, message: String) {
+        self.send(Event::Warning(message)).await;
+    }
+
+    async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome) {
+        let tally = &self.tally;
+        match &outcome {
+            Outcome::Done { verified } => {
+                tally.files.fetch_add(1, Ordering::Relaxed);
+                tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+                if *verified == Verified::Unverified {
+                    tally.unverified.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Outcome::Planned => {
+                tally.files.fetch_add(1, Ordering::Relaxed);
+                tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Outcome::Skipped { .. } => drop(tally.skipped.fetch_add(1, Ordering::Relaxed)),
+            Outcome::Failed(_) => drop(tally.failed.fetch_add(1, Ordering::Relaxed)),
+        }
+        self.progress.ended();
+        let Begun { op, source, destination, start } = begun;
+        let end = self.engine.now();
+        self.send(Event::Item(Item { op, source, destination, bytes, start, end, attempts, outcome })).await;
+    }
+
+    async fn send(&self, event: Event) {
+        // Nobody listens once the job was dropped, which cancels it too.
+        let _ = self.events.send(event).await;
+    }
+
+    /// To be held by work on a file thread, which goes on when the future that waits for it is dropped.
+    pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.writes).acquire_owned().await.ok()
+    }
+
+    /// Tells the job's end.
+    pub(crate) async fn finish(&self) {
+        let _all_written = self.writes.acquire_many(WRITES_MAX).await;
+        self.progress.scanned();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (before, now) = (&self.before, self.engine.lanes.counters());
+        let summary = Summary {
+            files: read(&self.tally.files),
+            failed: read(&self.tally.failed),
+            skipped: read(&self.tally.skipped),
+            bytes: read(&self.tally.bytes),
+            seconds: self.started.elapsed().as_secs_f64(),
+            network_bytes: (now.bytes_sent + now.bytes_received)
+                - (before.bytes_sent + before.bytes_received),
+            connections: now.connections - before.connections,
+            handshakes: now.handshakes - before.handshakes,
+            requests: now.requests - before.requests,
+            retries: now.retries - before.retries,
+            hedges: now.hedges - before.hedges,
+            unverified: read(&self.tally.unverified),
+            interrupted: self.cancel.is_set(),
+        };
+        self.send(Event::Done(summary)).await;
+    }
+
+    /// Waits for `future` unless the job is cancelled first; the future is dropped then.
+    ///
+    /// # Errors
+    /// Class `cancelled`.
+    pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.cancel.wait() => Err(Error::cancelled("")),
+            done = future => Ok(done),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Jobs that are given up.
+
+use laneway::{CopyRequest, Event, Job, Location, Summary};
+
+use crate::stage::{DIALECTS, MIB, Place, Stage, names, noise};
+
+fn finish(mut job: Job) -> Summary {
+    let mut last = None;
+    while let Some(event) = job.next_blocking() {
+        last = Some(event);
+    }
+    match last {
+        Some(Event::Done(summary)) => summary,
+        other => panic!("the last event is {other:?}"),
+    }
+}
+
+#[test]
+fn a_cancelled_download_leaves_no_file() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get stall@2MiB"]);
+        stage.object("big", &noise(60 * MIB, 1));
+        let job =
+            stage.client.copy(CopyRequest::new(vec![stage.url("big")], Place::from(stage.path("out/big")).0));
+        stage.wait_for("get", 2);
+        job.canceller().cancel();
+        assert!(finish(job).interrupted);
+        assert!(names(&stage.path("out")).is_empty(), "{kind:?}: {:?}", names(&stage.path("out")));
+    }
+}
+
+#[test]
+fn a_cancelled_upload_is_aborted_in_the_store() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["part:2-9 stall@1MiB"]);
+        let path = stage.file("big", noise(60 * MIB, 1));
+        let job = stage.client.copy(CopyRequest::new(vec![Place::from(&path).0], stage.url("big")));
+        stage.wait_for("part", 2);
+        job.canceller().cancel();
+        assert!(finish(job).interrupted);
+        assert!(stage.keys().is_empty());
+        assert_eq!(stage.server.counters().multipart_open, 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get:40-9999 stall"]);
+        for i in 0..200 {
+            stage.object(&format!("t/{i}"), &noise(1000, i));
+        }
+        let mut request = CopyRequest::new(vec![stage.url("t")], Place::from(stage.path("out")).0);
+        request.recursive = true;
+        let mut job = stage.client.copy(request);
+        let first = job.next_blocking();
+        assert!(matches!(first, Some(Event::Item(_))), "{first:?}");
+        job.canceller().cancel();
+        let summary = finish(job);
+        assert!(summary.interrupted && summary.failed == 0, "{summary:?}");
+        for name in names(&stage.path("out")) {
+            assert_eq!(std::fs::read(stage.path("out").join(&name)).unwrap().len(), 1000, "{name}");
+        }
+    }
+}
+
+#[test]
+fn dropping_a_job_cancels_it_and_the_client_goes_on() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get:1 stall"]);
+        stage.object("k", b"x");
+        let to = || Location::Local(stage.path("k"));
+        let job = stage.client.copy(CopyRequest::new(vec![stage.url("k")], to()));
+        stage.wait_for("get", 1);
+        drop(job);
+        stage.cp(stage.url("k"), stage.path("k2")).all_verified();
+        assert!(!stage.path("k").exists());
+    }
+}

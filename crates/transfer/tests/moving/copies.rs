@@ -1,0 +1,106 @@
+//! From store to store.
+
+use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
+use laneway_server::Attributes;
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
+
+fn other(kind: Kind) -> Provider {
+    match kind.provider {
+        Provider::Gcs => Provider::S3,
+        Provider::S3 => Provider::Gcs,
+    }
+}
+
+#[test]
+fn inside_one_store_the_store_copies_and_no_byte_comes_by() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        let big = noise(20 * MIB, 1);
+        stage.object("t/big", &big);
+        stage.object("t/a b%/ü", b"x");
+        let report = stage.cp_r(stage.url("t"), stage.url("u/"));
+        assert_eq!(report.all_verified().ops(Op::Copy), 2);
+        assert!(stage.stored("u/t/big") == big);
+        assert_eq!(stage.stored("u/t/a b%/ü"), b"x");
+        assert!(report.summary.network_bytes < MIB as u64, "{:?}", report.summary);
+    }
+}
+
+#[test]
+fn a_move_inside_one_store_leaves_only_the_copy() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("a", b"x");
+        let request = CopyRequest::new(vec![stage.url("a")], stage.url("b"));
+        stage.copy(CopyRequest { remove_source: true, ..request }).all_done();
+        assert_eq!(stage.keys(), ["b"]);
+    }
+}
+
+#[test]
+fn between_stores_objects_stream_through_with_what_is_known_of_them() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        stage.server.create_bucket("other").unwrap();
+        let big = noise(50 * MIB + 3, 1);
+        let attributes = Attributes { content_type: Some("x/y".into()), ..Attributes::default() };
+        stage.server.store().put_with(BUCKET, "t/big", &big, attributes).unwrap();
+        stage.object("t/small", b"small");
+        stage.object("t/empty", b"");
+        let report = stage.cp_r(stage.url("t"), Location::object(other(kind), "other", "c"));
+        report.all_verified();
+        assert_eq!(report.items.len(), 3);
+        assert!(stage.server.store().read("other", "c/big").unwrap() == big, "{kind:?}");
+        assert_eq!(stage.server.store().read("other", "c/small").unwrap(), b"small");
+        let meta = stage.client.stat(&Location::object(other(kind), "other", "c/big")).unwrap();
+        assert_eq!(meta.content_type.as_deref(), Some("x/y"));
+    }
+}
+
+#[test]
+fn an_object_that_is_damaged_on_its_way_between_stores_is_not_kept() {
+    for kind in DIALECTS {
+        for size in [5000, 40 * MIB] {
+            let stage = Stage::with_faults(kind, &["get:1 corrupt"]);
+            stage.server.create_bucket("other").unwrap();
+            stage.object("k", &noise(size, 1));
+            let report = stage.cp(stage.url("k"), Location::object(other(kind), "other", "k"));
+            assert_eq!(report.failure().0, "integrity", "{kind:?} {size}");
+            assert!(stage.server.store().keys("other").is_empty());
+            let counters = stage.server.counters();
+            assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_missing_source_is_told() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.server.create_bucket("other").unwrap();
+        assert_eq!(stage.cp(stage.url("absent"), stage.url("b")).failure().0, "not_found");
+        let report = stage.cp(stage.url("absent"), Location::object(other(kind), "other", "b"));
+        assert_eq!(report.failure().0, "not_found");
+    }
+}
+
+#[test]
+fn copying_something_to_itself_is_refused_before_anything_is_asked() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", b"x");
+        let request = CopyRequest::new(vec![stage.url("k")], stage.url("k"));
+        let report = stage.copy(CopyRequest { remove_source: true, ..request });
+        assert_eq!((report.failure().0, report.summary.requests), ("usage", 0));
+        assert_eq!(stage.stored("k"), b"x");
+    }
+}
+
+#[test]
+fn a_server_side_copy_says_what_it_was_compared_by() {
+    let stage = Stage::new(KINDS[0]);
+    stage.object("t/k", b"x");
+    let report = stage.cp_r(stage.url("t"), stage.url("u"));
+    assert!(matches!(report.items[0].outcome, Outcome::Done { verified: Verified::Crc32c }), "{report:?}");
+}

@@ -1,0 +1,246 @@
+//! Single objects into files, streams and devices.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use laneway::{ByteRange, CopyRequest, Location, Outcome, ReadRequest, Verified};
+use laneway_server::Attributes;
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Place, Stage, names, noise};
+
+#[test]
+fn objects_of_every_size_come_down_whole() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        for size in [0, 1, 256 << 10, (256 << 10) + 1, MIB + 1, 16 * MIB, 40 * MIB + 5] {
+            let bytes = noise(size, size as u64);
+            stage.object("k", &bytes);
+            stage.cp(stage.url("k"), stage.path("out/k")).all_verified();
+            assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?} {size}");
+        }
+        assert_eq!(names(&stage.path("out")), ["k"], "no temporary file stays");
+    }
+}
+
+#[test]
+fn a_small_object_costs_one_request() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        stage.object("k", b"small");
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        assert_eq!(report.all_verified().summary.requests, 1, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_large_object_is_fetched_in_slices_and_each_byte_once() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let bytes = noise(64 * MIB, 5);
+        stage.object("k", &bytes);
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        report.all_verified();
+        assert!(report.summary.requests > 3, "{kind:?}: {:?}", report.summary);
+        assert!(std::fs::read(stage.path("k")).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn a_missing_object_is_told_and_leaves_no_file() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let report = stage.cp(stage.url("absent"), stage.path("out"));
+        let (class, text) = report.failure();
+        assert!(class == "not_found" && text.contains("absent"), "{text}");
+        assert!(names(&stage.path("")).is_empty());
+    }
+}
+
+#[test]
+fn an_object_stored_compressed_comes_back_as_stored() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        // The header is all that matters: nobody may try to decompress this.
+        let bytes = noise(3000, 9);
+        let attributes = Attributes { content_encoding: Some("gzip".into()), ..Attributes::default() };
+        stage.server.store().put_with(BUCKET, "k.gz", &bytes, attributes).unwrap();
+        stage.cp(stage.url("k.gz"), stage.path("k.gz")).all_verified();
+        assert!(std::fs::read(stage.path("k.gz")).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn devices_and_pipes_are_written_to_and_never_replaced() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let bytes = noise(30 * MIB, 2);
+        stage.object("k", &bytes);
+        stage.cp(stage.url("k"), Location::Local("/dev/null".into())).all_verified();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        std::fs::create_dir_all(stage.path("")).unwrap();
+        let fifo = stage.path("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let reader = {
+            let fifo = fifo.clone();
+            std::thread::spawn(move || std::fs::read(fifo))
+        };
+        stage.cp(stage.url("k"), &fifo).all_verified();
+        assert!(reader.join().unwrap().unwrap() == bytes, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_full_device_is_an_error_of_the_item() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", &noise(MIB, 2));
+        let report = stage.cp(stage.url("k"), Location::Local("/dev/full".into()));
+        let (class, text) = report.failure();
+        assert!(class == "local" && text.contains("/dev/full") && text.contains("No space"), "{text}");
+    }
+}
+
+/// The disk is full for a process that may not write files beyond 1 MiB. Limits are a process's own, so that this
+/// test runs itself once more in one that has it.
+#[test]
+fn a_full_disk_is_an_error_of_the_item_and_leaves_nothing() {
+    const LIMITED: &str = "LANEWAY_TEST_LIMITED";
+    if std::env::var_os(LIMITED).is_none() {
+        let run = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" --exact downloads::a_full_disk_is_an_error_of_the_item_and_leaves_nothing";
+        let this = std::env::current_exe().unwrap();
+        let ended = Command::new("sh").arg("-c").arg(run).arg(this).env(LIMITED, "1").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        return;
+    }
+    for kind in DIALECTS {
+        for size in [3 * MIB, 40 * MIB] {
+            let stage = Stage::new(kind);
+            stage.object("t/big", &noise(size, 1));
+            stage.object("t/small", b"fits");
+            let report = stage.cp_r(stage.url("t"), stage.path("out"));
+            let (class, text) = report.failure();
+            assert!(class == "local" && text.contains("out/big"), "{text}");
+            assert_eq!(names(&stage.path("out")), ["small"]);
+        }
+    }
+}
+
+#[test]
+fn a_link_as_destination_is_followed_to_its_file() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", b"new");
+        stage.file("target", "old");
+        symlink("target", stage.path("link")).unwrap();
+        stage.cp(stage.url("k"), stage.path("link")).all_verified();
+        assert!(stage.path("link").symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(stage.path("target")).unwrap(), b"new");
+    }
+}
+
+#[test]
+fn a_directory_where_the_file_should_go_and_a_closed_one_are_told() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", b"x");
+        std::fs::create_dir_all(stage.path("folder/k")).unwrap();
+        let (class, text) = {
+            let report = stage.cp(stage.url("k"), stage.path("folder/"));
+            report.failure()
+        };
+        assert!(class == "refused" && text.contains("directory"), "{text}");
+        let file = stage.file("file", "x");
+        let report = stage.cp(stage.url("k"), file.join("below"));
+        assert_eq!(report.failure().0, "local", "{report:?}");
+        let closed = stage.path("closed");
+        std::fs::create_dir(&closed).unwrap();
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
+        let report = stage.cp(stage.url("k"), closed.join("k"));
+        // Root may write there nevertheless.
+        if report.summary.failed > 0 {
+            let (class, text) = report.failure();
+            assert!(class == "local" && text.contains("closed/k"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn ranges_are_read_as_they_are_asked_for() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        let bytes = noise(20 * MIB, 4);
+        stage.object("k", &bytes);
+        let last = bytes.len() - 1;
+        let whole = ByteRange::Between(0, u64::MAX);
+        let ranges = [
+            (None, 0..bytes.len()),
+            (Some(ByteRange::Between(0, 0)), 0..1),
+            (Some(ByteRange::Between(5, 99)), 5..100),
+            (Some(ByteRange::Between(100, 12 * MIB as u64)), 100..12 * MIB + 1),
+            (Some(ByteRange::Between(last as u64, last as u64 + 50)), last..last + 1),
+            (Some(ByteRange::From(19 * MIB as u64)), 19 * MIB..bytes.len()),
+            (Some(ByteRange::Last(7)), bytes.len() - 7..bytes.len()),
+            (Some(whole), 0..bytes.len()),
+        ];
+        for (range, expected) in ranges {
+            let mut read = Vec::new();
+            let item = stage.client.read(&ReadRequest { at: stage.url("k"), range }, &mut read).unwrap();
+            assert!(read == bytes[expected.clone()], "{kind:?} {range:?}");
+            assert_eq!(item.bytes, expected.len() as u64);
+            if range.is_none() {
+                assert!(
+                    !matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }),
+                    "{item:?}"
+                );
+            }
+        }
+        let outside = ReadRequest { at: stage.url("k"), range: Some(ByteRange::From(bytes.len() as u64)) };
+        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().class(), "invalid_range");
+        let outside = ReadRequest { range: Some(ByteRange::Between(1 << 40, 1 << 40)), ..outside };
+        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().class(), "invalid_range");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_read() {
+    struct Gone;
+    impl std::io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", &noise(40 * MIB, 4));
+        let error = stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, Gone).unwrap_err();
+        assert!(error.is_broken_pipe(), "{error}");
+    }
+}
+
+#[test]
+fn a_move_removes_the_object_once_its_file_is_verified() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("t/small", b"x");
+        stage.object("t/big", &noise(20 * MIB, 1));
+        let request = CopyRequest::new(vec![stage.url("t")], Place::from(stage.path("out")).0);
+        let report = stage.copy(CopyRequest { remove_source: true, recursive: true, ..request });
+        report.all_verified();
+        assert!(stage.keys().is_empty(), "{kind:?} {:?}", stage.keys());
+        assert_eq!(names(&stage.path("out")), ["big", "small"]);
+    }
+}
+
+#[test]
+fn a_durable_copy_is_a_copy() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("k", b"kept");
+        let request = CopyRequest::new(vec![stage.url("k")], Place::from(stage.path("k")).0);
+        stage.copy(CopyRequest { durable: true, ..request }).all_verified();
+        assert_eq!(std::fs::read(stage.path("k")).unwrap(), b"kept");
+    }
+}

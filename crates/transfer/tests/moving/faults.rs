@@ -1,0 +1,156 @@
+//! Connections that break, and bytes that are wrong.
+
+use std::time::Duration;
+
+use laneway_server::{Config, Faults};
+
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
+
+#[test]
+fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["get corrupt"]);
+        stage.object("k", &noise(5000, 1));
+        let report = stage.cp(stage.url("k"), stage.path("out/k"));
+        let (class, text) = report.failure();
+        assert!(class == "integrity" && text.contains("crc32c") && text.contains("/k"), "{kind:?}: {text}");
+        assert!(names(&stage.path("out")).is_empty(), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_corrupted_slice_of_a_large_object_is_found_by_the_combined_checksum() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["get:2 corrupt"]);
+        stage.object("k", &noise(40 * MIB, 1));
+        stage.file("out/k", "old");
+        let report = stage.cp(stage.url("k"), stage.path("out/k"));
+        assert_eq!(report.failure().0, "integrity", "{kind:?}");
+        assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"old", "{kind:?}");
+        assert_eq!(names(&stage.path("out")), ["k"], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_corrupted_object_of_a_tree_fails_alone() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get key=t/3 corrupt"]);
+        for i in 0..8 {
+            stage.object(&format!("t/{i}"), &noise(1000, i));
+        }
+        let report = stage.cp_r(stage.url("t"), stage.path("out"));
+        assert_eq!(report.failure().0, "integrity");
+        assert_eq!(names(&stage.path("out")), ["0", "1", "2", "4", "5", "6", "7"]);
+    }
+}
+
+#[test]
+fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
+    for kind in KINDS {
+        let cases = [
+            ("get:1-1 reset@100KiB", 200 << 10),
+            ("get:1-1 truncate@300KiB", 2 * MIB),
+            ("get:1-2 drop@1000", 2 * MIB),
+            ("get:1-3 reset@3MiB", 40 * MIB),
+            ("get:1-2 truncate@300KiB", 40 * MIB),
+        ];
+        for (rule, size) in cases {
+            let stage = Stage::with_faults(kind, &[rule]);
+            let bytes = noise(size, 1);
+            stage.object("k", &bytes);
+            let report = stage.cp(stage.url("k"), stage.path("k"));
+            report.all_done();
+            assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?} {rule} {size}");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
+    for kind in KINDS {
+        let faults = Faults::parse(["get:1-2 stall@3MiB", "part:1 stall@1MiB"]).unwrap();
+        let stage =
+            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
+        let bytes = noise(40 * MIB, 1);
+        stage.object("k", &bytes);
+        stage.cp(stage.url("k"), stage.path("k")).all_verified();
+        assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
+        stage.cp(stage.path("k"), stage.url("up")).all_verified();
+        assert!(stage.stored("up") == bytes, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_object_replaced_in_the_middle_is_never_a_mixture() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
+        let old = noise(40 * MIB, 1);
+        stage.object("k", &old);
+        let mut job = stage.client.copy(laneway::CopyRequest::new(
+            vec![stage.url("k")],
+            laneway::Location::Local(stage.path("out/k")),
+        ));
+        stage.wait_for("get", 2);
+        stage.object("k", &noise(40 * MIB, 2));
+        let mut failed = 0;
+        while let Some(event) = job.next_blocking() {
+            if let laneway::Event::Done(summary) = event {
+                failed = summary.failed;
+            }
+        }
+        // Where the old generation can still be had, or had come already, that is what is in the file.
+        let is_old = std::fs::read(stage.path("out/k")).is_ok_and(|bytes| bytes == old);
+        assert!(failed == 1 && names(&stage.path("out")).is_empty() || is_old, "{kind:?}");
+    }
+}
+
+#[test]
+fn uploads_survive_resets_and_throttles() {
+    for kind in KINDS {
+        let rules = [
+            "put:2 reset",
+            "put:3 status 503",
+            "part:1 reset@1MiB",
+            "part:2 status 503",
+            "begin:1 status 503",
+        ];
+        let stage = Stage::with_faults(kind, &rules);
+        for i in 0..6 {
+            stage.file(&format!("tree/{i}"), noise(3000, i));
+        }
+        let big = noise(40 * MIB, 9);
+        stage.file("tree/big", &big);
+        let report = stage.cp_r(stage.path("tree"), stage.url(""));
+        report.all_verified();
+        // Two of the small files and the large one took a second attempt each.
+        let again = report.items.iter().filter(|item| item.attempts == 2).count();
+        assert_eq!(again, 3, "{kind:?}");
+        assert!(stage.stored("tree/big") == big, "{kind:?}");
+        assert_eq!(stage.keys().len(), 7);
+        assert_eq!(stage.server.counters().multipart_open, 0);
+    }
+}
+
+#[test]
+fn an_upload_that_fails_for_good_leaves_nothing_behind() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["part status 403"]);
+        let path = stage.file("big", noise(40 * MIB, 1));
+        let report = stage.cp(&path, stage.url("big"));
+        assert_eq!(report.failure().0, "permission");
+        assert!(stage.keys().is_empty());
+        let counters = stage.server.counters();
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_damaged_on_their_way_up_are_not_stored() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["put corrupt"]);
+        let path = stage.file("f", noise(5000, 1));
+        let report = stage.cp(&path, stage.url("f"));
+        assert_eq!(report.summary.failed, 1, "{report:?}");
+        assert!(stage.keys().is_empty(), "{kind:?}");
+    }
+}

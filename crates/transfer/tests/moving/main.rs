@@ -1,0 +1,13 @@
+//! Whole things moved between a machine and the embedded store, over both dialects and every protocol.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+mod cancelling;
+mod copies;
+mod downloads;
+mod faults;
+mod listings;
+mod removals;
+mod stage;
+mod trees;
+mod uploads;

@@ -1,0 +1,65 @@
+//! Objects removed.
+
+use laneway::Op;
+
+use crate::stage::{DIALECTS, KINDS, Stage};
+
+#[test]
+fn everything_under_a_prefix_is_removed_and_nothing_beside_it() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        for i in 0..1500 {
+            stage.object(&format!("p/{}/{i}", i % 7), b"x");
+        }
+        stage.object("p/a b%&<>\"'/ü", b"x");
+        stage.object("p/", b"");
+        stage.object("pq", b"stays");
+        let report = stage.rm(vec![stage.url("p")], true);
+        report.all_done();
+        assert_eq!(report.ops(Op::Remove), 1502, "{kind:?}");
+        assert_eq!(stage.keys(), ["pq"]);
+    }
+}
+
+#[test]
+fn removing_what_is_not_there_is_an_error() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("a", b"x");
+        let report = stage.rm(vec![stage.url("absent"), stage.url("a")], false);
+        let (class, text) = report.failure();
+        assert!(class == "not_found" && text.contains("absent"), "{text}");
+        assert!(stage.keys().is_empty());
+        assert_eq!(stage.rm(vec![stage.url("none/")], true).failure().0, "not_found");
+    }
+}
+
+#[test]
+fn patterns_remove_what_they_match() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for key in ["a1", "a2", "b", "a/x"] {
+            stage.object(key, b"x");
+        }
+        stage.rm(vec![stage.url("a*")], false).all_done();
+        assert_eq!(stage.keys(), ["a/x", "b"]);
+        stage.rm(vec![stage.url("[ab]*")], true).all_done();
+        assert!(stage.keys().is_empty());
+    }
+}
+
+#[test]
+fn one_key_that_may_not_be_removed_fails_alone() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["delete key=p/3 status 403"]);
+        for i in 0..6 {
+            stage.object(&format!("p/{i}"), b"x");
+        }
+        let report = stage.rm(vec![stage.url("p/")], true);
+        // The rule reaches single deletes only; where many go in one request they all succeed.
+        if report.summary.failed > 0 {
+            assert_eq!(report.failure().0, "permission");
+            assert_eq!(stage.keys(), ["p/3"]);
+        }
+    }
+}

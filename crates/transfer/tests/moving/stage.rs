@@ -1,0 +1,277 @@
+//! A server, a client of it, and a folder to work in.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use laneway::{
+    Client, CopyRequest, Event, Item, Job, LanesConfig, Location, Op, Outcome, Provider, RemoveRequest,
+    Settings, StoreSettings, Summary, Trust, Verified,
+};
+use laneway_server::{Config, Faults, Server, Tls};
+use tempfile::TempDir;
+
+pub(crate) const BUCKET: &str = "bucket";
+pub(crate) const MIB: usize = 1 << 20;
+/// How long anything in these tests may take that is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A dialect over a protocol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) provider: Provider,
+    pub(crate) tls: bool,
+}
+
+/// Both dialects over plain HTTP/1.1 and over TLS, where ALPN gives HTTP/2.
+pub(crate) const KINDS: [Kind; 4] = [
+    Kind { provider: Provider::Gcs, tls: false },
+    Kind { provider: Provider::Gcs, tls: true },
+    Kind { provider: Provider::S3, tls: false },
+    Kind { provider: Provider::S3, tls: true },
+];
+
+/// Both dialects over plain HTTP/1.1, for what doesn't depend on the protocol.
+pub(crate) const DIALECTS: [Kind; 2] = [KINDS[0], KINDS[2]];
+
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) dir: TempDir,
+    pub(crate) kind: Kind,
+}
+
+/// A job's events, sorted out.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) items: Vec<Item>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) summary: Summary,
+}
+
+impl Stage {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self::with_faults(kind, &[])
+    }
+
+    pub(crate) fn with_faults(kind: Kind, rules: &[&str]) -> Self {
+        let faults = Faults::parse(rules.iter().copied()).unwrap();
+        Self::with(kind, Config { faults, ..Config::default() })
+    }
+
+    pub(crate) fn with(kind: Kind, config: Config) -> Self {
+        Self::with_patience(kind, config, LanesConfig::default().no_progress)
+    }
+
+    /// A client that gives a silent connection up after `no_progress`.
+    pub(crate) fn with_patience(kind: Kind, config: Config, no_progress: Duration) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tls = kind.tls.then_some(Tls::Generated);
+        let server = Server::start(Config { tls, ..config }).unwrap();
+        server.create_bucket(BUCKET).unwrap();
+        let mut trust = Trust::default();
+        if let Some(pem) = server.ca_pem() {
+            let ca = dir.path().join("ca.pem");
+            std::fs::write(&ca, pem).unwrap();
+            trust.extra_ca_files.push(ca);
+        }
+        let settings = Settings {
+            store: StoreSettings {
+                anonymous: true,
+                gcs_endpoint: Some(server.url()),
+                s3_endpoint: Some(server.url()),
+                ..StoreSettings::default()
+            },
+            lanes: LanesConfig { trust, no_progress, ..LanesConfig::default() },
+            ..Settings::default()
+        };
+        Self { client: Client::new(settings).unwrap(), server, dir, kind }
+    }
+
+    /// A path in the working folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("work").join(name)
+    }
+
+    /// Writes a file in the working folder.
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The URL of a key in the bucket.
+    pub(crate) fn url(&self, key: &str) -> Location {
+        Location::object(self.kind.provider, BUCKET, key)
+    }
+
+    /// Puts an object behind the protocols' back.
+    pub(crate) fn object(&self, key: &str, bytes: &[u8]) {
+        self.server.store().put(BUCKET, key, bytes).unwrap();
+    }
+
+    /// What the server holds.
+    pub(crate) fn stored(&self, key: &str) -> Vec<u8> {
+        self.server.store().read(BUCKET, key).unwrap()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.server.store().keys(BUCKET)
+    }
+
+    /// Waits until the server has seen so many requests of a verb. There is nothing to be woken by, so it is asked
+    /// again and again, for a bounded time.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, verb: &str, count: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.server.counters().requests_by_verb.get(verb).is_none_or(|seen| *seen < count) {
+            assert!(
+                Instant::now() < deadline,
+                "{count} {verb} requests never came: {:?}",
+                self.server.counters()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn copy(&self, request: CopyRequest) -> Report {
+        Report::of(self.client.copy(request))
+    }
+
+    /// Copies one thing.
+    pub(crate) fn cp(&self, source: impl Into<Place>, destination: impl Into<Place>) -> Report {
+        self.copy(CopyRequest::new(vec![source.into().0], destination.into().0))
+    }
+
+    /// Copies a tree.
+    pub(crate) fn cp_r(&self, source: impl Into<Place>, destination: impl Into<Place>) -> Report {
+        let request = CopyRequest::new(vec![source.into().0], destination.into().0);
+        self.copy(CopyRequest { recursive: true, ..request })
+    }
+
+    pub(crate) fn rm(&self, targets: Vec<Location>, recursive: bool) -> Report {
+        Report::of(self.client.remove(RemoveRequest { targets, recursive, dry_run: false }))
+    }
+}
+
+/// Either end of a copy, written as is handy.
+pub(crate) struct Place(pub(crate) Location);
+
+impl From<&Path> for Place {
+    fn from(path: &Path) -> Self {
+        Self(Location::from(path))
+    }
+}
+
+impl From<&PathBuf> for Place {
+    fn from(path: &PathBuf) -> Self {
+        Self(Location::from(path.as_path()))
+    }
+}
+
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self(Location::Local(path))
+    }
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self(location)
+    }
+}
+
+impl Report {
+    pub(crate) fn of(mut job: Job) -> Self {
+        let mut report = Self::default();
+        while let Some(event) = job.next_blocking() {
+            match event {
+                Event::Item(item) => report.items.push(item),
+                Event::Warning(warning) => report.warnings.push(warning),
+                Event::Done(summary) => report.summary = summary,
+            }
+        }
+        report
+    }
+
+    /// Panics unless every item was done and compared by a checksum.
+    #[track_caller]
+    pub(crate) fn all_verified(&self) -> &Self {
+        self.all_done();
+        for item in &self.items {
+            let verified =
+                matches!(&item.outcome, Outcome::Done { verified } if *verified != Verified::Unverified);
+            assert!(verified, "{item:?}");
+        }
+        assert_eq!(self.summary.unverified, 0);
+        self
+    }
+
+    /// Panics unless every item was done.
+    #[track_caller]
+    pub(crate) fn all_done(&self) -> &Self {
+        for item in &self.items {
+            assert!(matches!(item.outcome, Outcome::Done { .. }), "{item:?}");
+        }
+        assert!(!self.items.is_empty(), "nothing was done");
+        assert_eq!((self.summary.failed, self.summary.interrupted), (0, false));
+        assert_eq!(self.summary.files, self.items.len() as u64);
+        self
+    }
+
+    /// The failures as text, sorted.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let mut failures: Vec<_> = self
+            .items
+            .iter()
+            .filter_map(|item| match &item.outcome {
+                Outcome::Failed(error) => Some(error.to_string()),
+                _ => None,
+            })
+            .collect();
+        failures.sort();
+        failures
+    }
+
+    /// The only failure, as class and text.
+    #[track_caller]
+    pub(crate) fn failure(&self) -> (&'static str, String) {
+        let mut failed = self.items.iter().filter_map(|item| match &item.outcome {
+            Outcome::Failed(error) => Some((error.class(), error.to_string())),
+            _ => None,
+        });
+        let only = failed.next().unwrap_or_else(|| panic!("nothing failed: {self:?}"));
+        assert!(failed.next().is_none(), "{self:?}");
+        only
+    }
+
+    pub(crate) fn ops(&self, op: Op) -> usize {
+        self.items.iter().filter(|item| item.op == op).count()
+    }
+}
+
+/// Bytes that look random and aren't.
+pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// The names of everything in a folder, hidden things too.
+pub(crate) fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<_> = match std::fs::read_dir(path) {
+        Ok(entries) => {
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    names.sort();
+    names
+}

@@ -1,0 +1,217 @@
+//! Single files, streams, and what can be wrong with a source.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use laneway::{CopyRequest, Location, Outcome, Provider, PutOptions, Verified};
+use laneway_server::{Config, GcsConfig};
+
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
+
+#[test]
+fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        let bytes = noise(50 * MIB + 12_345, 7);
+        let path = stage.file("big", &bytes);
+        let report = stage.cp(&path, stage.url("big"));
+        report.all_verified();
+        assert!(stage.stored("big") == bytes, "{kind:?}");
+        let counters = stage.server.counters();
+        assert_eq!(counters.requests_by_verb.get("part"), Some(&4), "{kind:?}: {counters:?}");
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0));
+    }
+}
+
+#[test]
+fn without_multipart_a_large_file_goes_as_a_resumable_session() {
+    let kind = Kind { provider: Provider::Gcs, tls: false };
+    let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+    let stage = Stage::with(kind, Config { gcs, ..Config::default() });
+    let bytes = noise(40 * MIB + 1, 3);
+    let path = stage.file("big", &bytes);
+    for _ in 0..2 {
+        stage.cp(&path, stage.url("big")).all_verified();
+        assert!(stage.stored("big") == bytes);
+    }
+    assert_eq!(stage.server.counters().resumable_open, 0);
+}
+
+#[test]
+fn a_large_upload_that_must_not_replace_anything_does_not() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let bytes = noise(20 * MIB, 3);
+        let path = stage.file("big", &bytes);
+        let request = || CopyRequest {
+            no_clobber: true,
+            ..CopyRequest::new(vec![Place::from(&path).0], stage.url("k"))
+        };
+        stage.copy(request()).all_verified();
+        stage.object("k", b"theirs");
+        let report = stage.copy(request());
+        assert_eq!(report.summary.skipped, 1, "{kind:?} {report:?}");
+        assert_eq!(stage.stored("k"), b"theirs");
+        let counters = stage.server.counters();
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_pipe_is_uploaded_whole_whatever_its_length() {
+    for kind in DIALECTS {
+        for len in [0, 1000, 16 * MIB, 40 * MIB + 17] {
+            let stage = Stage::new(kind);
+            let bytes = noise(len, len as u64);
+            stage.file("content", &bytes);
+            let fifo = stage.path("fifo");
+            assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+            let writer = {
+                let (fifo, bytes) = (fifo.clone(), bytes.clone());
+                std::thread::spawn(move || std::fs::write(fifo, bytes))
+            };
+            stage.cp(&fifo, stage.url("piped")).all_verified();
+            writer.join().unwrap().unwrap();
+            assert!(stage.stored("piped") == bytes, "{kind:?} {len}");
+            assert_eq!(stage.server.counters().multipart_open, 0);
+        }
+    }
+}
+
+#[test]
+fn a_pipe_without_multipart_is_a_session_also_when_it_ends_where_a_chunk_ends() {
+    for len in [32 * MIB, 40 * MIB + 17] {
+        let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+        let stage = Stage::with(DIALECTS[0], Config { gcs, ..Config::default() });
+        let bytes = noise(len, len as u64);
+        stage.file("content", &bytes);
+        let fifo = stage.path("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let writer = {
+            let (fifo, bytes) = (fifo.clone(), bytes.clone());
+            std::thread::spawn(move || std::fs::write(fifo, bytes))
+        };
+        stage.cp(&fifo, stage.url("piped")).all_verified();
+        writer.join().unwrap().unwrap();
+        assert!(stage.stored("piped") == bytes, "{len}");
+        assert_eq!(stage.server.counters().resumable_open, 0);
+    }
+}
+
+#[test]
+fn content_types_are_guessed_unless_one_is_given() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let path = stage.file("page.html", "<p>");
+        stage.cp(&path, stage.url("page.html")).all_verified();
+        assert_eq!(
+            stage.client.stat(&stage.url("page.html")).unwrap().content_type.as_deref(),
+            Some("text/html")
+        );
+        let put = PutOptions { content_type: Some("x/y".into()), ..PutOptions::default() };
+        stage.copy(CopyRequest { put, ..CopyRequest::new(vec![Place::from(&path).0], stage.url("given")) });
+        assert_eq!(stage.client.stat(&stage.url("given")).unwrap().content_type.as_deref(), Some("x/y"));
+    }
+}
+
+#[test]
+fn a_directory_without_the_recursive_flag_is_an_error_of_its_own() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("dir/f", "x");
+        let file = stage.file("file", "x");
+        let sources = vec![Place::from(stage.path("dir")).0, Place::from(&file).0];
+        let report = stage.copy(CopyRequest::new(sources, stage.url("p/")));
+        assert!(report.failure().1.contains("directory"), "{report:?}");
+        assert_eq!(stage.keys(), ["p/file"]);
+    }
+}
+
+#[test]
+fn a_missing_source_is_told_and_the_others_are_done() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let file = stage.file("file", "x");
+        let sources = vec![Location::Local(stage.path("absent")), Place::from(&file).0];
+        let report = stage.copy(CopyRequest::new(sources, stage.url("p/")));
+        let (class, text) = report.failure();
+        assert!(class == "local" && text.contains("absent"), "{text}");
+        assert_eq!(report.summary.files, 1);
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_its_parts_are_sent_is_not_stored() {
+    for kind in DIALECTS {
+        // The first part is answered late, so that the change comes before the end.
+        let stage = Stage::with_faults(kind, &["part:1 delay 500ms"]);
+        let path = stage.file("big", noise(40 * MIB, 1));
+        let mut job = stage.client.copy(CopyRequest::new(vec![Place::from(&path).0], stage.url("big")));
+        stage.wait_for("part", 1);
+        let file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut &file, b"more").unwrap();
+        let mut failed = None;
+        while let Some(event) = job.next_blocking() {
+            if let laneway::Event::Item(item) = event {
+                failed = Some(item.outcome);
+            }
+        }
+        let Some(Outcome::Failed(error)) = failed else { panic!("{failed:?}") };
+        assert!(error.class() == "source" && error.to_string().contains("changed"), "{error}");
+        assert!(stage.keys().is_empty());
+        assert_eq!(stage.server.counters().multipart_open, 0, "the upload is aborted");
+    }
+}
+
+#[test]
+fn links_to_files_are_uploaded_and_special_files_left_out() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("tree/real", "x");
+        symlink("real", stage.path("tree/link")).unwrap();
+        symlink("nowhere", stage.path("tree/dangling")).unwrap();
+        assert!(Command::new("mkfifo").arg(stage.path("tree/fifo")).status().unwrap().success());
+        let report = stage.cp_r(stage.path("tree"), stage.url(""));
+        assert_eq!(stage.keys(), ["tree/link", "tree/real"]);
+        assert!(report.failure().1.contains("dangling"));
+        assert!(report.warnings.iter().any(|w| w.contains("fifo")), "{:?}", report.warnings);
+    }
+}
+
+#[test]
+fn a_move_removes_the_file_once_its_copy_is_verified() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for (name, len) in [("small", 10), ("big", 20 * MIB)] {
+            let path = stage.file(name, noise(len, 1));
+            let request = CopyRequest::new(vec![Place::from(&path).0], stage.url(name));
+            let report = stage.copy(CopyRequest { remove_source: true, ..request });
+            report.all_verified();
+            assert!(!path.exists() && stage.keys().contains(&name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn a_missing_bucket_is_told_for_each_file() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let path = stage.file("f", "x");
+        let report = stage.cp(&path, Location::object(kind.provider, "no-such-bucket", "k"));
+        let (class, text) = report.failure();
+        assert!(class == "not_found" && text.contains("no-such-bucket"), "{text}");
+    }
+}
+
+#[test]
+fn an_upload_says_what_it_was_compared_by() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let path = stage.file("f", "x");
+        let report = stage.cp(&path, stage.url("f"));
+        assert!(
+            matches!(report.items[0].outcome, Outcome::Done { verified: Verified::Crc32c }),
+            "{report:?}"
+        );
+    }
+}

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::relative::Relative;
 
 pub(crate) use staged::Staged;
+use staged::IS_A_DIRECTORY;
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.
 const OPEN_MAX: usize = 128;
@@ -193,7 +194,7 @@ impl Place {
         let refused = |why| Err(Error::refused(self.path().display().to_string(), why));
         match statat(&*directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s)) {
             Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
-            Ok(FileType::Directory) => return refused("is a directory, and a file of that name is needed"),
+            Ok(FileType::Directory) => return refused(IS_A_DIRECTORY),
             Ok(FileType::Symlink) => {
                 return refused("is a symbolic link, through which nothing below the destination is written");
             }
@@ -305,6 +306,18 @@ mod tests {
         write(&place(&folder, "d/e"), b"x").unwrap();
         let error = write(&place(&folder, "d"), b"x").unwrap_err();
         assert!(error.to_string().contains("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_made_while_a_file_of_its_name_is_written_refuses_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "d").stage(1).unwrap();
+        write(&place(&folder, "d/e"), b"x").unwrap();
+        let error = staged.commit(false).unwrap_err();
+        assert!(error.class() == "refused" && error.to_string().contains("is a directory"), "{error}");
+        drop(staged);
+        assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
     }
 
     #[test]

@@ -19,6 +19,9 @@ use crate::relative::NAME_MAX;
 /// How often another temporary name is tried when one exists.
 const NAMES_TRIED_MAX: u32 = 16;
 
+/// Why no file can be put where a directory is.
+pub(super) const IS_A_DIRECTORY: &str = "is a directory, and a file of that name is needed";
+
 /// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit), it is
 /// removed.
 #[derive(Debug)]
@@ -81,8 +84,12 @@ impl Staged {
         if durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
-        renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name)
-            .map_err(|e| Error::local(&self.path, "can't be put in its place", e))?;
+        let renamed = renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name);
+        renamed.map_err(|e| match e {
+            // It was made since the file was begun: another object lies below this one's name.
+            Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
+            e => Error::local(&self.path, "can't be put in its place", e),
+        })?;
         self.settled.store(true, Ordering::Release);
         if durable {
             rustix::fs::fsync(&*self.directory)

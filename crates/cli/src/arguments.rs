@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Print one JSON object a line on stdout
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print counters of connections, requests and bytes at the end
+    /// Print at the end what it took: connections, requests, waits, bytes, CPU time, and their cost at list price
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) stats: bool,
     /// Print failures only
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// Open at most so many connections (never needed for speed)
     #[arg(long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
     pub(crate) max_connections: Option<usize>,
-    /// Move at most so many bytes a second: 100MB/s, 10MiB/s, 1Gbit/s
+    /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
     /// Send a header with every request; may be given several times

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, Settings};
+use laneway::{Client, Settings, Summary};
 
 use crate::arguments::Options;
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
-use crate::report::stats::{self, StatsRecord};
+use crate::report::stats::{Stats, StatsLine};
 
 /// Shared by everything that a run of the program does.
 #[derive(Clone, Debug)]
@@ -43,20 +43,22 @@ impl Context {
         if self.options.json { self.output.json(&ErrorRecord::new(message, class)) } else { Ok(()) }
     }
 
-    /// Prints the counters, if they were asked for.
+    /// What a command took so far, if that is wanted. `summary` is that of its job.
+    pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<Stats> {
+        self.options.stats.then(|| Stats::of(client, summary, self.started.elapsed()))
+    }
+
+    /// Prints what a command without a summary took, if that is wanted.
     ///
     /// # Errors
     /// When standard output can't be written.
     pub(crate) fn print_stats(&self, client: &Client) -> io::Result<()> {
-        if !self.options.stats {
-            return Ok(());
-        }
-        let counters = client.counters();
+        let Some(stats) = self.stats(client, None) else { return Ok(()) };
         if self.options.json {
-            return self.output.json(&StatsRecord::from(&counters));
+            return self.output.json(&StatsLine::from(&stats));
         }
         self.output.flush()?;
-        say(&stats::table(&counters));
+        say(&stats.table());
         Ok(())
     }
 

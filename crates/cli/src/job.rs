@@ -145,8 +145,9 @@ fn print_end(
     seen: &Seen,
 ) -> std::io::Result<()> {
     let options = &context.options;
+    let stats = context.stats(client, Some(summary));
     if options.json {
-        context.output.json(&SummaryRecord::from(summary))?;
+        context.output.json(&SummaryRecord::new(summary, stats.as_ref()))?;
     } else if !options.quiet && !seen.usage {
         context.output.flush()?;
         let last = match seen.planned {
@@ -155,7 +156,10 @@ fn print_end(
         };
         say(&last);
     }
-    context.print_stats(client)?;
+    if let Some(stats) = stats.filter(|_| !options.json) {
+        context.output.flush()?;
+        say(&stats.table());
+    }
     if summary.interrupted {
         complain(wording.resume);
     }

@@ -138,7 +138,7 @@ impl Snapshot {
         }
     }
 
-    /// The text after the bar: `412 of 1000+  1.9 of 4.7 MB  8.3 MB/s  1 s left`.
+    /// The text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
     fn text(&self, rate: u64) -> String {
         let more = if self.scan_complete { "" } else { "+" };
         let mut text = format!("{} of {}{more}", self.items_done, self.items_found);
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn the_text_says_how_far_how_fast_and_how_long() {
-        assert_eq!(HALF.text(1_000_000), "412 of 1000  1.90 MB of 4.7 MB  1.00 MB/s  3 s left");
+        assert_eq!(HALF.text(1_000_000), "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left");
     }
 
     #[test]
     fn while_the_walk_goes_on_totals_may_grow_and_no_end_is_foretold() {
         let walking = Snapshot { scan_complete: false, ..HALF };
-        assert_eq!(walking.text(1_000_000), "412 of 1000+  1.90 MB of 4.7 MB+  1.00 MB/s");
+        assert_eq!(walking.text(1_000_000), "412 of 1000+  1.81 MiB of 4.5 MiB+  977 KiB/s");
     }
 
     #[test]

@@ -20,7 +20,9 @@ use crate::retry::{Attempts, Budget, Failure};
 use crate::shared::{Counts, Shared};
 use crate::throttle::Throttles;
 use crate::trust::extra_roots;
-use crate::{Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Verdict};
+use crate::{
+    Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Times, Verdict,
+};
 
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
@@ -174,6 +176,11 @@ impl Lanes {
     /// What has been done so far.
     pub fn counters(&self) -> Counters {
         self.inner.shared.counts.snapshot()
+    }
+
+    /// How long what was answered so far had to wait.
+    pub fn times(&self) -> Times {
+        self.inner.shared.counts.times()
     }
 
     /// Waits on the engine's clock: the caller's runtime may have none.

@@ -27,6 +27,7 @@ use self::address::Address;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
+use crate::requests::Tally;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 /// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
@@ -36,6 +37,7 @@ const REGION: &str = "us-east-1";
 #[derive(Debug)]
 pub(crate) struct S3 {
     lanes: Lanes,
+    tally: Tally,
     address: Address,
     credentials: Aws,
     headers: HeaderMap,
@@ -68,6 +70,7 @@ impl S3 {
         };
         Ok(Arc::new(Self {
             lanes,
+            tally: Tally::default(),
             address,
             credentials,
             headers,
@@ -89,6 +92,10 @@ impl Dialect for S3 {
 
     fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {

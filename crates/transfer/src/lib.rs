@@ -44,9 +44,10 @@ pub use client::Client;
 pub use error::Error;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::{Config as LanesConfig, Counters, Trust};
+pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Times, Trust};
 pub use laneway_store::{
-    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Settings as StoreSettings, Version,
+    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Requests, Settings as StoreSettings,
+    Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

@@ -51,6 +51,9 @@ impl Waiter {
 
     fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
         let Some(reply) = self.reply.take() else { return };
+        if let Ok(response) = &outcome {
+            self.shared.counts.answered(response);
+        }
         self.shared.tell(Command::Finished { work: self.work, lane: self.lane, reusable });
         let _ = reply.send(outcome);
     }

@@ -41,7 +41,10 @@ impl Dial {
         counts.handshakes.fetch_add(u64::from(self.origin.scheme == Scheme::Https), Relaxed);
         let Dialed { stream, protocol, rtt, progress, absolute_form } = dialed;
         let connection = match protocol {
-            Protocol::H1 => Connection::H1(Box::new(H1::new(stream, progress, absolute_form))),
+            Protocol::H1 => {
+                counts.connections_h1.fetch_add(1, Relaxed);
+                Connection::H1(Box::new(H1::new(stream, progress, absolute_form)))
+            }
             Protocol::H2 => {
                 let shared = Arc::clone(&self.shared);
                 let h2 = H2::open(stream, progress, self.lane, self.role, shared).await?;

@@ -51,7 +51,8 @@ pub(crate) struct Options {
     /// Print failures only
     #[arg(long, short, global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Say more on stderr: each object, then (-vv) each request; LANEWAY_LOG=debug does the same for logs
+    /// Say more on stderr: each object, connection and retry, then (-vv) each request; LANEWAY_LOG=debug does the same for
+    /// logs
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
     pub(crate) verbose: u8,
 

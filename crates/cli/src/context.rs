@@ -1,6 +1,6 @@
 //! What every verb is handed: the options, the program's start and its standard output.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +11,7 @@ use crate::arguments::Options;
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
 use crate::report::stats::{Stats, StatsLine};
+use crate::stderr;
 
 /// Shared by everything that a run of the program does.
 #[derive(Clone, Debug)]
@@ -107,7 +108,7 @@ impl Context {
 
 /// Prints a line on stderr. A stderr that is gone is no reason to stop.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    stderr::line(line);
 }
 
 /// Prints a failure on stderr, as one line.

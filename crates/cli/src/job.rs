@@ -30,16 +30,13 @@ pub(crate) fn run(
         Arc::clone(job.progress()),
         context.shows_progress(),
         json.then(|| Arc::clone(&context.output)),
+        (!context.options.quiet).then(|| client.clone()),
     );
 
-    let (canceller, bar) = (job.canceller(), ticker.bar());
+    let canceller = job.canceller();
     let _interrupt = Interrupt::listen(move || {
         canceller.cancel();
-        let notice = || complain("stopping in good order; press Ctrl-C again to stop at once");
-        match bar {
-            Some(bar) => bar.suspend(notice),
-            None => notice(),
-        }
+        complain("stopping in good order; press Ctrl-C again to stop at once");
     })?;
 
     let mut seen = Seen::default();
@@ -49,10 +46,10 @@ pub(crate) fn run(
         let printed = match event {
             Event::Item(item) => {
                 seen.note(&item);
-                print_item(context, &ticker, &item)
+                print_item(context, &item)
             }
             Event::Warning(text) => {
-                ticker.say(&format!("laneway: warning: {text}"));
+                complain(&format!("warning: {text}"));
                 Ok(())
             }
             Event::Done(done) => {
@@ -111,13 +108,13 @@ impl Seen {
     }
 }
 
-fn print_item(context: &Context, ticker: &Ticker, item: &Item) -> std::io::Result<()> {
+fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     let options = &context.options;
     // What Ctrl-C has ended is told by the one line about it.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
     {
-        ticker.say(&format!("laneway: {error}"));
+        complain(&error.to_string());
     }
     if options.json {
         return context.output.json(&ItemRecord::new(item));
@@ -130,7 +127,7 @@ fn print_item(context: &Context, ticker: &Ticker, item: &Item) -> std::io::Resul
         // What a dry run finds is what was asked for; what `-v` tells is beside the point.
         Some(line) if planned => context.output.line(&line),
         Some(line) => {
-            ticker.say(&line);
+            say(&line);
             Ok(())
         }
         None => Ok(()),

@@ -7,16 +7,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use laneway::Progress;
+use laneway::{Client, Progress};
 
-use crate::context::say;
 use crate::output::Output;
-use crate::quantity;
+use crate::{quantity, retrying, stderr};
 
 const TICK: Duration = Duration::from_millis(100);
 /// A job that is over by then needs no bar.
 const QUIET_START: Duration = Duration::from_millis(300);
 const STEPS: u64 = 1000;
+/// A job that has no connection by then says so: a host that swallows every packet gives no error for half a minute.
+const UNCONNECTED: Duration = Duration::from_secs(2);
 
 /// What a job looks like at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -37,13 +38,19 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread if there is something to do for it: a bar to draw, or lines of `output` to hand on while the
-    /// job is busy elsewhere.
-    pub(crate) fn start(progress: Arc<Progress>, draws: bool, output: Option<Arc<Output>>) -> Self {
-        if !draws && output.is_none() {
+    /// Starts the thread if there is something to do for it: a bar to draw, lines of `output` to hand on while the job is
+    /// busy elsewhere, or to say of a `client` that it gets no connection.
+    pub(crate) fn start(
+        progress: Arc<Progress>,
+        draws: bool,
+        output: Option<Arc<Output>>,
+        mut client: Option<Client>,
+    ) -> Self {
+        if !draws && output.is_none() && client.is_none() {
             return Self { bar: None, stop: None, thread: None };
         }
         let bar = draws.then(hidden_bar);
+        stderr::share_with(bar.clone());
         let (stop, stopped) = mpsc::channel::<()>();
         let shown = bar.clone();
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
@@ -53,6 +60,15 @@ impl Ticker {
                 if let Some(output) = &output {
                     // A reader that has gone is noticed by whoever prints the next line.
                     let _ = output.flush();
+                }
+                if started.elapsed() >= UNCONNECTED
+                    && let Some(client) = client.take()
+                    && client.counters().connections == 0
+                    && !retrying::has_told()
+                    && progress.items_found() > progress.items_done()
+                {
+                    let waited = quantity::duration(started.elapsed());
+                    stderr::line(&format!("no connection after {waited}; still trying"));
                 }
                 if let Some(bar) = &shown {
                     let now = Snapshot::of(&progress);
@@ -66,19 +82,6 @@ impl Ticker {
         // Without the thread the job runs all the same, unseen.
         Self { bar, stop: Some(stop), thread: thread.ok() }
     }
-
-    /// Prints a line above the bar.
-    pub(crate) fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| say(line)),
-            None => say(line),
-        }
-    }
-
-    /// The bar's handle, to print above it from elsewhere.
-    pub(crate) fn bar(&self) -> Option<ProgressBar> {
-        self.bar.clone()
-    }
 }
 
 impl Drop for Ticker {
@@ -88,6 +91,7 @@ impl Drop for Ticker {
             let _ = thread.join();
         }
         if let Some(bar) = &self.bar {
+            stderr::share_with(None);
             bar.finish_and_clear();
         }
     }

@@ -49,6 +49,54 @@ fn verbose_names_each_object() {
 }
 
 #[test]
+fn verbose_tells_of_connections_and_more_verbose_of_requests() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "-v", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stderr.contains("INFO connection opened to https://"), "{}", run.stderr);
+    assert!(!run.stderr.contains("DEBUG"), "{}", run.stderr);
+    assert!(run.stderr.contains(" lane=0 role=express protocol=h2 "), "{}", run.stderr);
+    let run = laneway.run(["ls", "-vv", "-r", "gs://bucket/d/"]).succeeds();
+    let requests: Vec<_> = run.stderr.lines().filter(|line| line.contains("DEBUG GET https://")).collect();
+    assert_eq!(requests.len(), 1, "{}", run.stderr);
+    for part in ["/storage/v1/b/bucket/o ", " lane=0 ", "status=200", "took=", "queued="] {
+        assert!(requests[0].contains(part), "{part:?} is missing: {}", requests[0]);
+    }
+}
+
+#[test]
+fn logs_hold_no_query_no_header_and_no_key() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in ["gs", "s3"] {
+        let secret = ["--header", "x-own-secret: s3cr3t"];
+        let url = format!("{scheme}://bucket/");
+        for verb in [&["cp", "-vvv", "-r", "d", &url][..], &["ls", "-vvv", "-r", &url]] {
+            let run = laneway.run(verb.iter().chain(&secret)).succeeds();
+            assert!(run.stderr.contains("DEBUG"), "{}", run.stderr);
+            for hidden in ["s3cr3t", "uploadType", "list-type", "Signature", "authorization", "?"] {
+                assert!(!run.stderr.contains(hidden), "{hidden:?}: {}", run.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_tried_again_is_told_before_it_fails() {
+    let (_endpoint, laneway) = stocked();
+    let dead = ["--gcs-endpoint", "http://127.0.0.1:1"];
+    let run = laneway.run(["cp", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("retrying: ")).collect();
+    assert!(
+        told.iter().any(|line| line.contains("127.0.0.1:1") && line.contains(", attempt ")),
+        "{}",
+        run.stderr
+    );
+    let run = laneway.run(["cp", "-q", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let run = laneway.run(["ls", "-v", "gs://bucket"].iter().chain(&dead)).exits(1);
+    assert!(run.stderr.contains("INFO trying again attempt=2"), "{}", run.stderr);
+}
+
+#[test]
 fn json_has_a_record_for_each_item_and_a_summary_at_last() {
     let (endpoint, laneway) = stocked();
     let run = laneway.run(["cp", "--json", "-r", "d", "gs://bucket/"]).succeeds();

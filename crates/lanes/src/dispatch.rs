@@ -54,6 +54,16 @@ pub enum Role {
     Freight,
 }
 
+impl Role {
+    /// Its name in logs: `express` or `freight`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Express => "express",
+            Self::Freight => "freight",
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {

@@ -221,7 +221,7 @@ impl Driver {
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
             }
             Err(error) => {
-                tracing::debug!(lane = lane.0, %error, "dial failed");
+                tracing::info!(lane = lane.0, "no connection: {error}");
                 self.lanes.remove(&lane);
                 self.dial_errors.insert(lane, error);
                 self.dispatcher.handle(now, Event::DialFailed { lane });
@@ -335,6 +335,7 @@ impl Driver {
 
     fn forget(&mut self, lane: LaneId) {
         if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
+            tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
         }
         self.lane_origins.remove(&lane);

@@ -27,6 +27,10 @@ use crate::{
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
 
+/// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
+/// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
+pub const RETRY: &str = "laneway::retry";
+
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
 /// It runs on threads of its own, one for express lanes and decisions and a few for freight, so that a host program's
@@ -156,7 +160,10 @@ impl Lanes {
                 crate::attempts::note(attempts);
                 return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
             };
-            tracing::debug!(attempt = attempts, ?pause, "trying again");
+            let (attempt, after_ms) = (attempts + 1, started.elapsed().as_millis() as u64);
+            let throttled = matches!(failure, Some(Failure::Throttled(_)));
+            let cause = Cause(&outcome);
+            tracing::info!(target: RETRY, attempt, after_ms, throttled, ?pause, cause = %cause, "trying again");
             self.inner.shared.counts.retries.fetch_add(1, Relaxed);
             self.pause(pause).await;
         }
@@ -216,6 +223,18 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(work) = self.work {
             self.shared.tell(Command::Cancel(work));
+        }
+    }
+}
+
+/// Why an attempt is not the last.
+struct Cause<'a>(&'a Result<Response, Error>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ok(response) => write!(f, "the server answered {}", response.head.status),
+            Err(error) => error.fmt(f),
         }
     }
 }

@@ -42,7 +42,7 @@ pub use call::{Call, Ended, Verdict};
 pub use config::{Config, Trust};
 pub use counters::{Counters, Times};
 pub use distribution::Distribution;
-pub use engine::Lanes;
+pub use engine::{Lanes, RETRY};
 pub use error::{Error, Kind};
 pub use memory::{MemoryBudget, Reservation};
 pub use origin::{Origin, Protocol, Scheme};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -14,7 +14,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
-use crate::{Protocol, Response, Route};
+use crate::{Protocol, Request, Response, Route};
 
 /// A request's ride on a lane.
 pub(super) struct Carriage {
@@ -33,6 +33,36 @@ struct Waiter {
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
     shared: Arc<Shared>,
+    /// Only where it is logged.
+    asked: Option<Box<Asked>>,
+}
+
+/// What a log says of a request. No header and no query: they carry credentials.
+struct Asked {
+    line: String,
+    at: Instant,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Option<Box<Self>> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| {
+            let line = format!("{} {}{}", request.method, request.origin, request.target.path());
+            Box::new(Self { line, at: Instant::now() })
+        })
+    }
+
+    fn log(&self, lane: LaneId, outcome: &Result<Response, Error>) {
+        let micros = |time: Duration| Duration::from_micros(time.as_micros() as u64);
+        let (lane, took) = (lane.0, micros(self.at.elapsed()));
+        match outcome {
+            Ok(response) => {
+                let (status, protocol) = (response.head.status.as_u16(), response.protocol.name());
+                let (first_byte, queued) = (micros(response.first_byte), micros(response.queued));
+                tracing::debug!(lane, %protocol, status, ?took, ?first_byte, ?queued, "{}", self.line);
+            }
+            Err(error) => tracing::debug!(lane, ?took, %error, "{}", self.line),
+        }
+    }
 }
 
 impl Waiter {
@@ -51,6 +81,9 @@ impl Waiter {
 
     fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
         let Some(reply) = self.reply.take() else { return };
+        if let Some(asked) = &self.asked {
+            asked.log(self.lane, &outcome);
+        }
         if let Ok(response) = &outcome {
             self.shared.counts.answered(response);
         }
@@ -72,7 +105,7 @@ impl Drop for Waiter {
 impl Carriage {
     pub(super) async fn over_h1(self, mut connection: Box<H1>, job: Box<Job>) {
         let Job { work, mut request, reply, submitted, .. } = *job;
-        let mut waiter = self.waiter(work, reply);
+        let mut waiter = self.waiter(work, reply, &request);
         let patience = request.patience.unwrap_or(self.shared.no_progress);
         let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
         self.shared.counts.requests.fetch_add(1, Relaxed);
@@ -125,7 +158,7 @@ impl Carriage {
             return self.shared.tell(Command::Bounced { job, lane: self.lane });
         }
         let Job { work, mut request, reply, submitted, .. } = *job;
-        let mut waiter = self.waiter(work, reply);
+        let mut waiter = self.waiter(work, reply, &request);
         let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
         self.shared.counts.requests.fetch_add(1, Relaxed);
         let progress = connection.progress();
@@ -174,8 +207,14 @@ impl Carriage {
         self.freight.then(|| Arc::clone(&self.moved))
     }
 
-    fn waiter(&self, work: WorkId, reply: oneshot::Sender<Result<Response, Error>>) -> Waiter {
-        Waiter { work, lane: self.lane, reply: Some(reply), shared: Arc::clone(&self.shared) }
+    fn waiter(
+        &self,
+        work: WorkId,
+        reply: oneshot::Sender<Result<Response, Error>>,
+        request: &Request,
+    ) -> Waiter {
+        let (shared, asked) = (Arc::clone(&self.shared), Asked::of(request));
+        Waiter { work, lane: self.lane, reply: Some(reply), shared, asked }
     }
 }
 

@@ -52,6 +52,8 @@ impl Dial {
                 Connection::H2(h2)
             }
         };
+        let (lane, role, protocol) = (self.lane.0, self.role.name(), protocol.name());
+        tracing::info!(lane, %role, %protocol, ?rtt, "connection opened to {}", self.origin);
         let open = counts.connections_open.fetch_add(1, Relaxed) + 1;
         counts.connections_peak.fetch_max(open, Relaxed);
         Ok(Opened { connection, rtt })

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use http::{HeaderName, HeaderValue};
 
 use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
@@ -96,6 +96,14 @@ pub(crate) struct Options {
     pub(crate) kms_key: Option<String>,
 }
 
+/// What `-h` prints of a verb.
+pub(crate) fn short_help(verb: &str) -> String {
+    let mut command = Arguments::command();
+    // Building fills in the options that every verb understands.
+    command.build();
+    command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
+}
+
 /// Reads `K=V`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -118,8 +126,6 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -74,6 +74,7 @@ impl Lanes {
             no_progress: config.no_progress,
             pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
             counts: Counts::default(),
+            trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
         let driver = Driver::new(connections_max, dialer, Arc::clone(&shared));

@@ -34,6 +34,7 @@ mod shared;
 mod sink;
 mod stream;
 mod throttle;
+pub mod trace;
 mod trust;
 
 pub use body::{Body, Segment};

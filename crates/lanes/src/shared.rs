@@ -16,6 +16,7 @@ use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
 use crate::stream::Progress;
+use crate::trace::{Trace, What};
 
 /// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
 /// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
     pub(crate) counts: Counts,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// The counters, as they are counted.
@@ -72,6 +74,13 @@ impl Shared {
     /// Tells the driver. After its end nobody listens, and nothing is left to be told.
     pub(crate) fn tell(&self, command: Command) {
         let _ = self.commands.send(command);
+    }
+
+    /// Records a moment where the caller wants that; `what` is made only then.
+    pub(crate) fn note(&self, what: impl FnOnce() -> What) {
+        if let Some(trace) = &self.trace {
+            trace.note(what());
+        }
     }
 
     /// Counts sent body bytes and keeps the caller's rate.

@@ -44,7 +44,8 @@ pub use client::Client;
 pub use error::Error;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::{Config as LanesConfig, Counters, Trust};
+pub use laneway_lanes::dispatch::Role;
+pub use laneway_lanes::{Config as LanesConfig, Counters, Protocol, Trust, trace};
 pub use laneway_store::{
     Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Settings as StoreSettings, Version,
 };

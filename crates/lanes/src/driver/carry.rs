@@ -14,6 +14,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
+use crate::trace::What;
 use crate::{Protocol, Response, Route};
 
 /// A request's ride on a lane.
@@ -135,6 +136,10 @@ impl Carriage {
 
     /// Frees the lane, then hands the outcome over: whoever gets it finds the slot free already.
     fn end(&self, waiter: Waiter, outcome: Result<Response, Error>, reusable: Reusable) {
+        self.shared.note(|| {
+            let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
+            What::Finished { work: waiter.work.0, bytes }
+        });
         self.shared.tell(Command::Finished { work: waiter.work, lane: self.lane, reusable });
         let _ = waiter.reply.send(outcome);
     }

@@ -118,8 +118,9 @@ pub enum Event {
         /// Whether its lane can take another request.
         reusable: bool,
     },
-    /// The lane takes nothing new, but what runs on it goes on (GOAWAY). The driver learns of a GOAWAY when the next
-    /// request is refused, and then says [`Event::Finished`] with a lane that is not reusable.
+    /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
+    /// the driver learns when the next request is refused, and then says [`Event::Finished`] with a lane that is not
+    /// reusable.
     Draining {
         /// The lane.
         lane: LaneId,

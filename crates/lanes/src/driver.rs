@@ -49,6 +49,8 @@ pub(crate) enum Command {
     TurnedFreight(WorkId),
     /// A work has ended; an h1 connection that can be used again comes back with it.
     Finished { work: WorkId, lane: LaneId, reusable: Reusable },
+    /// The server closes the connection after what it is answering.
+    Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
 }
@@ -173,6 +175,7 @@ impl Driver {
                 self.shared.note(|| What::TurnedFreight { work: work.0 });
                 self.dispatcher.handle(now, Event::TurnedFreight { work });
             }
+            Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
             Command::Finished { work, lane, reusable } => self.finished(now, work, lane, reusable),
             Command::Closed { lane } => {
                 self.forget(lane);

@@ -36,6 +36,9 @@ const FREIGHT_WINDOW: u32 = 16 << 20;
 /// Largest frame that we take. The default of 16 KiB is also the size of a TLS record; larger frames only save headers.
 const FREIGHT_FRAME: u32 = 256 * 1024;
 
+/// Longest head, and longest trailers, of an answer; a longer one resets its stream. h2's default is 16 MiB.
+const HEAD_MAX: u32 = 64 * 1024;
+
 /// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
 const AT_ONCE: u64 = 64 * 1024;
 
@@ -66,7 +69,7 @@ impl H2 {
         shared: Arc<Shared>,
     ) -> Result<Self, Error> {
         let mut builder = Builder::new();
-        builder.enable_push(false);
+        builder.enable_push(false).max_header_list_size(HEAD_MAX);
         match role {
             Role::Express => builder
                 .initial_window_size(EXPRESS_STREAM_WINDOW)

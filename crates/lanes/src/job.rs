@@ -90,7 +90,7 @@ impl Intake {
         }
         let room = if good { bytes.len() } else { Response::ERROR_BODY_MAX - self.collected.len() };
         self.collected.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Ok(Route::Stay)
+        Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
     }
 
     /// Takes a chunk that is owned already: kept as it is where it is the whole body.

@@ -57,6 +57,7 @@ impl CopyRequest {
         if self.recursive && self.destination == Location::Standard {
             return Err(Error::usage("-", "standard output takes one object, not a tree"));
         }
+        self.check_gzip()?;
         for source in &self.sources {
             if source.is_object() && source.is_written_as_folder() && !self.recursive {
                 return Err(Error::usage(
@@ -65,6 +66,27 @@ impl CopyRequest {
                 ));
             }
             self.check_not_into_itself(source)?;
+        }
+        Ok(())
+    }
+
+    /// Compressing files can't be meant where no file goes into a store.
+    fn check_gzip(&self) -> Result<(), Error> {
+        let is_upload =
+            self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
+        if !self.gzip.is_empty() && !is_upload {
+            let destination = self.destination.to_string();
+            return Err(Error::usage(
+                destination,
+                "only local files on their way into a store are compressed",
+            ));
+        }
+        if !self.gzip.is_empty()
+            && let Some(encoding) = &self.put.content_encoding
+        {
+            let why =
+                format!("the content encoding {encoding:?} can't be given to files that are compressed");
+            return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())
     }

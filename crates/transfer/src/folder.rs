@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use crate::Error;
 use crate::relative::Relative;
 
-pub(crate) use staged::Staged;
 use staged::IS_A_DIRECTORY;
+pub(crate) use staged::Staged;
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.
 const OPEN_MAX: usize = 128;

@@ -54,3 +54,4 @@ pub use location::Location;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
 pub use settings::Settings;
+pub use upload::Gzip;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use laneway_store::PutOptions;
 
-use crate::{Error, Location};
+use crate::{Error, Gzip, Location};
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct CopyRequest {
     pub follow_symlinks: bool,
     /// What new objects are to be; an empty content type is guessed from the name.
     pub put: PutOptions,
+    /// Which local files are compressed on their way into a store.
+    pub gzip: Gzip,
 }
 
 impl CopyRequest {
@@ -45,6 +47,7 @@ impl CopyRequest {
             durable: false,
             follow_symlinks: false,
             put: PutOptions::default(),
+            gzip: Gzip::default(),
         }
     }
 }

@@ -263,6 +263,8 @@ impl Driver {
             let bytes = entry.moved.load(Relaxed);
             self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
         }
+        let (down, up) = self.shared.counts.bodies();
+        self.dispatcher.handle(now, Event::Carried { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -272,6 +274,10 @@ impl Driver {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
                 Action::Send { work, lane, role } => self.send(work, lane, role),
                 Action::Close { lane } => self.forget(lane),
+                Action::Yield { direction, rate } => {
+                    tracing::debug!(?direction, ?rate, "bulk yields");
+                    self.shared.valve(direction).set(rate);
+                }
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {
                         let error = self.dial_errors.get(&because).map(Error::again);

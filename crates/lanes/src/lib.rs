@@ -36,6 +36,7 @@ mod stream;
 mod throttle;
 pub mod trace;
 mod trust;
+mod valve;
 
 pub use body::{Body, Segment};
 pub use call::{Call, Ended, Verdict};

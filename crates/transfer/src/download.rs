@@ -84,11 +84,16 @@ impl<'a> Search<'a> {
         Self { work, request, units, names, to }
     }
 
-    /// Looks through one source.
+    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known.
     ///
     /// # Errors
     /// What its listing says. Errors of single objects are told as theirs.
-    pub(crate) async fn source(&mut self, provider: Provider, source: &Source) -> Result<(), Error> {
+    pub(crate) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        size: Option<u64>,
+    ) -> Result<(), Error> {
         let store = self.work.store(provider)?.clone();
         let is_folder = matches!(self.to, To::Folder(_));
         let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
@@ -96,7 +101,10 @@ impl<'a> Search<'a> {
         let mut objects = source.objects(&store);
         while let Some(page) = objects.next().await? {
             let mut group = Group::default();
-            for sighted in page {
+            for mut sighted in page {
+                if let (None, Some(size)) = (&sighted.meta, size) {
+                    sighted.meta = Some(Box::new(ObjectMeta::new(sighted.id.clone(), size)));
+                }
                 if self.object(&store, &tree_prefix, sighted, &mut group).await.is_err() {
                     return Ok(());
                 }

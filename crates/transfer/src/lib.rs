@@ -23,6 +23,7 @@ mod job;
 mod list;
 mod listing;
 mod location;
+mod lookup;
 mod mapping;
 mod names;
 mod pattern;

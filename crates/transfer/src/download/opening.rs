@@ -62,6 +62,8 @@ pub(crate) enum Opened {
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large one, or all of it.
     Head(Large, Run),
+    /// Nothing but what a large one is: its lane was not made for bulk.
+    Told(Box<ObjectMeta>),
 }
 
 impl Opening {
@@ -100,7 +102,8 @@ impl Opening {
                 let hashing = std::mem::replace(&mut state.hashing, Hashing::new(Wanted::default()));
                 Some(Opened::Head(large, hashing.finish()))
             }
-            Body::File(None) | Body::Unopened => None,
+            Body::File(None) => state.meta.take().map(Opened::Told),
+            Body::Unopened => None,
         }
     }
 

@@ -2,6 +2,9 @@
 //! into parts, and what goes as one request.
 
 pub(crate) mod parts;
+#[cfg(test)]
+pub(crate) mod random;
+pub(crate) mod resume;
 pub(crate) mod slices;
 
 /// Up to this many bytes an object is fetched in one express request and collected in memory.

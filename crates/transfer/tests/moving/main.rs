@@ -8,6 +8,7 @@ mod downloads;
 mod faults;
 mod listings;
 mod removals;
+mod resuming;
 mod stage;
 mod trees;
 mod uploads;

@@ -51,6 +51,7 @@ pub use laneway_store::{
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
+pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
 pub use settings::Settings;

@@ -7,6 +7,7 @@ mod copies;
 mod downloads;
 mod faults;
 mod listings;
+mod memory;
 mod removals;
 mod resuming;
 mod stage;

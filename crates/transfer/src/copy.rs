@@ -283,7 +283,9 @@ impl Search<'_> {
         let cost = targets.len() * ITEM_COST;
         let (work, ends) = (Arc::clone(self.work), ends.clone());
         if ends.from.provider() == ends.to.provider() {
-            let (large, small): (Vec<_>, Vec<_>) = targets.into_iter().partition(within::is_large);
+            let sizes = work.engine.copy_sizes;
+            let (large, small): (Vec<_>, Vec<_>) =
+                targets.into_iter().partition(|target| within::is_large(target, sizes));
             for target in large {
                 let run = counted(within::copy_one(Arc::clone(&work), ends.clone(), target));
                 self.units.send(Unit::Heavy(Box::pin(run))).await.map_err(|_| Cancelled)?;

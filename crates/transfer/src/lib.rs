@@ -9,6 +9,7 @@
 //! What this crate deliberately does not do: it speaks no dialect and opens no connection (`laneway-store` and
 //! `laneway-lanes` do), and it never decides how many requests are on the wire at once, only which may be.
 
+mod boot;
 mod checksum;
 mod client;
 mod content_type;
@@ -52,6 +53,7 @@ pub use laneway_store::{
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
+pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
 pub use settings::Settings;

@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Ticker;
+use crate::quantity;
 use crate::report::json::{ItemRecord, SummaryRecord};
 use crate::report::line::{self, Wording};
 
@@ -158,7 +159,11 @@ fn print_end(
         say(&stats.table());
     }
     if summary.interrupted {
-        complain(wording.resume);
+        let kept = match summary.kept_bytes {
+            0 => String::new(),
+            bytes => format!("; {} of large ones are kept and not fetched again", quantity::size(bytes)),
+        };
+        complain(&format!("{}{kept}", wording.resume));
     }
     context.output.flush()
 }

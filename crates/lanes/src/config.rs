@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::trace::Trace;
+
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
 #[derive(Clone)]
 pub struct Config {
@@ -22,6 +24,8 @@ pub struct Config {
     pub memory: usize,
     /// How long a request may go without a byte in either direction.
     pub no_progress: Duration,
+    /// Where to record who is sent when on which lane; `None` records nothing.
+    pub trace: Option<Trace>,
 }
 
 /// Which certificates are trusted.
@@ -43,6 +47,7 @@ impl std::fmt::Debug for Config {
             .field("bandwidth_limit", &self.bandwidth_limit)
             .field("memory", &self.memory)
             .field("no_progress", &self.no_progress)
+            .field("trace", &self.trace)
             .finish()
     }
 }
@@ -60,6 +65,7 @@ impl Default for Config {
             // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
             // byte within a few seconds, and calls that are known to think longer set their own patience.
             no_progress: Duration::from_secs(30),
+            trace: None,
         }
     }
 }

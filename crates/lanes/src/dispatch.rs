@@ -4,14 +4,17 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take). The invariants: a work that was submitted is sent, failed or
+//! connections), `lane` (what a lane may take), `yielding` (how much bulk moves beside small work), `goodput` (what the path
+//! carries). The invariants: a work that was submitted is sent, failed or
 //! cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
 
 mod class;
 mod express_lanes;
 mod freight_lanes;
+mod goodput;
 mod lane;
 mod origin;
+mod yielding;
 
 #[cfg(test)]
 mod scenario;
@@ -20,9 +23,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 pub use class::{Class, FREIGHT_ABOVE, Piece};
+use goodput::Goodput;
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
+use yielding::Yielding;
 
 use crate::Protocol;
 
@@ -62,6 +67,15 @@ impl Role {
             Self::Freight => "freight",
         }
     }
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the server.
+    Down,
+    /// To the server.
+    Up,
 }
 
 /// What happened.
@@ -147,6 +161,13 @@ pub enum Event {
         /// Bytes in all.
         bytes: u64,
     },
+    /// How many body bytes have moved over all lanes since the engine started.
+    Carried {
+        /// From servers.
+        down: u64,
+        /// To servers.
+        up: u64,
+    },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,
 }
@@ -177,6 +198,13 @@ pub enum Action {
         /// The lane.
         lane: LaneId,
     },
+    /// Bulk of this direction moves at most at this rate from now on, over all lanes.
+    Yield {
+        /// Which way.
+        direction: Direction,
+        /// Bytes a second; `None` lets it go.
+        rate: Option<u64>,
+    },
     /// The work can't be sent: the lane that was dialled for it failed.
     Fail {
         /// The work.
@@ -195,13 +223,25 @@ pub struct Dispatcher {
     lanes: FxHashMap<LaneId, Lane>,
     works: FxHashMap<WorkId, Work>,
     lanes_made: u64,
+    down: Way,
+    up: Way,
     actions: VecDeque<Action>,
+}
+
+/// One direction, over all origins: what leaves this machine or comes to it shares a path.
+#[derive(Debug, Default)]
+struct Way {
+    /// Bytes of small works, queued and running.
+    small: u64,
+    goodput: Goodput,
+    yielding: Yielding,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Work {
     origin: OriginId,
     role: Role,
+    piece: Piece,
     weight: u64,
     submitted: Instant,
     lane: Option<LaneId>,
@@ -217,6 +257,8 @@ impl Dispatcher {
             lanes: FxHashMap::default(),
             works: FxHashMap::default(),
             lanes_made: 0,
+            down: Way::default(),
+            up: Way::default(),
             actions: VecDeque::new(),
         }
     }
@@ -236,6 +278,7 @@ impl Dispatcher {
                 self.schedule(now, OriginId(origin));
             }
         }
+        self.yield_bulk(now);
     }
 
     fn take_note(&mut self, now: Instant, event: Event) {
@@ -272,6 +315,10 @@ impl Dispatcher {
                 let rtt = self.origin(origin).rtt();
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
+            Event::Carried { down, up } => {
+                self.down.goodput.read(now, down);
+                self.up.goodput.read(now, up);
+            }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
                     self.origins[origin].tick(now);
@@ -288,7 +335,9 @@ impl Dispatcher {
 
     /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
     pub fn next_tick(&self) -> Option<Instant> {
-        self.origins.iter().filter_map(OriginState::next_tick).min()
+        let origins = self.origins.iter().filter_map(OriginState::next_tick);
+        let ways = [&self.down, &self.up].into_iter().filter_map(|way| way.yielding.next_tick());
+        origins.chain(ways).min()
     }
 
     /// How many lanes are open or being dialled.
@@ -314,7 +363,9 @@ impl Dispatcher {
         let opener = piece.class == Class::Opener;
         let weight = piece.weight();
         state.admit(id, role, weight, opener);
-        self.works.insert(id, Work { origin, role, weight, submitted: now, lane: None, opener });
+        let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener };
+        self.works.insert(id, work);
+        self.count_small(&work);
         self.schedule(now, origin);
     }
 
@@ -322,6 +373,7 @@ impl Dispatcher {
         // A running work ends by its own Finished; a queued one is taken out here.
         if let Some(work) = self.works.get(&id).copied().filter(|w| w.lane.is_none()) {
             self.works.remove(&id);
+            self.discount_small(&work);
             // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
             self.origin(work.origin).release(work.role, work.weight, work.opener);
         }
@@ -370,9 +422,11 @@ impl Dispatcher {
             return;
         }
         let (origin, weight, opener, lane) = (work.origin, work.weight, work.opener, work.lane);
+        let before = *work;
         let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
         if alone {
             work.role = Role::Freight;
+            self.discount_small(&before);
             let state = self.origin(origin);
             state.release(Role::Express, weight, opener);
             state.count(Role::Freight, weight, opener);
@@ -400,8 +454,36 @@ impl Dispatcher {
     /// Forgets a work and what it counted for.
     fn retire(&mut self, id: WorkId) -> Option<Work> {
         let work = self.works.remove(&id)?;
+        self.discount_small(&work);
         self.origin(work.origin).release(work.role, work.weight, work.opener);
         Some(work)
+    }
+
+    fn count_small(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small += work.piece.down;
+            self.up.small += work.piece.up;
+        }
+    }
+
+    fn discount_small(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small -= work.piece.down;
+            self.up.small -= work.piece.up;
+        }
+    }
+
+    /// Decides how much bulk may move beside the small work that is outstanding.
+    fn yield_bulk(&mut self, now: Instant) {
+        let is_bulk = self.origins.iter().any(|origin| origin.freight_live > 0);
+        let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
+        for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
+            let outstanding = if is_bulk { way.small } else { 0 };
+            let rate = way.goodput.rate();
+            if let Some(rate) = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default()) {
+                self.actions.push_back(Action::Yield { direction, rate });
+            }
+        }
     }
 
     /// Forgets a lane.

@@ -22,6 +22,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::job::Job;
 use crate::shared::Shared;
+use crate::trace::What;
 use crate::{Origin, Protocol};
 
 /// Commands that are taken from the queue at a time.
@@ -170,7 +171,10 @@ impl Driver {
             }
             Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
-            Command::TurnedFreight(work) => self.dispatcher.handle(now, Event::TurnedFreight { work }),
+            Command::TurnedFreight(work) => {
+                self.shared.note(|| What::TurnedFreight { work: work.0 });
+                self.dispatcher.handle(now, Event::TurnedFreight { work });
+            }
             Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
             Command::Finished { work, lane, reusable } => self.finished(now, work, lane, reusable),
             Command::Closed { lane } => {
@@ -196,6 +200,7 @@ impl Driver {
     /// dialling: then it is the caller's attempt that has failed, with nothing sent.
     fn bounce(&mut self, now: Instant, mut job: Box<Job>) {
         job.bounces += 1;
+        self.shared.note(|| What::Finished { work: job.work.0, bytes: 0 });
         if job.bounces < BOUNCES_MAX {
             return self.submit(now, job);
         }
@@ -218,11 +223,13 @@ impl Driver {
                     return;
                 }
                 self.lanes.insert(lane, entry);
+                self.shared.note(|| What::Opened { lane: lane.0, protocol });
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
             }
             Err(error) => {
                 tracing::info!(lane = lane.0, "no connection: {error}");
                 self.lanes.remove(&lane);
+                self.shared.note(|| What::Closed { lane: lane.0 });
                 self.dial_errors.insert(lane, error);
                 self.dispatcher.handle(now, Event::DialFailed { lane });
                 self.carry_out();
@@ -256,6 +263,8 @@ impl Driver {
             let bytes = entry.moved.load(Relaxed);
             self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
         }
+        let (down, up) = self.shared.counts.bodies();
+        self.dispatcher.handle(now, Event::Carried { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -265,6 +274,10 @@ impl Driver {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
                 Action::Send { work, lane, role } => self.send(work, lane, role),
                 Action::Close { lane } => self.forget(lane),
+                Action::Yield { direction, rate } => {
+                    tracing::debug!(?direction, ?rate, "bulk yields");
+                    self.shared.valve(direction).set(rate);
+                }
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {
                         let error = self.dial_errors.get(&because).map(Error::again);
@@ -278,6 +291,7 @@ impl Driver {
 
     fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
         self.lanes.insert(lane, Lane::Dialling);
+        self.shared.note(|| What::Dialled { lane: lane.0, role });
         self.lane_origins.insert(lane, origin);
         let entry = &mut self.origins[origin.0];
         let turn = entry.dials;
@@ -303,6 +317,7 @@ impl Driver {
         let Some(job) = self.queued.remove(&work).filter(|j| !j.reply.is_closed()) else {
             return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
         };
+        self.shared.note(|| sent(&job, lane, role));
         let moved = match self.lane_origins.get(&lane) {
             Some(origin) => Arc::clone(&self.origins[origin.0].moved),
             None => Arc::default(),
@@ -337,6 +352,7 @@ impl Driver {
         if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
             tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
+            self.shared.note(|| What::Closed { lane: lane.0 });
         }
         self.lane_origins.remove(&lane);
     }
@@ -360,6 +376,12 @@ impl Driver {
         self.origins.push(entry);
         id
     }
+}
+
+fn sent(job: &Job, lane: LaneId, role: Role) -> What {
+    let request = &job.request;
+    let label = format!("{} {}", request.method, request.target.path());
+    What::Sent { work: job.work.0, lane: lane.0, role, label, bytes: request.body.len() }
 }
 
 /// Resolves when every handle is gone.

@@ -20,6 +20,7 @@ use crate::retry::{Attempts, Budget, Failure};
 use crate::shared::{Counts, Shared};
 use crate::throttle::Throttles;
 use crate::trust::extra_roots;
+use crate::valve::Valve;
 use crate::{
     Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Times, Verdict,
 };
@@ -80,6 +81,9 @@ impl Lanes {
             no_progress: config.no_progress,
             pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
             counts: Counts::default(),
+            down: Valve::default(),
+            up: Valve::default(),
+            trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
         let driver = Driver::new(connections_max, dialer, Arc::clone(&shared));

@@ -22,6 +22,7 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
+use crate::dispatch::FREIGHT_ABOVE;
 use crate::error::{Error, Kind};
 use crate::job::Intake;
 use crate::proxy::Proxy;
@@ -178,10 +179,11 @@ impl H1 {
             return Ok(Some(early));
         }
         if inline {
-            shared.sent(request.body.len() as usize).await;
+            shared.sent(request.body.len() as usize, false).await;
         } else {
+            let is_bulk = request.body.len() > FREIGHT_ABOVE;
             for segment in request.body.segments() {
-                if let Some(early) = self.send_segment(segment, heads, patience, shared).await? {
+                if let Some(early) = self.send_segment(segment, is_bulk, heads, patience, shared).await? {
                     return Ok(Some(early));
                 }
             }
@@ -193,6 +195,7 @@ impl H1 {
     async fn send_segment(
         &mut self,
         segment: &Segment,
+        is_bulk: bool,
         heads: &mut Heads,
         patience: Duration,
         shared: &Shared,
@@ -203,7 +206,7 @@ impl H1 {
                     if let Some(early) = self.write_all(chunk, heads, patience).await? {
                         return Ok(Some(early));
                     }
-                    shared.sent(chunk.len()).await;
+                    shared.sent(chunk.len(), is_bulk).await;
                 }
             }
             Segment::File { file, offset, len } => {
@@ -215,7 +218,7 @@ impl H1 {
                     if let Some(early) = self.write_all(&buffer[..want], heads, patience).await? {
                         return Ok(Some(early));
                     }
-                    shared.sent(want).await;
+                    shared.sent(want, is_bulk).await;
                     at += want as u64;
                 }
             }
@@ -305,7 +308,7 @@ impl H1 {
             Err(e) => return Err(e),
         };
         Pin::new(&mut self.stream).consume(taken);
-        shared.received(taken).await;
+        shared.received(taken, intake.is_bulk()).await;
         Ok((taken, route))
     }
 

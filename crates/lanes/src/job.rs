@@ -59,6 +59,11 @@ impl Intake {
         self
     }
 
+    /// Whether the body is bulk, riding as freight.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.moved.is_some()
+    }
+
     /// Takes the head: where the body goes.
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         self.first_byte = self.sent_at.elapsed();

@@ -35,7 +35,9 @@ mod shared;
 mod sink;
 mod stream;
 mod throttle;
+pub mod trace;
 mod trust;
+mod valve;
 
 pub use body::{Body, Segment};
 pub use call::{Call, Ended, Verdict};

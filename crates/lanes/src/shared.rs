@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::dispatch::Direction;
 use crate::distribution::Recorder;
 use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
 use crate::stream::Progress;
+use crate::trace::{Trace, What};
+use crate::valve::Valve;
 use crate::{Counters, Response, Times};
 
 /// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
@@ -30,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
     pub(crate) counts: Counts,
+    pub(crate) down: Valve,
+    pub(crate) up: Valve,
+    pub(crate) trace: Option<Trace>,
 }
 
 /// The counters, as they are counted.
@@ -51,6 +57,11 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Body bytes received and sent.
+    pub(crate) fn bodies(&self) -> (u64, u64) {
+        (self.bytes_received.load(Relaxed), self.bytes_sent.load(Relaxed))
+    }
+
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.connections.load(Relaxed),
@@ -89,16 +100,37 @@ impl Shared {
         let _ = self.commands.send(command);
     }
 
-    /// Counts sent body bytes and keeps the caller's rate.
-    pub(crate) async fn sent(&self, bytes: usize) {
-        self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
-        self.keep_pace(bytes).await;
+    /// What lets bulk of a direction through.
+    pub(crate) fn valve(&self, direction: Direction) -> &Valve {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        }
     }
 
-    /// Counts received body bytes and keeps the caller's rate.
-    pub(crate) async fn received(&self, bytes: usize) {
+    /// Records a moment where the caller wants that; `what` is made only then.
+    pub(crate) fn note(&self, what: impl FnOnce() -> What) {
+        if let Some(trace) = &self.trace {
+            trace.note(what());
+        }
+    }
+
+    /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small work.
+    pub(crate) async fn sent(&self, bytes: usize, is_bulk: bool) {
+        self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
+        self.keep_pace(bytes).await;
+        if is_bulk {
+            self.up.pass(bytes).await;
+        }
+    }
+
+    /// Counts received body bytes and keeps the caller's rate; bulk also yields to small work.
+    pub(crate) async fn received(&self, bytes: usize, is_bulk: bool) {
         self.counts.bytes_received.fetch_add(bytes as u64, Relaxed);
         self.keep_pace(bytes).await;
+        if is_bulk {
+            self.down.pass(bytes).await;
+        }
     }
 
     async fn keep_pace(&self, bytes: usize) {

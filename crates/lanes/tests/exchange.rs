@@ -5,4 +5,5 @@ mod exchange {
     mod h1;
     mod h2;
     mod support;
+    mod trace;
 }

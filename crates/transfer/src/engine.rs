@@ -7,7 +7,7 @@ use laneway_lanes::Lanes;
 use laneway_store::{Provider, Requests, Store};
 
 use crate::files::Files;
-use crate::{Error, Settings};
+use crate::{CopySizes, Error, Settings};
 
 /// The engine, the stores and the file threads of a client.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Engine {
     pub(crate) files: Files,
     /// Threads that the machine runs at once.
     pub(crate) cores: usize,
+    pub(crate) copy_sizes: CopySizes,
     stores: [OnceLock<Store>; 2],
     settings: laneway_store::Settings,
     epoch: Instant,
@@ -32,6 +33,7 @@ impl Engine {
             lanes: Lanes::start(settings.lanes)?,
             files: Files::new(Files::threads_for(cores)),
             cores,
+            copy_sizes: settings.copy_sizes,
             stores: Default::default(),
             settings: settings.store,
             epoch: settings.epoch,

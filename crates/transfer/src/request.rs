@@ -26,6 +26,9 @@ pub struct CopyRequest {
     pub no_clobber: bool,
     /// Flush files and their directories to disk before an item counts as done.
     pub durable: bool,
+    /// When the job is cancelled, leave what has come of large objects beside their destinations, where the same
+    /// request goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
+    pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.
     pub follow_symlinks: bool,
     /// What new objects are to be; an empty content type is guessed from the name.
@@ -45,6 +48,7 @@ impl CopyRequest {
             dry_run: false,
             no_clobber: false,
             durable: false,
+            keep_partial: false,
             follow_symlinks: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),

@@ -18,7 +18,7 @@ use crate::report::line::Wording;
 /// p/dir/... and `cp -r dir gs://b/p` makes p/...: what exists in the bucket never changes what a command means.
 ///
 /// A local file appears under its name only when it is complete and its checksum has been compared. After an
-/// interruption the same command with -n does the rest.
+/// interruption the same command with -n does the rest, and fetches of large objects only what is missing.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -99,6 +99,7 @@ impl Copying {
             no_clobber: self.no_clobber,
             durable: self.durable,
             gzip: self.gzip_local.unwrap_or_default(),
+            keep_partial: true,
             put: PutOptions {
                 content_type: self.content_type,
                 cache_control: self.cache_control,

@@ -14,6 +14,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
+use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
 
 /// A request's ride on a lane.
@@ -87,6 +88,10 @@ impl Waiter {
         if let Ok(response) = &outcome {
             self.shared.counts.answered(response);
         }
+        self.shared.note(|| {
+            let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
+            What::Finished { work: self.work.0, bytes }
+        });
         self.shared.tell(Command::Finished { work: self.work, lane: self.lane, reusable });
         let _ = reply.send(outcome);
     }
@@ -184,23 +189,20 @@ impl Carriage {
                 return waiter.end(outcome, reusable);
             }
         };
-        let moves = pending.route == Route::Freight && !self.freight;
-        let home = self.shared.freight(self.lane.0).clone();
-        let rest = async move {
-            let received = tokio::select! {
-                biased;
-                received = pending.receive(&mut intake, patience, &self.shared) => received,
-                () = waiter.gone() => Err(cancelled()),
-            };
-            let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
-            let reusable = reusable(&outcome);
-            waiter.end(outcome, reusable);
-        };
-        if moves {
-            home.spawn(rest);
-        } else {
-            rest.await;
+        if pending.route == Route::Freight && !self.freight {
+            // Bulk that showed itself only now must not share the express connection's window. Given up before its
+            // body is read, it is asked for again in slices, which go as freight.
+            drop(pending);
+            return waiter.end(intake.finish(Protocol::H2, true), Reusable::H2);
         }
+        let received = tokio::select! {
+            biased;
+            received = pending.receive(&mut intake, patience, &self.shared) => received,
+            () = waiter.gone() => Err(cancelled()),
+        };
+        let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
+        let reusable = reusable(&outcome);
+        waiter.end(outcome, reusable);
     }
 
     fn freight_bytes(&self) -> Option<Arc<AtomicU64>> {

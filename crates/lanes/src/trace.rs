@@ -1,0 +1,93 @@
+//! Who was sent when on which lane: a recorder for plots and for questions about a single run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::Protocol;
+use crate::dispatch::Role;
+
+/// Most moments that a recorder keeps; what comes later is not recorded. A request makes two of about 100 bytes.
+const MOMENTS_MAX: usize = 1 << 20;
+
+/// Collects an engine's moments while it is in [`Config::trace`](crate::Config::trace). Clones share what is collected.
+#[derive(Clone, Default)]
+pub struct Trace(Arc<Mutex<Vec<Moment>>>);
+
+/// One thing that happened to a lane.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moment {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Lanes and works are named by numbers that an engine never uses again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A connection is being dialled.
+    Dialled {
+        /// Its lane.
+        lane: u64,
+        /// What for.
+        role: Role,
+    },
+    /// The connection takes requests.
+    Opened {
+        /// Its lane.
+        lane: u64,
+        /// What it speaks.
+        protocol: Protocol,
+    },
+    /// A request goes out.
+    Sent {
+        /// The request.
+        work: u64,
+        /// On which lane.
+        lane: u64,
+        /// As what.
+        role: Role,
+        /// Method and path, without the query, which may hold a signature.
+        label: String,
+        /// Bytes of its body.
+        bytes: u64,
+    },
+    /// The answer turned out to be bulk; its lane is freight from now on.
+    TurnedFreight {
+        /// The request.
+        work: u64,
+    },
+    /// The request has ended, well or not.
+    Finished {
+        /// The request.
+        work: u64,
+        /// Bytes of the answer's body; 0 for one that failed.
+        bytes: u64,
+    },
+    /// The connection, or the attempt to open it, has ended.
+    Closed {
+        /// Its lane.
+        lane: u64,
+    },
+}
+
+impl Trace {
+    /// What has been collected so far, in order.
+    pub fn moments(&self) -> Vec<Moment> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note(&self, what: What) {
+        let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The time is taken under the lock, so that moments stand in its order.
+        if moments.len() < MOMENTS_MAX {
+            moments.push(Moment { at: Instant::now(), what });
+        }
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Trace({} moments)", self.0.lock().unwrap_or_else(PoisonError::into_inner).len())
+    }
+}

@@ -4,7 +4,7 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take), `yielding` (how much bulk moves beside small work), `goodput` (what the path
+//! connections), `lane` (what a lane may take), `queue` (in which order), `yielding` (how much bulk moves beside small work), `goodput` (what the path
 //! carries). The invariants: a work that was submitted is sent, failed or
 //! cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
 
@@ -14,6 +14,7 @@ mod freight_lanes;
 mod goodput;
 mod lane;
 mod origin;
+mod queue;
 mod yielding;
 
 #[cfg(test)]
@@ -362,7 +363,7 @@ impl Dispatcher {
         let role = piece.role(state.openers, state.express_live);
         let opener = piece.class == Class::Opener;
         let weight = piece.weight();
-        state.admit(id, role, weight, opener);
+        state.admit(now, id, role, weight, opener);
         let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener };
         self.works.insert(id, work);
         self.count_small(&work);
@@ -398,8 +399,7 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            let queued: Vec<WorkId> = self.origin(origin).queue(role).drain(..).collect();
-            for work in queued {
+            while let Some(work) = self.origin(origin).queue(role).pop() {
                 if self.retire(work).is_some() {
                     self.actions.push_back(Action::Fail { work, because: id });
                 }
@@ -533,7 +533,7 @@ impl Dispatcher {
         let Some(front) = self.origins.get(origin.0).and_then(|s| s.freight_queue.front()) else {
             return false;
         };
-        let waited = self.works.get(front).map(|w| now.saturating_duration_since(w.submitted));
+        let waited = self.works.get(&front).map(|w| now.saturating_duration_since(w.submitted));
         self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
     }
 
@@ -542,13 +542,13 @@ impl Dispatcher {
             return;
         }
         let share = self.share(now, origin, role);
-        while let Some(id) = self.origins[origin.0].queue(role).front().copied() {
+        while let Some(id) = self.origins[origin.0].queue(role).front() {
             let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
-                self.origins[origin.0].queue(role).pop_front();
+                self.origins[origin.0].queue(role).pop();
                 continue;
             };
             let Some(lane_id) = self.pick(origin, role, weight, share) else { return };
-            self.origins[origin.0].queue(role).pop_front();
+            self.origins[origin.0].queue(role).pop();
             if let Some(work) = self.works.get_mut(&id) {
                 work.lane = Some(lane_id);
             }

@@ -142,11 +142,7 @@ enum Mover {
 }
 
 const WAYS: [Way<Mover>; 4] = [
-    Way {
-        way: Mover::Pool(50),
-        name: "pool-50",
-        description: "a pool of 50 HTTP/1.1 connections, as SDKs default to",
-    },
+    Way { way: Mover::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
     Way {
         way: Mover::Unbounded,
         name: "pool-unbounded",

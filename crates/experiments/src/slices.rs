@@ -81,11 +81,7 @@ enum Strategy {
 }
 
 const WAYS: [Way<Strategy>; 2] = [
-    Way {
-        way: Strategy::Fixed,
-        name: "fixed",
-        description: "2021: fixed slices, two threads a core, checksum read back",
-    },
+    Way { way: Strategy::Fixed, name: "fixed", description: "2021: fixed slices, checksum read back" },
     Way { way: Strategy::Laneway, name: "laneway", description: "Laneway" },
 ];
 

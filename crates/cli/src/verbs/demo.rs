@@ -31,11 +31,16 @@ pub(crate) struct Demo {
     /// Where the page about the benchmarks is written
     #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]
     report: PathBuf,
+    /// Leave the benchmarks and the page about them out
+    #[arg(long, conflicts_with = "report")]
+    no_report: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        report::check(&self.report)?;
+        if !self.no_report {
+            report::check(&self.report)?;
+        }
         let stop = Stop::default();
         let pressed = stop.clone();
         let _interrupt = Interrupt::listen(move || pressed.press())?;
@@ -45,6 +50,7 @@ impl Demo {
                 Ok(Exit::Interrupted)
             }
             Err(error) => Err(error),
+            Ok(()) if self.no_report => Ok(Exit::Done),
             Ok(()) => self.measure(context),
         }
     }

@@ -121,7 +121,7 @@ pub(super) fn mixed(found: &Mixed) -> Result<Section, Error> {
                     .collect::<Vec<_>>(),
                 Some(found.floor_s),
             )?,
-            legend: legend(curves.iter().map(|(_, colour, name)| (*colour, *name))),
+            legend: legend(curves.iter().map(|(_, colour, name)| (*colour, *name)).chain([(Colour::Floor, "floor of the median")])),
             caption: "How many of the small objects were there after how long (logarithmic). A curve further to the \
                       left is better; a long way to the right at the top means that some wait for bulk to end."
                 .to_owned(),
@@ -171,7 +171,7 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
         Part::Table(table),
         Part::Figure(Figure {
             drawing: distribution(&curves, Some(found.rtt_s))?,
-            legend: legend(names).into_iter().chain([(Colour::Floor, "one round trip".to_owned())]).collect(),
+            legend: legend(names.chain([(Colour::Floor, "one round trip")])),
             caption: caption.to_owned(),
         }),
     ])

@@ -114,7 +114,9 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
 #[test]
 fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     let home = tempfile::tempdir().expect("a folder");
-    let run = program(home.path()).run(["bench", "all", "--quick", "--rtt", "2ms", "--report", "report.html"]).succeeds();
+    let run = program(home.path())
+        .run(["bench", "all", "--quick", "--rtt", "2ms", "--report", "report.html"])
+        .succeeds();
     assert!(run.stderr.contains("report.html"), "{}", run.stderr);
     let report = home.path().join("report.html");
     let html = std::fs::read_to_string(&report).expect("a report");

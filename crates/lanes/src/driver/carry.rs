@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::{Command, Reusable};
-use crate::dispatch::{LaneId, WorkId};
+use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
@@ -173,6 +173,7 @@ impl Carriage {
             _ => Reusable::H2,
         };
         let sent = request.body.len();
+        let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
         let asked = tokio::select! {
             biased;
             asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
@@ -189,20 +190,30 @@ impl Carriage {
                 return waiter.end(outcome, reusable);
             }
         };
-        if pending.route == Route::Freight && !self.freight {
+        let moves = pending.route == Route::Freight && !self.freight;
+        if moves && !is_small {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight.
             drop(pending);
             return waiter.end(intake.finish(Protocol::H2, true), Reusable::H2);
         }
-        let received = tokio::select! {
-            biased;
-            received = pending.receive(&mut intake, patience, &self.shared) => received,
-            () = waiter.gone() => Err(cancelled()),
+        let home = self.shared.freight(self.lane.0).clone();
+        let rest = async move {
+            let received = tokio::select! {
+                biased;
+                received = pending.receive(&mut intake, patience, &self.shared) => received,
+                () = waiter.gone() => Err(cancelled()),
+            };
+            let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
+            let reusable = reusable(&outcome);
+            waiter.end(outcome, reusable);
         };
-        let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
-        let reusable = reusable(&outcome);
-        waiter.end(outcome, reusable);
+        if moves {
+            // The end of a large object, small by itself: it may block where it is written.
+            home.spawn(rest);
+        } else {
+            rest.await;
+        }
     }
 
     fn freight_bytes(&self) -> Option<Arc<AtomicU64>> {

@@ -1,0 +1,520 @@
+//! What the rivals share: connections over hyper and rustls with their defaults, opened one at a time and counted.
+
+mod outgoing;
+pub(crate) mod pool;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf as _, Bytes};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
+use serde::{Deserialize, Serialize};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+use crate::Failure;
+use crate::site::{Origin, Site};
+use crate::trace::{Role, Trace, Tracer};
+use outgoing::Outgoing;
+
+/// How long a connection, an answer or, of a long one, the next piece may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Largest answer that is read; a page of a listing has less than 1 MiB.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// How much of a refusal is shown.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// Why a rival failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection could be opened.
+    #[error("connecting to {host}")]
+    Connect {
+        /// Where to.
+        host: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The server agreed to another protocol, or there is no TLS to agree in.
+    #[error("the server doesn't offer HTTP/2")]
+    NoHttp2,
+    /// The exchange broke off.
+    #[error("the exchange broke off")]
+    Exchange(#[from] hyper::Error),
+    /// The answer could not be read, or is longer than any should be.
+    #[error("the answer can't be read")]
+    Answer(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// No such request can be made.
+    #[error("no request can be made of it")]
+    Request(#[from] http::Error),
+    /// Neither connection nor answer for a minute.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    TimedOut,
+    /// The server answered, but not with success.
+    #[error("the server answered {status}: {text}")]
+    Refused {
+        /// Its status.
+        status: StatusCode,
+        /// The beginning of its answer.
+        text: String,
+    },
+    /// A resumable upload was begun, and the answer names no session.
+    #[error("the answer names no upload session")]
+    NoSession,
+    /// The answer names no version of the object.
+    #[error("the answer names no version of the object")]
+    NoVersion,
+    /// The request can't be signed.
+    #[error("the request can't be signed: {0}")]
+    Unsigned(String),
+    /// What came can't be put where it belongs.
+    #[error("the answer can't be put into its file")]
+    Sink(#[source] io::Error),
+}
+
+/// What a connection is to speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Protocol {
+    H1,
+    H2,
+}
+
+/// What a client counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Tally {
+    /// Requests sent.
+    pub requests: u64,
+    /// TCP connections established.
+    pub connections: u64,
+}
+
+/// How a request stands in the trace; one without says its method and path and counts as something small.
+#[derive(Clone, Debug)]
+pub(crate) struct Tag(pub(crate) Role, pub(crate) String);
+
+/// A client of one run: fresh TLS sessions, and counters. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Rival(Arc<Inner>);
+
+struct Inner {
+    origin: Origin,
+    tls: Option<TlsConnector>,
+    requests: AtomicU64,
+    connections: AtomicU64,
+    /// Body bytes in both directions.
+    moved: AtomicU64,
+    tracer: Tracer,
+}
+
+/// A connection's place in the trace, which is told when it ends.
+struct Lane {
+    number: u64,
+    rival: Rival,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.rival.0.tracer.closed();
+    }
+}
+
+/// An HTTP/1.1 connection.
+pub(crate) struct Http1 {
+    sender: http1::SendRequest<Outgoing>,
+    lane: Lane,
+}
+
+/// An HTTP/2 connection; clones share it.
+#[derive(Clone)]
+pub(crate) struct Http2 {
+    sender: http2::SendRequest<Outgoing>,
+    lane: Arc<Lane>,
+}
+
+/// An answer that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Waits for all uploads.
+///
+/// # Errors
+/// The first failure; what still runs is given up.
+pub(crate) async fn all<T: 'static>(mut uploads: JoinSet<Result<T, Error>>) -> Result<(), Failure> {
+    while let Some(joined) = uploads.join_next().await {
+        // A task that didn't end by itself has panicked, and so does this one.
+        joined.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+    }
+    Ok(())
+}
+
+impl Rival {
+    pub(crate) fn new(site: &Site, protocol: Protocol) -> Self {
+        Self::at(site.origin.clone(), site.tls(protocol))
+    }
+
+    pub(crate) fn at(origin: Origin, tls: Option<ClientConfig>) -> Self {
+        let tls = tls.map(|config| TlsConnector::from(Arc::new(config)));
+        Self(Arc::new(Inner {
+            origin,
+            tls,
+            requests: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            tracer: Tracer::start(),
+        }))
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        Tally { requests: self.0.requests.load(Relaxed), connections: self.0.connections.load(Relaxed) }
+    }
+
+    /// Everything that was counted.
+    pub(crate) fn ended(&self) -> (Tally, u64, Trace) {
+        (self.tally(), self.moved(), self.trace())
+    }
+
+    /// Body bytes so far: those of answers as they come, those of requests when they are answered.
+    fn moved(&self) -> u64 {
+        self.0.moved.load(Relaxed)
+    }
+
+    /// What was done on the connections so far; times count from the client's making.
+    pub(crate) fn trace(&self) -> Trace {
+        self.0.tracer.trace()
+    }
+
+    /// Opens an HTTP/1.1 connection.
+    ///
+    /// # Errors
+    /// What keeps it from being opened.
+    pub(crate) async fn connect_h1(&self) -> Result<Http1, Error> {
+        patiently(async {
+            let (stream, _) = self.dial().await?;
+            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+            // How it ends is told to whoever waits for an answer.
+            tokio::spawn(connection);
+            Ok(Http1 { sender, lane: self.lane() })
+        })
+        .await
+    }
+
+    /// Opens an HTTP/2 connection.
+    ///
+    /// # Errors
+    /// [`Error::NoHttp2`]; what keeps it from being opened.
+    pub(crate) async fn connect_h2(&self) -> Result<Http2, Error> {
+        patiently(async {
+            let (stream, protocol) = self.dial().await?;
+            if protocol != Protocol::H2 {
+                return Err(Error::NoHttp2);
+            }
+            let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .handshake(TokioIo::new(stream))
+                .await?;
+            tokio::spawn(connection);
+            Ok(Http2 { sender, lane: Arc::new(self.lane()) })
+        })
+        .await
+    }
+
+    /// The path's round-trip time, and its segments' size in bytes. The time is half of what TCP and TLS 1.3 take together, one round trip each, on a connection of
+    /// its own. (An imitated path can't delay loopback's TCP handshake and delays the first TLS flight instead, so that
+    /// only the sum is right on every path.)
+    ///
+    /// # Errors
+    /// What keeps a connection from being opened.
+    pub(crate) async fn probe(&self) -> Result<(Duration, u32), Error> {
+        let begun = Instant::now();
+        patiently(async {
+            let tcp = self.dial_tcp().await?;
+            let segment = SockRef::from(&tcp).tcp_mss().map_err(|e| self.unconnected(e))?;
+            self.shake_hands(tcp).await?;
+            let trips = if self.0.tls.is_some() { 2 } else { 1 };
+            Ok((begun.elapsed() / trips, segment))
+        })
+        .await
+    }
+
+    async fn dial(&self) -> Result<(Box<dyn Stream>, Protocol), Error> {
+        self.shake_hands(self.dial_tcp().await?).await
+    }
+
+    async fn dial_tcp(&self) -> Result<TcpStream, Error> {
+        let Inner { origin, connections, .. } = &*self.0;
+        let tcp = TcpStream::connect((&*origin.host, origin.port)).await;
+        let tcp = tcp.map_err(|e| self.unconnected(e))?;
+        connections.fetch_add(1, Relaxed);
+        tcp.set_nodelay(true).map_err(|e| self.unconnected(e))?;
+        Ok(tcp)
+    }
+
+    async fn shake_hands(&self, tcp: TcpStream) -> Result<(Box<dyn Stream>, Protocol), Error> {
+        let Some(tls) = &self.0.tls else { return Ok((Box::new(tcp), Protocol::H1)) };
+        let name = self.0.origin.server_name().map_err(|e| self.unconnected(e))?;
+        let stream = tls.connect(name, tcp).await.map_err(|e| self.unconnected(e))?;
+        let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok((Box::new(stream), if h2 { Protocol::H2 } else { Protocol::H1 }))
+    }
+
+    fn unconnected(&self, source: io::Error) -> Error {
+        Error::Connect { host: self.0.origin.host.clone(), source }
+    }
+
+    fn lane(&self) -> Lane {
+        Lane { number: self.0.tracer.opened(), rival: self.clone() }
+    }
+}
+
+impl Lane {
+    /// One exchange: counted, traced, and given up when nothing moves for a while.
+    async fn exchange<T>(
+        &self,
+        tag: Option<Tag>,
+        method_and_path: String,
+        sent: u64,
+        exchange: impl Future<Output = Result<(T, u64), Error>>,
+    ) -> Result<T, Error> {
+        let inner = &self.rival.0;
+        inner.requests.fetch_add(1, Relaxed);
+        let start = inner.tracer.now();
+        let (answer, received) = exchange.await?;
+        inner.moved.fetch_add(sent, Relaxed);
+        let Tag(role, label) = tag.unwrap_or(Tag(Role::Express, method_and_path));
+        inner.tracer.ended(self.number, role, label, start, sent + received);
+        Ok(answer)
+    }
+}
+
+impl Http1 {
+    /// Whether another request can be sent, once the one before has ended.
+    pub(crate) async fn is_usable(&mut self) -> bool {
+        self.sender.ready().await.is_ok()
+    }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// What broke the exchange off.
+    pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
+        let Self { sender, lane } = self;
+        let Parcel { request, tag, name, len } = Parcel::new(prepared(request)?.map(Outgoing::from));
+        let exchange = patiently(async {
+            // The connection may still be putting the exchange before away.
+            sender.ready().await?;
+            collect(sender.send_request(request).await?).await
+        });
+        lane.exchange(tag, name, len, exchange).await
+    }
+
+    /// Sends a request whose body is a file, and reads the answer.
+    ///
+    /// # Errors
+    /// What broke the exchange off.
+    pub(crate) async fn send_file(
+        &mut self,
+        request: Request<()>,
+        file: File,
+        len: u64,
+    ) -> Result<Answer, Error> {
+        let Self { sender, lane } = self;
+        let request = prepared(request)?.map(|()| Outgoing::file(file, len));
+        let Parcel { request, tag, name, len } = Parcel::new(request);
+        let exchange = async {
+            sender.ready().await?;
+            collect(sender.send_request(request).await?).await
+        };
+        lane.exchange(tag, name, len, exchange).await
+    }
+
+    /// Sends a request and hands a successful answer's body on as it comes; what is given back has none.
+    ///
+    /// # Errors
+    /// What broke the exchange off; what `take` says.
+    pub(crate) async fn fetch(
+        &mut self,
+        request: Request<Bytes>,
+        take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Answer, Error> {
+        let Self { sender, lane } = self;
+        let Parcel { request, tag, name, len } = Parcel::new(prepared(request)?.map(Outgoing::from));
+        let exchange = async {
+            let response = patiently(async {
+                sender.ready().await?;
+                Ok(sender.send_request(request).await?)
+            });
+            let response = response.await?;
+            hand_on(response, &lane.rival.0.moved, take).await
+        };
+        lane.exchange(tag, name, len, exchange).await
+    }
+}
+
+impl Http2 {
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// What broke the exchange off.
+    pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
+        // Beyond the server's stream limit a request waits in the connection, however long.
+        let exchange = async { collect(self.sender.send_request(request).await?).await };
+        self.lane.exchange(tag, name, len, exchange).await
+    }
+
+    /// As [`Http1::send_file`].
+    ///
+    /// # Errors
+    /// What broke the exchange off.
+    pub(crate) async fn send_file(
+        &mut self,
+        request: Request<()>,
+        file: File,
+        len: u64,
+    ) -> Result<Answer, Error> {
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(|()| Outgoing::file(file, len)));
+        let exchange = async { collect(self.sender.send_request(request).await?).await };
+        self.lane.exchange(tag, name, len, exchange).await
+    }
+
+    /// As [`Http1::fetch`].
+    ///
+    /// # Errors
+    /// What broke the exchange off; what `take` says.
+    pub(crate) async fn fetch(
+        &mut self,
+        request: Request<Bytes>,
+        take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Answer, Error> {
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
+        let moved = &self.lane.rival.0.moved;
+        let exchange = async { hand_on(self.sender.send_request(request).await?, moved, take).await };
+        self.lane.exchange(tag, name, len, exchange).await
+    }
+}
+
+/// A request with what the trace says of it.
+struct Parcel {
+    request: Request<Outgoing>,
+    tag: Option<Tag>,
+    name: String,
+    len: u64,
+}
+
+impl Parcel {
+    fn new(mut request: Request<Outgoing>) -> Self {
+        let tag = request.extensions_mut().remove::<Tag>();
+        let name = format!("{} {}", request.method(), request.uri().path());
+        let len = request.body().len();
+        Self { request, tag, name, len }
+    }
+}
+
+/// A request as HTTP/1.1 has it: the host in a header and only the path in the request line.
+fn prepared<B>(mut request: Request<B>) -> Result<Request<B>, Error> {
+    if let Some(authority) = request.uri().authority() {
+        let host = HeaderValue::from_str(authority.as_str()).map_err(http::Error::from)?;
+        request.headers_mut().insert(HOST, host);
+    }
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    *request.uri_mut() = target.parse().map_err(http::Error::from)?;
+    Ok(request)
+}
+
+impl Answer {
+    /// The answer, if it is a success.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub(crate) fn succeeded(self) -> Result<Self, Error> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        let shown = &self.body[..self.body.len().min(SHOWN_BYTES_MAX)];
+        let text = String::from_utf8_lossy(shown).replace(char::is_control, " ");
+        Err(Error::Refused { status: self.status, text })
+    }
+}
+
+/// Reads an answer into memory; with it the length of its body.
+async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Error> {
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+        match error.downcast::<hyper::Error>() {
+            Ok(error) => Error::Exchange(*error),
+            Err(error) => {
+                debug_assert!(error.is::<LengthLimitError>());
+                Error::Answer(error)
+            }
+        }
+    })?;
+    let body = body.to_bytes();
+    let len = body.len() as u64;
+    Ok((Answer { status: parts.status, headers: parts.headers, body }, len))
+}
+
+/// Hands a successful answer's body on; another answer is an error.
+async fn hand_on(
+    response: http::Response<Incoming>,
+    moved: &AtomicU64,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(Answer, u64), Error> {
+    if !response.status().is_success() {
+        let (answer, len) = patiently(collect(response)).await?;
+        return answer.succeeded().map(|answer| (answer, len));
+    }
+    let (parts, mut body) = response.into_parts();
+    let mut len = 0;
+    while let Some(frame) = patiently(async { Ok(body.frame().await.transpose()?) }).await? {
+        let Ok(mut data) = frame.into_data() else { continue };
+        len += data.len() as u64;
+        moved.fetch_add(data.len() as u64, Relaxed);
+        while data.has_remaining() {
+            take(data.chunk()).map_err(Error::Sink)?;
+            data.advance(data.chunk().len());
+        }
+    }
+    Ok((Answer { status: parts.status, headers: parts.headers, body: Bytes::new() }, len))
+}
+
+async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or(Err(Error::TimedOut))
+}
+
+/// How often the round-trip time is measured; the shortest counts, as everything that disturbs only adds to it.
+const PROBES: usize = 5;
+
+/// The shortest round trip of several, and the segments' size.
+///
+/// # Errors
+/// What keeps a connection from being opened.
+pub(crate) async fn probe(site: &Site) -> Result<(Duration, u32), Failure> {
+    let rival = Rival::new(site, Protocol::H1);
+    let (mut rtt, mut segment) = rival.probe().await?;
+    for _ in 1..PROBES {
+        let (another, size) = rival.probe().await?;
+        rtt = rtt.min(another);
+        segment = size;
+    }
+    Ok((rtt, segment))
+}

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -27,6 +27,9 @@ pub(super) const IS_A_DIRECTORY: &str = "is a directory, and a file of that name
 #[derive(Debug)]
 pub(crate) struct Staged {
     file: File,
+    /// Held while a thread writes. A file system lets one thread at a time write into a file, and on Linux the others
+    /// spin meanwhile: of a download over two lanes that was a tenth of the CPU time.
+    writing: Mutex<()>,
     directory: Arc<OwnedFd>,
     temporary: OsString,
     name: OsString,
@@ -54,7 +57,15 @@ impl Staged {
             }
         };
         let (file, name) = (File::from(fd), name.to_owned());
-        let staged = Self { file, directory, temporary, name, path, settled: AtomicBool::new(false) };
+        let staged = Self {
+            file,
+            writing: Mutex::new(()),
+            directory,
+            temporary,
+            name,
+            path,
+            settled: AtomicBool::new(false),
+        };
         staged.set_len(size)?;
         Ok(staged)
     }
@@ -73,6 +84,7 @@ impl Staged {
     /// # Errors
     /// What the file system says, a full disk for one.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.file.write_all_at(bytes, offset).map_err(|e| Error::local(&self.path, "can't be written", e))
     }
 

@@ -103,6 +103,13 @@ pub enum Event {
         /// What.
         protocol: Protocol,
     },
+    /// So many works of unknown size are about to come, of which it is being found out what they are.
+    Anticipated {
+        /// Where to.
+        origin: OriginId,
+        /// How many.
+        works: usize,
+    },
     /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
     Reached {
         /// The lane.
@@ -287,6 +294,10 @@ impl Dispatcher {
             Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
             Event::Cancelled { work } => self.cancel(work),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
+            Event::Anticipated { origin, works } => {
+                self.origin(origin).anticipated = works;
+                self.schedule(now, origin);
+            }
             Event::Reached { lane, rtt } => {
                 if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
                     self.origin(origin).reached(rtt);
@@ -455,7 +466,12 @@ impl Dispatcher {
     fn retire(&mut self, id: WorkId) -> Option<Work> {
         let work = self.works.remove(&id)?;
         self.discount_small(&work);
-        self.origin(work.origin).release(work.role, work.weight, work.opener);
+        let origin = self.origin(work.origin);
+        origin.release(work.role, work.weight, work.opener);
+        if origin.express_live == 0 {
+            // What was found out has led to nothing more, or its works come now.
+            origin.anticipated = 0;
+        }
         Some(work)
     }
 
@@ -480,9 +496,11 @@ impl Dispatcher {
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
             let outstanding = if is_bulk { way.small } else { 0 };
             let rate = way.goodput.rate();
-            if let Some(rate) = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default()) {
-                self.actions.push_back(Action::Yield { direction, rate });
-            }
+            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
         }
     }
 
@@ -597,7 +615,8 @@ impl Dispatcher {
     fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
         let ceiling = self.ceiling(role);
         let state = &mut self.origins[origin.0];
-        if state.queue(role).is_empty() {
+        let anticipated = role == Role::Express && state.anticipated > 0;
+        if state.queue(role).is_empty() && !anticipated {
             return;
         }
         let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Cancel(WorkId),
     /// The origin is likely to speak this.
     Expect(Origin, Protocol),
+    /// So many requests are about to come.
+    Anticipate(Origin, usize),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -168,6 +170,10 @@ impl Driver {
             Command::Expect(origin, protocol) => {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Expected { origin, protocol });
+            }
+            Command::Anticipate(origin, works) => {
+                let origin = self.number(&origin);
+                self.dispatcher.handle(now, Event::Anticipated { origin, works });
             }
             Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),

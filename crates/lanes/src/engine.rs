@@ -179,6 +179,12 @@ impl Lanes {
         self.inner.shared.tell(Command::Expect(origin.clone(), protocol));
     }
 
+    /// Says how many requests are about to come while it is still being found out what they are, so that connections for
+    /// them are opened meanwhile; 0 takes back what has not come.
+    pub fn anticipate(&self, origin: &Origin, requests: usize) {
+        self.inner.shared.tell(Command::Anticipate(origin.clone(), requests));
+    }
+
     /// The budget of buffers in flight.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory

@@ -71,6 +71,10 @@ impl Gcs {
         }))
     }
 
+    pub(crate) fn anticipate(&self, requests: usize) {
+        self.lanes.anticipate(&self.endpoint.origin, requests);
+    }
+
     pub(crate) fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.load(Ordering::Acquire)
     }

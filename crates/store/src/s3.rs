@@ -81,6 +81,13 @@ impl S3 {
         }))
     }
 
+    pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
+        // A bucket whose name makes no address says so when it is asked.
+        if let Ok((origin, _)) = self.address.locate(bucket, &self.region(bucket), "/") {
+            self.lanes.anticipate(&origin, requests);
+        }
+    }
+
     fn region(&self, bucket: &str) -> Arc<str> {
         let regions = self.regions.read().unwrap_or_else(|e| e.into_inner());
         regions.get(bucket).unwrap_or(&self.region).clone()

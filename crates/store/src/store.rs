@@ -59,6 +59,15 @@ impl Store {
         }
     }
 
+    /// Says how many requests for the bucket's objects are about to come while it is still being found out what they are,
+    /// so that connections for them are opened meanwhile; 0 takes back what has not come.
+    pub fn anticipate(&self, bucket: &str, requests: usize) {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.anticipate(requests),
+            Dialect::S3(s3) => s3.anticipate(bucket, requests),
+        }
+    }
+
     /// What has been asked of it so far, as its price list classes requests.
     pub fn requests(&self) -> Requests {
         match &self.0 {

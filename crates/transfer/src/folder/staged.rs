@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -36,8 +36,10 @@ pub(crate) struct Staged {
     /// What a later run goes on by, where the file is one that can be resumed, and the name of that.
     journal: Option<(Journal, OsString)>,
     /// Whether the file may still be written to. It may not once it is renamed, removed or left to a later run, also
-    /// when a sink of a download that was given up still runs.
-    is_open: RwLock<bool>,
+    /// when a sink of a download that was given up still runs. Held while a thread writes: a file system lets one at a
+    /// time write into a file, and on Linux the others spin meanwhile, which of a download over two lanes was a tenth of
+    /// the CPU time.
+    is_open: Mutex<bool>,
 }
 
 impl Staged {
@@ -61,7 +63,7 @@ impl Staged {
         };
         let (file, name) = (File::from(fd), name.to_owned());
         let staged =
-            Self { file, directory, temporary, name, path, journal: None, is_open: RwLock::new(true) };
+            Self { file, directory, temporary, name, path, journal: None, is_open: Mutex::new(true) };
         staged.set_len(size)?;
         Ok(staged)
     }
@@ -76,7 +78,7 @@ impl Staged {
     ) -> Self {
         let journal = Some((journal, names.journal));
         let (temporary, name) = (names.part, name.to_owned());
-        Self { file, directory, temporary, name, path, journal, is_open: RwLock::new(true) }
+        Self { file, directory, temporary, name, path, journal, is_open: Mutex::new(true) }
     }
 
     /// Gives the file its size at once. Blocks are not reserved: `fallocate` costs 0.1 s a GiB on memory-backed file
@@ -94,7 +96,7 @@ impl Staged {
     /// What the file system says, a full disk for one; class `cancelled` once the file is settled.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         // Held while the bytes are written: who settles the file waits for that.
-        let is_open = self.is_open.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_open {
             return Err(Error::cancelled(self.path.display().to_string()));
         }
@@ -108,7 +110,7 @@ impl Staged {
 
     /// Claims a run from `start` on, all of which was written, for a later run.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
-        let is_open = self.is_open.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
         }
@@ -166,7 +168,7 @@ impl Staged {
 
     /// Lets nobody write any more; whether that is news.
     fn settle(&self) -> bool {
-        std::mem::replace(&mut *self.is_open.write().unwrap_or_else(PoisonError::into_inner), false)
+        std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -12,10 +13,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::journal::Journal;
+use super::journal::{Claim, Journal};
 use super::partial::{self, Names};
 use crate::Error;
-use crate::checksum::Run;
+use crate::checksum::{Run, Wanted};
+use crate::plan::resume::settled;
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -47,7 +49,7 @@ impl Staged {
         size: u64,
         path: PathBuf,
     ) -> Result<Self, Error> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut attempt = 0;
         let (fd, temporary) = loop {
             let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
@@ -111,6 +113,30 @@ impl Staged {
         let is_open = self.is_open.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
+        }
+    }
+
+    /// What the journal claims, in order; nothing without a journal.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
+        let len = self.file.metadata().map_or(0, |metadata| metadata.len());
+        settled(claims.unwrap_or_default(), len, Claim::range)
+    }
+
+    /// The checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; class `cancelled`.
+    pub(crate) fn read_back(
+        &self,
+        range: Range<u64>,
+        wanted: Wanted,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Run, Error> {
+        match partial::read_back(&self.file, range, wanted, is_cancelled) {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
         }
     }
 

@@ -6,6 +6,7 @@ mod cancelling;
 mod copies;
 mod downloads;
 mod faults;
+mod integrity;
 mod listings;
 mod memory;
 mod removals;

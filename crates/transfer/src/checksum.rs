@@ -1,6 +1,9 @@
 //! Checksums of bytes as they pass, combined over slices and compared with a store's.
 
-use crc_fast::{CrcAlgorithm, checksum_combine};
+mod combine;
+
+use combine::combine;
+use crc_fast::CrcAlgorithm;
 use laneway_store::Checksums;
 use md5::{Digest as _, Md5};
 
@@ -155,16 +158,16 @@ impl Run {
         if self.len == 0 {
             return next;
         }
-        let crc32c = self.crc32c.zip(next.crc32c).map(|(a, b)| {
-            checksum_combine(CrcAlgorithm::Crc32Iscsi, u64::from(a), u64::from(b), next.len) as u32
-        });
-        let crc64nvme = self
-            .crc64nvme
-            .zip(next.crc64nvme)
-            .map(|(a, b)| checksum_combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
-        let crc32 = self.crc32.zip(next.crc32).map(|(a, b)| {
-            checksum_combine(CrcAlgorithm::Crc32IsoHdlc, u64::from(a), u64::from(b), next.len) as u32
-        });
+        let crc32c = self
+            .crc32c
+            .zip(next.crc32c)
+            .map(|(a, b)| combine(CrcAlgorithm::Crc32Iscsi, u64::from(a), u64::from(b), next.len) as u32);
+        let crc64nvme =
+            self.crc64nvme.zip(next.crc64nvme).map(|(a, b)| combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
+        let crc32 = self
+            .crc32
+            .zip(next.crc32)
+            .map(|(a, b)| combine(CrcAlgorithm::Crc32IsoHdlc, u64::from(a), u64::from(b), next.len) as u32);
         Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None }
     }
 

@@ -6,11 +6,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::journal::{Claim, Journal};
@@ -148,6 +148,7 @@ impl Staged {
         if durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
+        self.check_name()?;
         let renamed = renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name);
         renamed.map_err(|e| match e {
             // It was made since the file was begun: another object lies below this one's name.
@@ -164,6 +165,25 @@ impl Staged {
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
         Ok(())
+    }
+
+    /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.
+    fn check_name(&self) -> Result<(), Error> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        let failed = |e| Error::local(&self.path, "can't be looked at", e);
+        let held = self.file.metadata().map_err(failed)?;
+        let named = statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW);
+        match named {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => Ok(()),
+            _ => {
+                // What lies there is not this file, and not to be removed with it.
+                self.settle();
+                let why = format!("its temporary file {} was replaced", self.temporary.display());
+                Err(Error::refused(self.path.display().to_string(), why))
+            }
+        }
     }
 
     /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.

@@ -167,7 +167,9 @@ fn an_s3_composite_crc32c_is_compared_part_by_part_wherever_parts_end() {
 /// What an earlier run has claimed is part of it.
 #[test]
 fn a_resumed_download_is_compared_by_a_composite_too() {
-    let stage = s3(S3Config::default());
+    let s3 = S3Config { part_size_min: 0, ..S3Config::default() };
+    let patience = std::time::Duration::from_secs(1);
+    let stage = Stage::with_patience(S3, Config { s3, ..Config::default() }, patience);
     let bytes = noise(64 * MIB, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &[9_999_999; 6]);
     stage.server.set_faults(Faults::parse(["get stall@7MiB"]).unwrap());
@@ -191,6 +193,10 @@ fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() 
     let mut read = Vec::new();
     let item = stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
+    // Nor is anything said where the parts' lengths can't be had.
+    stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+    assert_eq!(verified(&stage, &bytes), Verified::Unverified);
+    stage.server.set_faults(Faults::default());
     for algorithm in ["CRC32", "SHA256"] {
         put_in_parts(&stage, Some(algorithm), &bytes, &EVEN);
         assert_eq!(verified(&stage, &bytes), Verified::Unverified, "{algorithm}");

@@ -187,10 +187,15 @@ impl Staged {
     }
 
     /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
-    /// `None` if there is nothing to go on with; it is still to be removed then.
+    /// `None` if there is nothing to go on with: then it is removed.
     pub(crate) fn keep(&self) -> Option<u64> {
-        let claimed = self.journal.as_ref().map(|(journal, _)| journal.claimed())?;
-        if claimed == 0 || !self.settle() {
+        if !self.settle() {
+            return None;
+        }
+        // Counted only now that nobody claims more.
+        let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
+        if claimed == 0 {
+            self.remove();
             return None;
         }
         partial::release(&self.file);
@@ -199,9 +204,12 @@ impl Staged {
 
     /// Removes the file unless it was put in its place or kept. For when others still hold it.
     pub(crate) fn abandon(&self) {
-        if !self.settle() {
-            return;
+        if self.settle() {
+            self.remove();
         }
+    }
+
+    fn remove(&self) {
         // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the file
         // alone begins anew.
         if let Some((_, journal)) = &self.journal {

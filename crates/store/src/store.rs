@@ -87,6 +87,24 @@ impl Store {
         }
     }
 
+    /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
+    /// tell: GCS forgets parts, some S3 servers pay no attention to the question.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; what the server calls a part
+    /// number that the object doesn't have.
+    pub async fn part_len(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        number: u32,
+    ) -> Result<Option<u64>, Error> {
+        match &self.0 {
+            Dialect::Gcs(_) => Ok(None),
+            Dialect::S3(s3) => s3.part_len(id, version, number).await,
+        }
+    }
+
     /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end is cut there.
     ///
     /// Attempts are repeated only until the first byte has reached a sink, each with a sink of its own.

@@ -3,19 +3,21 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::journal::Journal;
+use super::journal::{Claim, Journal};
 use super::partial::{self, Names};
 use crate::Error;
-use crate::checksum::Run;
+use crate::checksum::{Run, Wanted};
+use crate::plan::resume::settled;
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -49,7 +51,7 @@ impl Staged {
         size: u64,
         path: PathBuf,
     ) -> Result<Self, Error> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut attempt = 0;
         let (fd, temporary) = loop {
             let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
@@ -116,6 +118,30 @@ impl Staged {
         }
     }
 
+    /// What the journal claims, in order; nothing without a journal.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
+        let len = self.file.metadata().map_or(0, |metadata| metadata.len());
+        settled(claims.unwrap_or_default(), len, Claim::range)
+    }
+
+    /// The checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; class `cancelled`.
+    pub(crate) fn read_back(
+        &self,
+        range: Range<u64>,
+        wanted: Wanted,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Run, Error> {
+        match partial::read_back(&self.file, range, wanted, is_cancelled) {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
+        }
+    }
+
     /// Puts the file in its place, replacing what is there; with `durable` it is on the disk before this returns.
     ///
     /// # Errors
@@ -124,6 +150,7 @@ impl Staged {
         if durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
+        self.check_name()?;
         let renamed = renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name);
         renamed.map_err(|e| match e {
             // It was made since the file was begun: another object lies below this one's name.
@@ -142,11 +169,35 @@ impl Staged {
         Ok(())
     }
 
+    /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.
+    fn check_name(&self) -> Result<(), Error> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        let failed = |e| Error::local(&self.path, "can't be looked at", e);
+        let held = self.file.metadata().map_err(failed)?;
+        let named = statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW);
+        match named {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => Ok(()),
+            _ => {
+                // What lies there is not this file, and not to be removed with it.
+                self.settle();
+                let why = format!("its temporary file {} was replaced", self.temporary.display());
+                Err(Error::refused(self.path.display().to_string(), why))
+            }
+        }
+    }
+
     /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
-    /// `None` if there is nothing to go on with; it is still to be removed then.
+    /// `None` if there is nothing to go on with: then it is removed.
     pub(crate) fn keep(&self) -> Option<u64> {
-        let claimed = self.journal.as_ref().map(|(journal, _)| journal.claimed())?;
-        if claimed == 0 || !self.settle() {
+        if !self.settle() {
+            return None;
+        }
+        // Counted only now that nobody claims more.
+        let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
+        if claimed == 0 {
+            self.remove();
             return None;
         }
         partial::release(&self.file);
@@ -155,9 +206,12 @@ impl Staged {
 
     /// Removes the file unless it was put in its place or kept. For when others still hold it.
     pub(crate) fn abandon(&self) {
-        if !self.settle() {
-            return;
+        if self.settle() {
+            self.remove();
         }
+    }
+
+    fn remove(&self) {
         // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the file
         // alone begins anew.
         if let Some((_, journal)) = &self.journal {

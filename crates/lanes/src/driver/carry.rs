@@ -112,9 +112,6 @@ impl Carriage {
             }
         };
         let moves = pending.route == Route::Freight && !self.freight;
-        if moves {
-            self.shared.note(|| What::TurnedFreight { work: work.0 });
-        }
         let home = self.shared.freight(self.lane.0).clone();
         let rest = async move {
             let received = tokio::select! {

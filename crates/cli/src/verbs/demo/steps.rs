@@ -117,7 +117,7 @@ impl Table<'_> {
     fn end(&self, files: usize, large: &str) -> anyhow::Result<()> {
         self.print(&format!(
             "\nEvery byte of the {files} files and of the {large} that came back was compared with what was sent,\n\
-             and every checksum (CRC32C) with the store's. Nothing of the demo is left on this machine."
+             and every checksum (CRC32C) with the store's. Its files are gone from this machine."
         ))
     }
 

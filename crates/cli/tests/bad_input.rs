@@ -38,6 +38,20 @@ fn a_url_without_a_bucket_is_bad_usage() {
 }
 
 #[test]
+fn compressing_nothing_or_on_the_way_down_is_bad_usage() {
+    let (endpoint, laneway) = plain();
+    fs::write(endpoint.folder().join("f.txt"), "x").expect("written");
+    endpoint.server().store().put("bucket", "k.txt", b"x").expect("stored");
+    for extensions in ["", "txt,", ".", "a/b"] {
+        let run = laneway.run(["cp", "-z", extensions, "f.txt", "gs://bucket/f.txt"]).exits(2);
+        assert!(run.stderr.contains("--gzip-local") && run.stderr.contains("extension"), "{}", run.stderr);
+    }
+    laneway.run(["cp", "-z", "txt", "gs://bucket/k.txt", "back"]).exits(2).complains(&["back", "compressed"]);
+    assert_eq!(entries(&endpoint.folder()), ["f.txt"]);
+    assert_eq!(endpoint.server().store().keys("bucket"), ["k.txt"]);
+}
+
+#[test]
 fn a_missing_bucket_is_named() {
     let (endpoint, laneway) = plain();
     fs::write(endpoint.folder().join("f"), "x").expect("written");

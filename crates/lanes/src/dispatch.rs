@@ -4,14 +4,18 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take). The invariants: a work that was submitted is sent, failed or
+//! connections), `lane` (what a lane may take), `queue` (in which order), `yielding` (how much bulk moves beside small work), `goodput` (what the path
+//! carries). The invariants: a work that was submitted is sent, failed or
 //! cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
 
 mod class;
 mod express_lanes;
 mod freight_lanes;
+mod goodput;
 mod lane;
 mod origin;
+mod queue;
+mod yielding;
 
 #[cfg(test)]
 mod scenario;
@@ -20,9 +24,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 pub use class::{Class, FREIGHT_ABOVE, Piece};
+use goodput::Goodput;
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
+use yielding::Yielding;
 
 use crate::Protocol;
 
@@ -54,6 +60,25 @@ pub enum Role {
     Freight,
 }
 
+impl Role {
+    /// Its name in logs: `express` or `freight`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Express => "express",
+            Self::Freight => "freight",
+        }
+    }
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the server.
+    Down,
+    /// To the server.
+    Up,
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
@@ -77,6 +102,13 @@ pub enum Event {
         origin: OriginId,
         /// What.
         protocol: Protocol,
+    },
+    /// So many works of unknown size are about to come, of which it is being found out what they are.
+    Anticipated {
+        /// Where to.
+        origin: OriginId,
+        /// How many.
+        works: usize,
     },
     /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
     Reached {
@@ -118,8 +150,9 @@ pub enum Event {
         /// Whether its lane can take another request.
         reusable: bool,
     },
-    /// The lane takes nothing new, but what runs on it goes on (GOAWAY). The driver learns of a GOAWAY when the next
-    /// request is refused, and then says [`Event::Finished`] with a lane that is not reusable.
+    /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
+    /// the driver learns when the next request is refused, and then says [`Event::Finished`] with a lane that is not
+    /// reusable.
     Draining {
         /// The lane.
         lane: LaneId,
@@ -135,6 +168,13 @@ pub enum Event {
         origin: OriginId,
         /// Bytes in all.
         bytes: u64,
+    },
+    /// How many body bytes have moved over all lanes since the engine started.
+    Carried {
+        /// From servers.
+        down: u64,
+        /// To servers.
+        up: u64,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,
@@ -166,6 +206,13 @@ pub enum Action {
         /// The lane.
         lane: LaneId,
     },
+    /// Bulk of this direction moves at most at this rate from now on, over all lanes.
+    Yield {
+        /// Which way.
+        direction: Direction,
+        /// Bytes a second; `None` lets it go.
+        rate: Option<u64>,
+    },
     /// The work can't be sent: the lane that was dialled for it failed.
     Fail {
         /// The work.
@@ -184,13 +231,25 @@ pub struct Dispatcher {
     lanes: FxHashMap<LaneId, Lane>,
     works: FxHashMap<WorkId, Work>,
     lanes_made: u64,
+    down: Way,
+    up: Way,
     actions: VecDeque<Action>,
+}
+
+/// One direction, over all origins: what leaves this machine or comes to it shares a path.
+#[derive(Debug, Default)]
+struct Way {
+    /// Bytes of small works, queued and running.
+    small: u64,
+    goodput: Goodput,
+    yielding: Yielding,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Work {
     origin: OriginId,
     role: Role,
+    piece: Piece,
     weight: u64,
     submitted: Instant,
     lane: Option<LaneId>,
@@ -206,6 +265,8 @@ impl Dispatcher {
             lanes: FxHashMap::default(),
             works: FxHashMap::default(),
             lanes_made: 0,
+            down: Way::default(),
+            up: Way::default(),
             actions: VecDeque::new(),
         }
     }
@@ -225,6 +286,7 @@ impl Dispatcher {
                 self.schedule(now, OriginId(origin));
             }
         }
+        self.yield_bulk(now);
     }
 
     fn take_note(&mut self, now: Instant, event: Event) {
@@ -232,6 +294,10 @@ impl Dispatcher {
             Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
             Event::Cancelled { work } => self.cancel(work),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
+            Event::Anticipated { origin, works } => {
+                self.origin(origin).anticipated = works;
+                self.schedule(now, origin);
+            }
             Event::Reached { lane, rtt } => {
                 if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
                     self.origin(origin).reached(rtt);
@@ -261,6 +327,10 @@ impl Dispatcher {
                 let rtt = self.origin(origin).rtt();
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
+            Event::Carried { down, up } => {
+                self.down.goodput.read(now, down);
+                self.up.goodput.read(now, up);
+            }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
                     self.origins[origin].tick(now);
@@ -277,7 +347,9 @@ impl Dispatcher {
 
     /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
     pub fn next_tick(&self) -> Option<Instant> {
-        self.origins.iter().filter_map(OriginState::next_tick).min()
+        let origins = self.origins.iter().filter_map(OriginState::next_tick);
+        let ways = [&self.down, &self.up].into_iter().filter_map(|way| way.yielding.next_tick());
+        origins.chain(ways).min()
     }
 
     /// How many lanes are open or being dialled.
@@ -302,8 +374,10 @@ impl Dispatcher {
         let role = piece.role(state.openers, state.express_live);
         let opener = piece.class == Class::Opener;
         let weight = piece.weight();
-        state.admit(id, role, weight, opener);
-        self.works.insert(id, Work { origin, role, weight, submitted: now, lane: None, opener });
+        state.admit(now, id, role, weight, opener);
+        let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener };
+        self.works.insert(id, work);
+        self.count_small(&work);
         self.schedule(now, origin);
     }
 
@@ -311,6 +385,7 @@ impl Dispatcher {
         // A running work ends by its own Finished; a queued one is taken out here.
         if let Some(work) = self.works.get(&id).copied().filter(|w| w.lane.is_none()) {
             self.works.remove(&id);
+            self.discount_small(&work);
             // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
             self.origin(work.origin).release(work.role, work.weight, work.opener);
         }
@@ -335,8 +410,7 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            let queued: Vec<WorkId> = self.origin(origin).queue(role).drain(..).collect();
-            for work in queued {
+            while let Some(work) = self.origin(origin).queue(role).pop() {
                 if self.retire(work).is_some() {
                     self.actions.push_back(Action::Fail { work, because: id });
                 }
@@ -359,9 +433,11 @@ impl Dispatcher {
             return;
         }
         let (origin, weight, opener, lane) = (work.origin, work.weight, work.opener, work.lane);
+        let before = *work;
         let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
         if alone {
             work.role = Role::Freight;
+            self.discount_small(&before);
             let state = self.origin(origin);
             state.release(Role::Express, weight, opener);
             state.count(Role::Freight, weight, opener);
@@ -389,8 +465,43 @@ impl Dispatcher {
     /// Forgets a work and what it counted for.
     fn retire(&mut self, id: WorkId) -> Option<Work> {
         let work = self.works.remove(&id)?;
-        self.origin(work.origin).release(work.role, work.weight, work.opener);
+        self.discount_small(&work);
+        let origin = self.origin(work.origin);
+        origin.release(work.role, work.weight, work.opener);
+        if origin.express_live == 0 {
+            // What was found out has led to nothing more, or its works come now.
+            origin.anticipated = 0;
+        }
         Some(work)
+    }
+
+    fn count_small(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small += work.piece.down;
+            self.up.small += work.piece.up;
+        }
+    }
+
+    fn discount_small(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small -= work.piece.down;
+            self.up.small -= work.piece.up;
+        }
+    }
+
+    /// Decides how much bulk may move beside the small work that is outstanding.
+    fn yield_bulk(&mut self, now: Instant) {
+        let is_bulk = self.origins.iter().any(|origin| origin.freight_live > 0);
+        let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
+        for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
+            let outstanding = if is_bulk { way.small } else { 0 };
+            let rate = way.goodput.rate();
+            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
+        }
     }
 
     /// Forgets a lane.
@@ -440,7 +551,7 @@ impl Dispatcher {
         let Some(front) = self.origins.get(origin.0).and_then(|s| s.freight_queue.front()) else {
             return false;
         };
-        let waited = self.works.get(front).map(|w| now.saturating_duration_since(w.submitted));
+        let waited = self.works.get(&front).map(|w| now.saturating_duration_since(w.submitted));
         self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
     }
 
@@ -449,13 +560,13 @@ impl Dispatcher {
             return;
         }
         let share = self.share(now, origin, role);
-        while let Some(id) = self.origins[origin.0].queue(role).front().copied() {
+        while let Some(id) = self.origins[origin.0].queue(role).front() {
             let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
-                self.origins[origin.0].queue(role).pop_front();
+                self.origins[origin.0].queue(role).pop();
                 continue;
             };
             let Some(lane_id) = self.pick(origin, role, weight, share) else { return };
-            self.origins[origin.0].queue(role).pop_front();
+            self.origins[origin.0].queue(role).pop();
             if let Some(work) = self.works.get_mut(&id) {
                 work.lane = Some(lane_id);
             }
@@ -504,7 +615,8 @@ impl Dispatcher {
     fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
         let ceiling = self.ceiling(role);
         let state = &mut self.origins[origin.0];
-        if state.queue(role).is_empty() {
+        let anticipated = role == Role::Express && state.anticipated > 0;
+        if state.queue(role).is_empty() && !anticipated {
             return;
         }
         let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));

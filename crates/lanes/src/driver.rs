@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Cancel(WorkId),
     /// The origin is likely to speak this.
     Expect(Origin, Protocol),
+    /// So many requests are about to come.
+    Anticipate(Origin, usize),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     TurnedFreight(WorkId),
     /// A work has ended; an h1 connection that can be used again comes back with it.
     Finished { work: WorkId, lane: LaneId, reusable: Reusable },
+    /// The server closes the connection after what it is answering.
+    Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
 }
@@ -167,12 +171,17 @@ impl Driver {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Expected { origin, protocol });
             }
+            Command::Anticipate(origin, works) => {
+                let origin = self.number(&origin);
+                self.dispatcher.handle(now, Event::Anticipated { origin, works });
+            }
             Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::TurnedFreight(work) => {
                 self.shared.note(|| What::TurnedFreight { work: work.0 });
                 self.dispatcher.handle(now, Event::TurnedFreight { work });
             }
+            Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
             Command::Finished { work, lane, reusable } => self.finished(now, work, lane, reusable),
             Command::Closed { lane } => {
                 self.forget(lane);
@@ -224,7 +233,7 @@ impl Driver {
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
             }
             Err(error) => {
-                tracing::debug!(lane = lane.0, %error, "dial failed");
+                tracing::info!(lane = lane.0, "no connection: {error}");
                 self.lanes.remove(&lane);
                 self.shared.note(|| What::Closed { lane: lane.0 });
                 self.dial_errors.insert(lane, error);
@@ -260,6 +269,8 @@ impl Driver {
             let bytes = entry.moved.load(Relaxed);
             self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
         }
+        let (down, up) = self.shared.counts.bodies();
+        self.dispatcher.handle(now, Event::Carried { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -269,6 +280,10 @@ impl Driver {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
                 Action::Send { work, lane, role } => self.send(work, lane, role),
                 Action::Close { lane } => self.forget(lane),
+                Action::Yield { direction, rate } => {
+                    tracing::debug!(?direction, ?rate, "bulk yields");
+                    self.shared.valve(direction).set(rate);
+                }
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {
                         let error = self.dial_errors.get(&because).map(Error::again);
@@ -341,6 +356,7 @@ impl Driver {
 
     fn forget(&mut self, lane: LaneId) {
         if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
+            tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
             self.shared.note(|| What::Closed { lane: lane.0 });
         }

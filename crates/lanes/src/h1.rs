@@ -17,10 +17,12 @@ use std::time::Duration;
 
 use framing::{Chunked, Framing};
 use futures_util::FutureExt;
+use head::Heads;
 use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
+use crate::dispatch::FREIGHT_ABOVE;
 use crate::error::{Error, Kind};
 use crate::job::Intake;
 use crate::proxy::Proxy;
@@ -51,6 +53,13 @@ pub(crate) struct Pending {
     pub(crate) route: Route,
 }
 
+impl Pending {
+    /// Whether the connection takes no other request after this answer.
+    pub(crate) fn is_last(&self) -> bool {
+        !self.keep_alive
+    }
+}
+
 impl H1 {
     pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
         Self { stream, progress, proxy }
@@ -70,16 +79,21 @@ impl H1 {
         shared: &Shared,
     ) -> Result<Pending, Error> {
         let patience = request.patience.unwrap_or(shared.no_progress);
-        let whole_body_sent = match self.send(request, shared).await {
-            Ok(whole) => whole,
+        let mut heads = Heads::default();
+        let early = match self.send(request, &mut heads, shared).await {
+            Ok(early) => early,
             // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
             Err(e) if e.kind() == Kind::Interrupted => {
-                let Ok(head) = self.read_head(EARLY_ANSWER).await else { return Err(e) };
-                return self.begin(request, head, false, intake);
+                let Ok(head) = self.read_head(&mut heads, EARLY_ANSWER).await else { return Err(e) };
+                Some(head)
             }
             Err(e) => return Err(e),
         };
-        let head = self.read_head(patience).await?;
+        let whole_body_sent = early.is_none();
+        let head = match early {
+            Some(head) => head,
+            None => self.read_head(&mut heads, patience).await?,
+        };
         self.begin(request, head, whole_body_sent, intake)
     }
 
@@ -143,8 +157,13 @@ impl H1 {
         Ok(Pending { framing, keep_alive, route: intake.begin(head.head)? })
     }
 
-    /// Sends head and body. Returns false when the server answered before the body was out.
-    async fn send(&mut self, request: &mut Request, shared: &Shared) -> Result<bool, Error> {
+    /// Sends head and body. Returns the answer's head when the server answered before the body was out.
+    async fn send(
+        &mut self,
+        request: &mut Request,
+        heads: &mut Heads,
+        shared: &Shared,
+    ) -> Result<Option<head::Answer>, Error> {
         let patience = request.patience.unwrap_or(shared.no_progress);
         let mut out = head::encode(request, self.proxy.as_ref());
         let inline = request.body.len() <= ONE_WRITE
@@ -156,35 +175,38 @@ impl H1 {
                 }
             }
         }
-        if !self.write_all(&out, patience).await? {
-            return Ok(false);
+        if let Some(early) = self.write_all(&out, heads, patience).await? {
+            return Ok(Some(early));
         }
         if inline {
-            shared.sent(request.body.len() as usize).await;
+            shared.sent(request.body.len() as usize, false).await;
         } else {
+            let is_bulk = request.body.len() > FREIGHT_ABOVE;
             for segment in request.body.segments() {
-                if !self.send_segment(segment, patience, shared).await? {
-                    return Ok(false);
+                if let Some(early) = self.send_segment(segment, is_bulk, heads, patience, shared).await? {
+                    return Ok(Some(early));
                 }
             }
         }
         patiently(self.stream.flush(), &self.progress, patience, "sending a request").await?;
-        Ok(true)
+        Ok(None)
     }
 
     async fn send_segment(
         &mut self,
         segment: &Segment,
+        is_bulk: bool,
+        heads: &mut Heads,
         patience: Duration,
         shared: &Shared,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<head::Answer>, Error> {
         match segment {
             Segment::Memory(bytes) => {
                 for chunk in bytes.chunks(SEND_CHUNK) {
-                    if !self.write_all(chunk, patience).await? {
-                        return Ok(false);
+                    if let Some(early) = self.write_all(chunk, heads, patience).await? {
+                        return Ok(Some(early));
                     }
-                    shared.sent(chunk.len()).await;
+                    shared.sent(chunk.len(), is_bulk).await;
                 }
             }
             Segment::File { file, offset, len } => {
@@ -193,19 +215,25 @@ impl H1 {
                 while at < end {
                     let want = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
                     crate::body::read_exact_at(file, &mut buffer[..want], at)?;
-                    if !self.write_all(&buffer[..want], patience).await? {
-                        return Ok(false);
+                    if let Some(early) = self.write_all(&buffer[..want], heads, patience).await? {
+                        return Ok(Some(early));
                     }
-                    shared.sent(want).await;
+                    shared.sent(want, is_bulk).await;
                     at += want as u64;
                 }
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
-    /// Writes, watching for an answer that comes before everything is written: then returns false.
-    async fn write_all(&mut self, mut bytes: &[u8], patience: Duration) -> Result<bool, Error> {
+    /// Writes, watching for an answer that comes before everything is written: then returns its head. Informational
+    /// answers are none; the request goes on.
+    async fn write_all(
+        &mut self,
+        mut bytes: &[u8],
+        heads: &mut Heads,
+        patience: Duration,
+    ) -> Result<Option<head::Answer>, Error> {
         while !bytes.is_empty() {
             let stream = &mut self.stream;
             let step = poll_fn(|cx| {
@@ -221,29 +249,39 @@ impl H1 {
             });
             match patiently(step, &self.progress, patience, "sending a request").await? {
                 Some(written) => bytes = &bytes[written..],
-                None => return Ok(false),
+                None => {
+                    if let Some(answer) = self.next_head(heads, patience).await? {
+                        return Ok(Some(answer));
+                    }
+                }
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
-    async fn read_head(&mut self, patience: Duration) -> Result<head::Answer, Error> {
+    async fn read_head(&mut self, heads: &mut Heads, patience: Duration) -> Result<head::Answer, Error> {
         loop {
-            let mut collected = Vec::new();
-            loop {
-                let doing = "waiting for an answer";
-                let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
-                if read.is_empty() {
-                    return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
-                }
-                let used = head::collect(&mut collected, read)?;
-                Pin::new(&mut self.stream).consume(used.bytes);
-                if used.complete {
-                    break;
-                }
+            if let Some(answer) = self.next_head(heads, patience).await? {
+                return Ok(answer);
             }
-            let answer = head::parse(&collected)?;
-            if !answer.head.status.is_informational() {
+        }
+    }
+
+    /// Reads the next head to its end; `None` when it was an informational one.
+    async fn next_head(
+        &mut self,
+        heads: &mut Heads,
+        patience: Duration,
+    ) -> Result<Option<head::Answer>, Error> {
+        let doing = "waiting for an answer";
+        loop {
+            let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
+            if read.is_empty() {
+                return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
+            }
+            let (used, answer) = heads.feed(read)?;
+            Pin::new(&mut self.stream).consume(used);
+            if answer.is_some() || heads.is_between() {
                 return Ok(answer);
             }
         }
@@ -270,7 +308,7 @@ impl H1 {
             Err(e) => return Err(e),
         };
         Pin::new(&mut self.stream).consume(taken);
-        shared.received(taken).await;
+        shared.received(taken, intake.is_bulk()).await;
         Ok((taken, route))
     }
 

@@ -16,13 +16,13 @@ use http::{HeaderValue, Uri, Version};
 
 use crate::body::{Segment, gathered, read_exact_at};
 use crate::coalesce::Coalesce;
-use crate::dispatch::{LaneId, Role};
+use crate::dispatch::{FREIGHT_ABOVE, LaneId, Role};
 use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::job::Intake;
 use crate::shared::{Shared, patiently};
 use crate::stream::{Progress, Stream};
-use crate::{Head, Request, Route};
+use crate::{Body, Head, Request, Route};
 
 /// What a stream may send us before we give its window back. An express body fits whole.
 const EXPRESS_STREAM_WINDOW: u32 = 2 << 20;
@@ -35,6 +35,9 @@ const FREIGHT_WINDOW: u32 = 16 << 20;
 
 /// Largest frame that we take. The default of 16 KiB is also the size of a TLS record; larger frames only save headers.
 const FREIGHT_FRAME: u32 = 256 * 1024;
+
+/// Longest head, and longest trailers, of an answer; a longer one resets its stream. h2's default is 16 MiB.
+const HEAD_MAX: u32 = 64 * 1024;
 
 /// A memory body up to this size is handed to the connection at once; a larger one waits for the window.
 const AT_ONCE: u64 = 64 * 1024;
@@ -66,7 +69,7 @@ impl H2 {
         shared: Arc<Shared>,
     ) -> Result<Self, Error> {
         let mut builder = Builder::new();
-        builder.enable_push(false);
+        builder.enable_push(false).max_header_list_size(HEAD_MAX);
         match role {
             Role::Express => builder
                 .initial_window_size(EXPRESS_STREAM_WINDOW)
@@ -130,12 +133,12 @@ impl H2 {
             Some(bytes) => {
                 let len = bytes.len();
                 out.send_data(bytes, true).map_err(sending)?;
-                shared.sent(len).await;
+                shared.sent(len, false).await;
             }
             None => tokio::select! {
                 biased;
                 answered = &mut answer => early = Some(answered),
-                sent = send_body(&mut out, body.segments(), &self.progress, patience, shared) => sent?,
+                sent = send_body(&mut out, body, &self.progress, patience, shared) => sent?,
             },
         }
         let answered = match early {
@@ -168,7 +171,7 @@ impl Pending {
             let route = intake.take_whole(bytes)?;
             // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
             self.body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
-            shared.received(len).await;
+            shared.received(len, intake.is_bulk()).await;
             if route == Route::Stop {
                 return Ok(true);
             }
@@ -203,21 +206,24 @@ fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
 
 async fn send_body(
     out: &mut SendStream<Bytes>,
-    segments: &[Segment],
+    body: &Body,
     progress: &Progress,
     patience: Duration,
     shared: &Shared,
 ) -> Result<(), Error> {
-    for segment in segments {
+    let is_bulk = body.len() > FREIGHT_ABOVE;
+    for segment in body.segments() {
         match segment {
-            Segment::Memory(bytes) => send_bytes(out, bytes.clone(), progress, patience, shared).await?,
+            Segment::Memory(bytes) => {
+                send_bytes(out, bytes.clone(), is_bulk, progress, patience, shared).await?
+            }
             Segment::File { file, offset, len } => {
                 let (mut at, end) = (*offset, offset + len);
                 while at < end {
                     let want = SEND_CHUNK.min(usize::try_from(end - at).unwrap_or(SEND_CHUNK));
                     let mut chunk = vec![0; want];
                     read_exact_at(file, &mut chunk, at)?;
-                    send_bytes(out, chunk.into(), progress, patience, shared).await?;
+                    send_bytes(out, chunk.into(), is_bulk, progress, patience, shared).await?;
                     at += want as u64;
                 }
             }
@@ -230,6 +236,7 @@ async fn send_body(
 async fn send_bytes(
     out: &mut SendStream<Bytes>,
     mut bytes: Bytes,
+    is_bulk: bool,
     progress: &Progress,
     patience: Duration,
     shared: &Shared,
@@ -245,7 +252,7 @@ async fn send_bytes(
         let part = bytes.split_to(granted.min(bytes.len()));
         let len = part.len();
         out.send_data(part, false).map_err(|e| failed(doing, e))?;
-        shared.sent(len).await;
+        shared.sent(len, is_bulk).await;
     }
     Ok(())
 }

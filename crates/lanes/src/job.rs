@@ -59,6 +59,11 @@ impl Intake {
         self
     }
 
+    /// Whether the body is bulk, riding as freight.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.moved.is_some()
+    }
+
     /// Takes the head: where the body goes.
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         self.first_byte = self.sent_at.elapsed();
@@ -90,7 +95,7 @@ impl Intake {
         }
         let room = if good { bytes.len() } else { Response::ERROR_BODY_MAX - self.collected.len() };
         self.collected.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Ok(Route::Stay)
+        Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
     }
 
     /// Takes a chunk that is owned already: kept as it is where it is the whole body.

@@ -88,7 +88,8 @@ pub struct Response {
     pub body: Bytes,
     /// How many bytes the sink took.
     pub sunk: u64,
-    /// Whether the sink ended the body before its end.
+    /// Whether the body was ended before its end: by the sink, or because an unsuccessful answer's is longer than
+    /// [`Response::ERROR_BODY_MAX`].
     pub stopped: bool,
     /// What the connection spoke.
     pub protocol: Protocol,
@@ -106,7 +107,8 @@ impl fmt::Debug for Response {
 }
 
 impl Response {
-    /// How much of an unsuccessful answer's body is kept; the rest is read and dropped.
+    /// How much of an unsuccessful answer's body is read. A longer one is cut there, and its HTTP/1.1 connection closed
+    /// or its HTTP/2 stream reset. Stores' error documents have a few KiB.
     pub const ERROR_BODY_MAX: usize = 64 * 1024;
     /// The largest 2xx body that is collected without a sink: beyond it the request fails with
     /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes stays well below it.

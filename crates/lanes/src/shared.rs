@@ -11,12 +11,15 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::Counters;
+use crate::dispatch::Direction;
+use crate::distribution::Recorder;
 use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
 use crate::stream::Progress;
 use crate::trace::{Trace, What};
+use crate::valve::Valve;
+use crate::{Counters, Response, Times};
 
 /// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
 /// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
@@ -30,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
     pub(crate) counts: Counts,
+    pub(crate) down: Valve,
+    pub(crate) up: Valve,
     pub(crate) trace: Option<Trace>,
 }
 
@@ -39,6 +44,7 @@ pub(crate) struct Counts {
     pub(crate) connections: AtomicU64,
     pub(crate) connections_open: AtomicU64,
     pub(crate) connections_peak: AtomicU64,
+    pub(crate) connections_h1: AtomicU64,
     pub(crate) connections_h2: AtomicU64,
     pub(crate) handshakes: AtomicU64,
     pub(crate) requests: AtomicU64,
@@ -46,14 +52,22 @@ pub(crate) struct Counts {
     pub(crate) throttles: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
+    pub(crate) first_byte: Recorder,
+    pub(crate) queued: Recorder,
 }
 
 impl Counts {
+    /// Body bytes received and sent.
+    pub(crate) fn bodies(&self) -> (u64, u64) {
+        (self.bytes_received.load(Relaxed), self.bytes_sent.load(Relaxed))
+    }
+
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.connections.load(Relaxed),
             connections_peak: self.connections_peak.load(Relaxed),
             handshakes: self.handshakes.load(Relaxed),
+            connections_h1: self.connections_h1.load(Relaxed),
             connections_h2: self.connections_h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
             retries: self.retries.load(Relaxed),
@@ -62,6 +76,16 @@ impl Counts {
             bytes_sent: self.bytes_sent.load(Relaxed),
             bytes_received: self.bytes_received.load(Relaxed),
         }
+    }
+
+    /// Counts the waits of a request that was answered.
+    pub(crate) fn answered(&self, response: &Response) {
+        self.first_byte.add(response.first_byte);
+        self.queued.add(response.queued);
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        Times { first_byte: self.first_byte.snapshot(), queued: self.queued.snapshot() }
     }
 }
 
@@ -76,6 +100,14 @@ impl Shared {
         let _ = self.commands.send(command);
     }
 
+    /// What lets bulk of a direction through.
+    pub(crate) fn valve(&self, direction: Direction) -> &Valve {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        }
+    }
+
     /// Records a moment where the caller wants that; `what` is made only then.
     pub(crate) fn note(&self, what: impl FnOnce() -> What) {
         if let Some(trace) = &self.trace {
@@ -83,16 +115,22 @@ impl Shared {
         }
     }
 
-    /// Counts sent body bytes and keeps the caller's rate.
-    pub(crate) async fn sent(&self, bytes: usize) {
+    /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small work.
+    pub(crate) async fn sent(&self, bytes: usize, is_bulk: bool) {
         self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
         self.keep_pace(bytes).await;
+        if is_bulk {
+            self.up.pass(bytes).await;
+        }
     }
 
-    /// Counts received body bytes and keeps the caller's rate.
-    pub(crate) async fn received(&self, bytes: usize) {
+    /// Counts received body bytes and keeps the caller's rate; bulk also yields to small work.
+    pub(crate) async fn received(&self, bytes: usize, is_bulk: bool) {
         self.counts.bytes_received.fetch_add(bytes as u64, Relaxed);
         self.keep_pace(bytes).await;
+        if is_bulk {
+            self.down.pass(bytes).await;
+        }
     }
 
     async fn keep_pace(&self, bytes: usize) {

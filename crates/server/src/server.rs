@@ -1,7 +1,7 @@
 //! A running server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
 use crate::counters::{Counters, Tally};
+use crate::fault::Faults;
 use crate::fault::select::Selection;
 use crate::gcs::resumable::Sessions;
 use crate::link::pump::Link;
@@ -58,8 +59,7 @@ impl Server {
         let scheme = if ready.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", reachable(addr));
         let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
-        let selection =
-            (!config.faults.rules.is_empty()).then(|| Mutex::new(Selection::new(config.faults, config.seed)));
+        let selection = Mutex::new(Selection::new(config.faults, config.seed));
         let shared = Arc::new(Shared {
             s3: s3::service(&objects, &config.s3),
             objects,
@@ -68,6 +68,7 @@ impl Server {
             gcs_config: config.gcs,
             denied_buckets: config.denied_buckets,
             selection,
+            seed: config.seed,
             started: Instant::now(),
             tally: Arc::new(Tally::default()),
             link: Link::new(config.rtt, config.bandwidth),
@@ -111,6 +112,12 @@ impl Server {
     /// What the server has done so far.
     pub fn counters(&self) -> Counters {
         self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
+    }
+
+    /// Replaces the faults of requests that come from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        let selection = Selection::new(faults, self.shared.seed);
+        *self.shared.selection.lock().unwrap_or_else(PoisonError::into_inner) = selection;
     }
 
     /// The store itself, for a look behind the protocols.

@@ -36,7 +36,8 @@ pub(crate) struct Shared {
     pub(crate) s3_config: S3Config,
     pub(crate) gcs_config: GcsConfig,
     pub(crate) denied_buckets: std::collections::BTreeSet<String>,
-    pub(crate) selection: Option<Mutex<Selection>>,
+    pub(crate) selection: Mutex<Selection>,
+    pub(crate) seed: u64,
     pub(crate) started: Instant,
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
@@ -59,8 +60,7 @@ impl Shared {
     /// Counts a request and draws its faults.
     pub(crate) fn effects(&self, route: &Route) -> Effects {
         self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
-        let Some(selection) = &self.selection else { return Effects::default() };
-        let mut selection = selection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let effects = selection.select(self.started.elapsed(), route.verb, &route.key);
         self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
         effects

@@ -10,7 +10,7 @@ use crate::gcs::Gcs;
 use crate::s3::S3;
 use crate::{
     Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
-    Operation, Page, Part, Provider, PutOptions, Resumable, Settings, Version,
+    Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, Version,
 };
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
@@ -56,6 +56,23 @@ impl Store {
         match &self.0 {
             Dialect::Gcs(gcs) => gcs.lanes(),
             Dialect::S3(s3) => s3.lanes(),
+        }
+    }
+
+    /// Says how many requests for the bucket's objects are about to come while it is still being found out what they are,
+    /// so that connections for them are opened meanwhile; 0 takes back what has not come.
+    pub fn anticipate(&self, bucket: &str, requests: usize) {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.anticipate(requests),
+            Dialect::S3(s3) => s3.anticipate(bucket, requests),
+        }
+    }
+
+    /// What has been asked of it so far, as its price list classes requests.
+    pub fn requests(&self) -> Requests {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.tally().snapshot(),
+            Dialect::S3(s3) => s3.tally().snapshot(),
         }
     }
 

@@ -148,6 +148,11 @@ impl Running {
         self.child.stdout.take().expect("stdout is taken once")
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its state is known").is_some()
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Run {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());

@@ -35,6 +35,28 @@ impl Wanted {
     }
 }
 
+/// A checksum of which that of a whole can be combined from those of its pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Crc {
+    Crc32c,
+    Crc64nvme,
+}
+
+impl Crc {
+    /// The one that is computed, if it is one alone.
+    pub(crate) fn of(wanted: Wanted) -> Option<Self> {
+        [Self::Crc32c, Self::Crc64nvme].into_iter().find(|crc| crc.wanted() == wanted)
+    }
+
+    /// Computes this one alone.
+    pub(crate) fn wanted(self) -> Wanted {
+        match self {
+            Self::Crc32c => Wanted::CRC32C,
+            Self::Crc64nvme => Wanted { crc64nvme: true, ..Wanted::default() },
+        }
+    }
+}
+
 /// Checksums of a run of bytes under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashing {
@@ -116,6 +138,23 @@ impl Run {
             .zip(next.crc64nvme)
             .map(|(a, b)| checksum_combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
         Self { len: self.len + next.len, crc32c, crc64nvme, md5: None }
+    }
+
+    /// A run of which length and one checksum are known.
+    pub(crate) fn known(len: u64, crc: Crc, value: u64) -> Self {
+        let none = Self { len, crc32c: None, crc64nvme: None, md5: None };
+        match crc {
+            Crc::Crc32c => Self { crc32c: Some(value as u32), ..none },
+            Crc::Crc64nvme => Self { crc64nvme: Some(value), ..none },
+        }
+    }
+
+    /// One checksum of it, if it was computed.
+    pub(crate) fn value(&self, crc: Crc) -> Option<u64> {
+        match crc {
+            Crc::Crc32c => self.crc32c.map(u64::from),
+            Crc::Crc64nvme => self.crc64nvme,
+        }
     }
 
     /// As the store's type.

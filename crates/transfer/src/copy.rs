@@ -11,6 +11,7 @@ use laneway_store::{Condition, ObjectId, Provider, Store, Version};
 use crate::event::Verified;
 use crate::listing::{Sighted, Source, folder_prefix};
 use crate::location::url;
+use crate::lookup::Sizes;
 use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
 use crate::names::Names;
 use crate::pump::{GROUP_MAX, ITEM_COST, Unit, Units, pump, units};
@@ -57,6 +58,7 @@ impl CopyRequest {
         if self.recursive && self.destination == Location::Standard {
             return Err(Error::usage("-", "standard output takes one object, not a tree"));
         }
+        self.check_gzip()?;
         for source in &self.sources {
             if source.is_object() && source.is_written_as_folder() && !self.recursive {
                 return Err(Error::usage(
@@ -65,6 +67,27 @@ impl CopyRequest {
                 ));
             }
             self.check_not_into_itself(source)?;
+        }
+        Ok(())
+    }
+
+    /// Compressing files can't be meant where no file goes into a store.
+    fn check_gzip(&self) -> Result<(), Error> {
+        let is_upload =
+            self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
+        if !self.gzip.is_empty() && !is_upload {
+            let destination = self.destination.to_string();
+            return Err(Error::usage(
+                destination,
+                "only local files on their way into a store are compressed",
+            ));
+        }
+        if !self.gzip.is_empty()
+            && let Some(encoding) = &self.put.content_encoding
+        {
+            let why =
+                format!("the content encoding {encoding:?} can't be given to files that are compressed");
+            return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())
     }
@@ -148,9 +171,12 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
         }
         Location::Local(_) | Location::Standard => {
             let mut down = download::Search::new(Arc::clone(work), request, units, names);
+            let mut sizes = Sizes::begin(work, request);
             for source in &request.sources {
                 let Location::Object { provider, bucket, key } = source else { continue };
-                if let Err(error) = down.source(*provider, &listed(bucket, key, request)).await {
+                let from = listed(bucket, key, request);
+                let size = if from.is_listed() { None } else { sizes.of(key).await };
+                if let Err(error) = down.source(*provider, &from, size).await {
                     work.fail(Op::Download, source.to_string(), None, error).await;
                 }
             }
@@ -257,7 +283,9 @@ impl Search<'_> {
         let cost = targets.len() * ITEM_COST;
         let (work, ends) = (Arc::clone(self.work), ends.clone());
         if ends.from.provider() == ends.to.provider() {
-            let (large, small): (Vec<_>, Vec<_>) = targets.into_iter().partition(within::is_large);
+            let sizes = work.engine.copy_sizes;
+            let (large, small): (Vec<_>, Vec<_>) =
+                targets.into_iter().partition(|target| within::is_large(target, sizes));
             for target in large {
                 let run = counted(within::copy_one(Arc::clone(&work), ends.clone(), target));
                 self.units.send(Unit::Heavy(Box::pin(run))).await.map_err(|_| Cancelled)?;

@@ -5,6 +5,7 @@ mod landing;
 mod large;
 mod light;
 mod opening;
+mod pieces;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,7 +37,15 @@ pub(crate) struct Target {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
     place: Place,
-    durable: bool,
+    terms: Terms,
+}
+
+/// What all downloads of a job have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) durable: bool,
+    /// Whether what has come of a large object stays when the job is cancelled.
+    pub(crate) keep_partial: bool,
     remove_source: bool,
 }
 
@@ -69,6 +78,7 @@ pub(crate) fn is_folder(destination: &Location) -> bool {
 pub(crate) struct Search<'a> {
     work: Arc<Work>,
     request: &'a CopyRequest,
+    terms: Terms,
     units: Units,
     names: Names,
     to: To,
@@ -81,14 +91,21 @@ impl<'a> Search<'a> {
             Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
             Location::Object { .. } | Location::Standard => To::Output,
         };
-        Self { work, request, units, names, to }
+        let CopyRequest { durable, keep_partial, remove_source, .. } = *request;
+        let terms = Terms { durable, keep_partial, remove_source };
+        Self { work, request, terms, units, names, to }
     }
 
-    /// Looks through one source.
+    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known.
     ///
     /// # Errors
     /// What its listing says. Errors of single objects are told as theirs.
-    pub(crate) async fn source(&mut self, provider: Provider, source: &Source) -> Result<(), Error> {
+    pub(crate) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        size: Option<u64>,
+    ) -> Result<(), Error> {
         let store = self.work.store(provider)?.clone();
         let is_folder = matches!(self.to, To::Folder(_));
         let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
@@ -96,7 +113,10 @@ impl<'a> Search<'a> {
         let mut objects = source.objects(&store);
         while let Some(page) = objects.next().await? {
             let mut group = Group::default();
-            for sighted in page {
+            for mut sighted in page {
+                if let (None, Some(size)) = (&sighted.meta, size) {
+                    sighted.meta = Some(Box::new(ObjectMeta::new(sighted.id.clone(), size)));
+                }
                 if self.object(&store, &tree_prefix, sighted, &mut group).await.is_err() {
                     return Ok(());
                 }
@@ -138,13 +158,7 @@ impl<'a> Search<'a> {
         if !self.names.is_new(relative.as_str()) {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
         }
-        let target = Target {
-            place: folder.place(&relative),
-            id,
-            meta,
-            durable: self.request.durable,
-            remove_source: self.request.remove_source,
-        };
+        let target = Target { place: folder.place(&relative), id, meta, terms: self.terms };
         self.work.progress.found(1, size.unwrap_or(0));
         self.target(store, target, size, group).await
     }
@@ -198,8 +212,7 @@ impl<'a> Search<'a> {
                 let at = path.clone();
                 match self.work.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {
                     Ok(Destination::Place(place)) => {
-                        let (durable, remove_source) = (self.request.durable, self.request.remove_source);
-                        let target = Target { id, meta, place, durable, remove_source };
+                        let target = Target { id, meta, place, terms: self.terms };
                         self.work.progress.found(1, size.unwrap_or(0));
                         let mut group = Group::default();
                         self.target(store, target, size, &mut group).await?;
@@ -296,7 +309,7 @@ impl Group {
 async fn fetch_one(work: Arc<Work>, store: Store, target: Target, collect_max: u64) {
     let begun = target.begin(&work, &store);
     let (meta, place) = (target.meta.clone(), target.place.clone());
-    let result = large::fetch(&work, &store, &target.id, meta, place, collect_max, target.durable).await;
+    let result = large::fetch(&work, &store, &target.id, meta, place, collect_max, target.terms).await;
     finish(&work, &store, target, begun, result).await;
 }
 
@@ -354,7 +367,7 @@ pub(crate) fn write_all(
 async fn finish(work: &Work, store: &Store, target: Target, begun: Begun, result: Result<Fetched, Error>) {
     let size = target.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
-        Ok(fetched) => remove_moved(store, &target.id, fetched, target.remove_source).await,
+        Ok(fetched) => remove_moved(store, &target.id, fetched, target.terms.remove_source).await,
         Err(error) => Err(error),
     };
     work.end(begun, size, result).await;

@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Lanes;
-use laneway_store::{Provider, Store};
+use laneway_store::{Provider, Requests, Store};
 
 use crate::files::Files;
-use crate::{Error, Settings};
+use crate::{CopySizes, Error, Settings};
 
 /// The engine, the stores and the file threads of a client.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Engine {
     pub(crate) files: Files,
     /// Threads that the machine runs at once.
     pub(crate) cores: usize,
+    pub(crate) copy_sizes: CopySizes,
     stores: [OnceLock<Store>; 2],
     settings: laneway_store::Settings,
     epoch: Instant,
@@ -32,10 +33,23 @@ impl Engine {
             lanes: Lanes::start(settings.lanes)?,
             files: Files::new(Files::threads_for(cores)),
             cores,
+            copy_sizes: settings.copy_sizes,
             stores: Default::default(),
             settings: settings.store,
             epoch: settings.epoch,
         })
+    }
+
+    /// What has been asked of a provider.
+    pub(crate) fn requests(&self, provider: Provider) -> Requests {
+        self.slot(provider).get().map_or_else(Requests::default, Store::requests)
+    }
+
+    fn slot(&self, provider: Provider) -> &OnceLock<Store> {
+        match provider {
+            Provider::Gcs => &self.stores[0],
+            Provider::S3 => &self.stores[1],
+        }
     }
 
     /// The store of a provider, made at its first use.
@@ -43,10 +57,7 @@ impl Engine {
     /// # Errors
     /// For an endpoint that is no URL.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
-        let slot = match provider {
-            Provider::Gcs => &self.stores[0],
-            Provider::S3 => &self.stores[1],
-        };
+        let slot = self.slot(provider);
         if let Some(store) = slot.get() {
             return Ok(store);
         }

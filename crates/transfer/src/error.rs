@@ -12,6 +12,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     cause: Cause,
     attempts: u32,
+    kept: u64,
 }
 
 enum Cause {
@@ -49,7 +50,8 @@ impl Error {
 
     /// A move whose copy could not be compared, so that its source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept";
+        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept: remove it yourself \
+                       once you have compared the two";
         Self::told("integrity", target, message)
     }
 
@@ -77,6 +79,31 @@ impl Error {
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
+    }
+
+    /// Says how many bytes of the item stay for the same request to go on with.
+    pub(crate) fn keeping(mut self, bytes: u64) -> Self {
+        self.0.kept = bytes;
+        self
+    }
+
+    /// Whether the object and this machine are as they should be, so that the same request may succeed later: the
+    /// network or the store failed, or credentials have run out.
+    pub(crate) fn is_passing(&self) -> bool {
+        use laneway_store::ErrorKind::{Permission, Server, Throttled, Transport, Unauthenticated};
+        match &self.0.cause {
+            Cause::Store(error) => {
+                matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
+            }
+            Cause::Lanes(_) => true,
+            Cause::Local { .. } | Cause::Told { .. } => false,
+        }
+    }
+
+    /// How many bytes of the item stay beside its destination: the same request goes on with them, and fetches only
+    /// what is missing.
+    pub fn kept_bytes(&self) -> u64 {
+        self.0.kept
     }
 
     /// What went wrong, for programs: [`laneway_store::ErrorKind::class`]'s names, or `local` (a file operation
@@ -137,7 +164,7 @@ impl Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(Inner { cause, attempts: 0 }))
+        Self(Box::new(Inner { cause, attempts: 0, kept: 0 }))
     }
 }
 
@@ -171,6 +198,10 @@ impl fmt::Display for Error {
             }
             Cause::Told { target, message, .. } if target.is_empty() => f.write_str(message),
             Cause::Told { target, message, .. } => write!(f, "{}: {message}", Printable(target)),
+        }?;
+        match self.0.kept {
+            0 => Ok(()),
+            bytes => write!(f, " ({bytes} bytes are kept, the same command goes on from there)"),
         }
     }
 }

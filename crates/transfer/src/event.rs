@@ -141,6 +141,8 @@ pub struct Summary {
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,
+    /// Bytes of items that were not done which stay beside their destinations: the same request goes on with them.
+    pub kept_bytes: u64,
     /// Whether the job was cancelled.
     pub interrupted: bool,
 }

@@ -1,6 +1,8 @@
 //! The folder that a download writes into. Nothing is created outside it, whatever the keys and whatever somebody
 //! else does to the tree meanwhile: each directory is opened from its parent without following links.
 
+mod journal;
+mod partial;
 mod staged;
 
 use std::collections::HashMap;
@@ -14,10 +16,14 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::checksum::Run;
 use crate::relative::Relative;
 
-pub(crate) use staged::Staged;
+pub(crate) use journal::Subject;
+use partial::Partial;
+pub(crate) use partial::TakeUp;
 use staged::IS_A_DIRECTORY;
+pub(crate) use staged::Staged;
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.
 const OPEN_MAX: usize = 128;
@@ -190,6 +196,50 @@ impl Place {
     /// # Errors
     /// When a directory, a link or a device is in the way, or the file system refuses.
     pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
+        Staged::create(self.clear()?, &self.name, size, self.path())
+    }
+
+    /// Goes on with the file that an earlier run has begun beside the place, or begins one with which a later run can
+    /// go on. What is there already comes with it, by its first byte. Blocks, while a file from before the machine's
+    /// last boot is read back.
+    ///
+    /// # Errors
+    /// Those of [`stage`](Self::stage).
+    pub(crate) fn resume(&self, how: &TakeUp<'_>) -> Result<(Staged, Vec<(u64, Run)>), Error> {
+        let directory = self.clear()?;
+        let names = partial::Names::of(&self.name, &how.subject.url);
+        match partial::take_up(&directory, &names, how) {
+            Ok(Some(Partial { file, journal, done })) => {
+                Ok((Staged::resumed(directory, &self.name, self.path(), names, (file, journal)), done))
+            }
+            not => {
+                if let Err(e) = not {
+                    tracing::debug!(error = %e, "a file that could be resumed can't be had");
+                }
+                Ok((Staged::create(directory, &self.name, how.subject.size, self.path())?, Vec::new()))
+            }
+        }
+    }
+
+    /// Whether an earlier run that was to bring `url` here has left something to go on with. Blocks.
+    pub(crate) fn is_begun(&self, url: &str) -> bool {
+        // Without the directory there is nothing, and nothing is created by asking.
+        self.path().parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
+            && self
+                .folder
+                .directory(&self.directory)
+                .is_ok_and(|directory| partial::exists(&directory, &partial::Names::of(&self.name, url)))
+    }
+
+    /// Removes what an earlier run that was to bring `url` here has left. Blocks.
+    pub(crate) fn forget(&self, url: &str) {
+        if let Ok(directory) = self.folder.directory(&self.directory) {
+            partial::discard(&directory, &partial::Names::of(&self.name, url));
+        }
+    }
+
+    /// The directory, provided that a file can be put at the place.
+    fn clear(&self) -> Result<Arc<OwnedFd>, Error> {
         let directory = self.folder.directory(&self.directory)?;
         let refused = |why| Err(Error::refused(self.path().display().to_string(), why));
         match statat(&*directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW).map(|s| kind(&s)) {
@@ -201,7 +251,7 @@ impl Place {
             Ok(_) => return refused("is no regular file"),
             Err(e) => return Err(Error::local(self.path(), "can't be looked at", e)),
         }
-        Staged::create(directory, &self.name, size, self.path())
+        Ok(directory)
     }
 }
 

@@ -9,6 +9,7 @@
 //! What this crate deliberately does not do: it speaks no dialect and opens no connection (`laneway-store` and
 //! `laneway-lanes` do), and it never decides how many requests are on the wire at once, only which may be.
 
+mod boot;
 mod checksum;
 mod client;
 mod content_type;
@@ -23,6 +24,7 @@ mod job;
 mod list;
 mod listing;
 mod location;
+mod lookup;
 mod mapping;
 mod names;
 mod pattern;
@@ -45,12 +47,15 @@ pub use error::Error;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::Role;
-pub use laneway_lanes::{Config as LanesConfig, Counters, Protocol, Trust, trace};
+pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
-    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Settings as StoreSettings, Version,
+    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Requests, Settings as StoreSettings,
+    Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
+pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
 pub use settings::Settings;
+pub use upload::Gzip;

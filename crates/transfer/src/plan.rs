@@ -1,7 +1,11 @@
 //! Plans, as pure functions and state machines: how a download is sliced, who takes which slice, how an upload is cut
 //! into parts, and what goes as one request.
 
+pub(crate) mod copies;
 pub(crate) mod parts;
+#[cfg(test)]
+pub(crate) mod random;
+pub(crate) mod resume;
 pub(crate) mod slices;
 
 /// Up to this many bytes an object is fetched in one express request and collected in memory.

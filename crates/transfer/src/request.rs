@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use laneway_store::PutOptions;
 
-use crate::{Error, Location};
+use crate::{Error, Gzip, Location};
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
 #[derive(Clone, Debug)]
@@ -26,10 +26,15 @@ pub struct CopyRequest {
     pub no_clobber: bool,
     /// Flush files and their directories to disk before an item counts as done.
     pub durable: bool,
+    /// When the job is cancelled, leave what has come of large objects beside their destinations, where the same
+    /// request goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
+    pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.
     pub follow_symlinks: bool,
     /// What new objects are to be; an empty content type is guessed from the name.
     pub put: PutOptions,
+    /// Which local files are compressed on their way into a store.
+    pub gzip: Gzip,
 }
 
 impl CopyRequest {
@@ -43,8 +48,10 @@ impl CopyRequest {
             dry_run: false,
             no_clobber: false,
             durable: false,
+            keep_partial: false,
             follow_symlinks: false,
             put: PutOptions::default(),
+            gzip: Gzip::default(),
         }
     }
 }

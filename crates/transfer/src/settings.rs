@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::CopySizes;
+
 /// Settings of a [`Client`](crate::Client). None of them has to be set for speed.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -9,6 +11,8 @@ pub struct Settings {
     pub store: laneway_store::Settings,
     /// Certificates, proxies, caps.
     pub lanes: laneway_lanes::Config,
+    /// Which copies inside a store go part by part.
+    pub copy_sizes: CopySizes,
     /// What the times of [`Item`](crate::Item)s count from: the program's start.
     pub epoch: Instant,
 }
@@ -19,6 +23,7 @@ impl Settings {
         Self {
             store: laneway_store::Settings::from_env(),
             lanes: laneway_lanes::Config::from_env(),
+            copy_sizes: CopySizes::default(),
             epoch: Instant::now(),
         }
     }
@@ -29,6 +34,7 @@ impl Default for Settings {
         Self {
             store: laneway_store::Settings::default(),
             lanes: laneway_lanes::Config::default(),
+            copy_sizes: CopySizes::default(),
             epoch: Instant::now(),
         }
     }

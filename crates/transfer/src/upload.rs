@@ -1,12 +1,15 @@
 //! From this machine into a store.
 
+mod gzip;
 mod input;
 mod large;
 mod light;
 mod parts;
 mod source;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_lanes::attempts::counted;
@@ -23,6 +26,7 @@ use crate::walk::{self, Found, Sighting};
 use crate::work::{Begun, Moved, Work};
 use crate::{CopyRequest, Error, Op};
 
+pub use gzip::Gzip;
 pub(crate) use parts::{Input, Parts, Piece};
 
 /// Local sources that are looked at together.
@@ -40,6 +44,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Terms {
     put: PutOptions,
+    gzip: Gzip,
     no_clobber: bool,
     remove_source: bool,
 }
@@ -50,7 +55,8 @@ impl Terms {
         if request.no_clobber && put.condition.is_none() {
             put.condition = Condition::Absent;
         }
-        Self { put, no_clobber: request.no_clobber, remove_source: request.remove_source }
+        let gzip = request.gzip.clone();
+        Self { put, gzip, no_clobber: request.no_clobber, remove_source: request.remove_source }
     }
 
     /// What a copy that the store carries out is to be; what is empty is kept as it is.
@@ -95,6 +101,20 @@ impl Terms {
             put.content_type = content_type::guess(key).map(str::to_owned);
         }
         put
+    }
+
+    /// What the object of a file is to be: where the key has no extension, the file's guesses its type.
+    fn options_of_file(&self, target: &Target) -> PutOptions {
+        self.options_of_source(&target.id.key, &target.path)
+    }
+
+    fn options_of_source(&self, key: &str, path: &Path) -> PutOptions {
+        let mut put = self.options(key);
+        if put.content_type.is_none() {
+            let name = path.file_name().and_then(OsStr::to_str);
+            put.content_type = name.and_then(content_type::guess).map(str::to_owned);
+        }
+        if self.gzip.takes(path) { gzip::described(put) } else { put }
     }
 }
 
@@ -157,8 +177,9 @@ impl Search<'_> {
     pub(crate) async fn standard_input(&mut self) -> Result<(), Error> {
         let store = self.work.store(self.provider)?.clone();
         let id = ObjectId::new(self.bucket, self.key);
-        let input: Box<dyn std::io::Read + Send> = Box::new(std::io::stdin());
-        let _ = self.stream(&store, "-".to_owned(), input, id).await;
+        let options = self.terms.options(self.key);
+        let stream = input::Stream { name: "-".to_owned(), input: Box::new(std::io::stdin()), found: 0 };
+        let _ = self.stream(&store, stream, id, options).await;
         Ok(())
     }
 
@@ -167,7 +188,7 @@ impl Search<'_> {
     }
 
     /// The object that a single source becomes.
-    fn single(&self, path: &std::path::Path) -> Result<ObjectId, Error> {
+    fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
         match name_of_path(path) {
             SourceName::Named(name) => {
@@ -201,7 +222,14 @@ impl Search<'_> {
         let name = path.display().to_string();
         let at = path.clone();
         match self.work.engine.files.run(move || std::fs::File::open(at)).await {
-            Ok(Ok(file)) => self.stream(store, name, Box::new(file), id).await,
+            Ok(Ok(file)) => {
+                let options = self.terms.options_of_source(&id.key, &path);
+                let input: Box<dyn Read + Send> = match self.terms.gzip.takes(&path) {
+                    true => Box::new(gzip::compressed(file)),
+                    false => Box::new(file),
+                };
+                self.stream(store, input::Stream { name, input, found: 0 }, id, options).await
+            }
             Ok(Err(e)) => self.fail(path.clone(), |_| Error::local(path, "can't be opened", e)).await,
             Err(error) => self.fail(path, |_| error).await,
         }
@@ -210,19 +238,19 @@ impl Search<'_> {
     async fn stream(
         &mut self,
         store: &Store,
-        name: String,
-        input: Box<dyn std::io::Read + Send>,
+        stream: input::Stream,
         id: ObjectId,
+        options: PutOptions,
     ) -> Result<(), Cancelled> {
         self.work.progress.found(1, 0);
-        let begun = self.work.begin(Op::Upload, name.clone(), Some(url(store.provider(), &id)));
+        let begun = self.work.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
         if self.request.dry_run {
             self.work.planned(begun, 0).await;
             return Ok(());
         }
         let (work, terms, store) = (Arc::clone(&self.work), Arc::clone(&self.terms), store.clone());
         let run = async move {
-            let result = input::upload(&work, &store, name, input, &id, &terms).await;
+            let result = input::upload(&work, &store, stream, &id, &options).await;
             terms.end(&work, begun, 0, result).await;
         };
         self.send(Unit::Heavy(Box::pin(counted(run)))).await

@@ -36,6 +36,7 @@ struct Tally {
     skipped: AtomicU64,
     bytes: AtomicU64,
     unverified: AtomicU64,
+    kept: AtomicU64,
 }
 
 /// An item whose work has begun.
@@ -108,6 +109,11 @@ impl Work {
         self.fail(op, format!("{items} items"), None, error).await;
     }
 
+    /// Counts bytes of an item that failed, which stay for a later run.
+    pub(crate) fn kept(&self, bytes: u64) {
+        self.tally.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) async fn warn(&self, message: String) {
         self.send(Event::Warning(message)).await;
     }
@@ -140,6 +146,11 @@ impl Work {
         let _ = self.events.send(event).await;
     }
 
+    /// Whether anybody still takes the job's events.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.events.is_closed()
+    }
+
     /// To be held by work on a file thread, which goes on when the future that waits for it is dropped.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
@@ -166,6 +177,7 @@ impl Work {
             retries: now.retries - before.retries,
             hedges: now.hedges - before.hedges,
             unverified: read(&self.tally.unverified),
+            kept_bytes: read(&self.tally.kept),
             interrupted: self.cancel.is_set(),
         };
         self.send(Event::Done(summary)).await;

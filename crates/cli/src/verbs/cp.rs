@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use laneway::{CopyRequest, Location, PutOptions};
+use laneway::{CopyRequest, Gzip, Location, PutOptions};
 
 use crate::arguments::key_value;
 use crate::context::Context;
@@ -18,7 +18,7 @@ use crate::report::line::Wording;
 /// p/dir/... and `cp -r dir gs://b/p` makes p/...: what exists in the bucket never changes what a command means.
 ///
 /// A local file appears under its name only when it is complete and its checksum has been compared. After an
-/// interruption the same command with -n does the rest.
+/// interruption the same command with -n does the rest, and fetches of large objects only what is missing.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -53,6 +53,10 @@ pub(crate) struct Copying {
     /// Say what would be copied, and copy nothing
     #[arg(long)]
     dry_run: bool,
+    /// Compress local files whose names end in one of these (html,txt) with gzip and store them as such:
+    /// Content-Encoding gzip, Cache-Control no-transform unless --cache-control says otherwise. They come back compressed
+    #[arg(long, short = 'z', value_name = "EXT,...")]
+    gzip_local: Option<Gzip>,
     /// Content-Type of new objects, instead of the one that goes with the file's ending
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
@@ -94,6 +98,8 @@ impl Copying {
             dry_run: self.dry_run,
             no_clobber: self.no_clobber,
             durable: self.durable,
+            gzip: self.gzip_local.unwrap_or_default(),
+            keep_partial: true,
             put: PutOptions {
                 content_type: self.content_type,
                 cache_control: self.cache_control,

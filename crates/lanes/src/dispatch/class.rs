@@ -10,6 +10,9 @@ pub const FREIGHT_ABOVE: u64 = 1 << 20;
 /// What a request weighs on its lane beside its body: request and answer heads, and a store's JSON or XML answer.
 const OVERHEAD: u64 = 1024;
 
+/// What the body of an opener is taken for until its answer tells: what most small objects stay below.
+pub(super) const OPENER_ASSUMED: u64 = 256 * 1024;
+
 /// An opener may go as freight at once while at most this many are alive and nothing else is: a program that fetches
 /// one or two objects of unknown size saves bulk the detour over an express lane. Among many, most are small.
 const OPENERS_AS_FREIGHT: usize = 2;
@@ -30,22 +33,26 @@ pub enum Class {
 pub struct Piece {
     /// Small, bulk or not known.
     pub class: Class,
-    /// Body bytes in both directions, as far as is known.
-    pub bytes: u64,
+    /// Body bytes that are sent.
+    pub up: u64,
+    /// Body bytes that are expected, an opener's being assumed.
+    pub down: u64,
 }
 
 impl Piece {
     /// Classifies a request that sends `up` bytes and expects `down`. `streamed` says that its answer goes into a sink:
     /// without an expectation it may be of any size, where a collected answer is metadata.
     pub fn new(up: u64, down: Option<u64>, streamed: bool) -> Self {
-        let bytes = up.saturating_add(down.unwrap_or(0)).min(u64::MAX / 1024);
         let class = match down {
             _ if up > FREIGHT_ABOVE => Class::Bulk,
             Some(down) if down > FREIGHT_ABOVE => Class::Bulk,
             None if streamed => Class::Opener,
             _ => Class::Small,
         };
-        Self { class, bytes }
+        let assumed = if class == Class::Opener { OPENER_ASSUMED } else { 0 };
+        // Bounded so that sums over any number of works don't overflow.
+        let bounded = |bytes: u64| bytes.min(1 << 42);
+        Self { class, up: bounded(up), down: bounded(down.unwrap_or(assumed)) }
     }
 
     /// What the request is carried as, given how many openers and express works of its origin are alive.
@@ -60,7 +67,7 @@ impl Piece {
 
     /// What the request counts for when lanes are compared, in bytes.
     pub(super) fn weight(&self) -> u64 {
-        self.bytes + OVERHEAD
+        self.up + self.down + OVERHEAD
     }
 }
 

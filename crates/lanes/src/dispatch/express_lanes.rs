@@ -42,6 +42,12 @@ const WORKS_PER_LANE: usize = 32;
 /// Most h1 express lanes of one origin.
 pub(super) const H1_MAX: usize = 128;
 
+/// What the path is taken to carry, bytes a second: 10 Gbit/s. On h1, lanes beyond what fills it save no time.
+const RATE_ASSUMED: f64 = 1.25e9;
+
+/// Fewest h1 lanes that filling the path is taken to need: sizes vary.
+const FILL_MIN: usize = 8;
+
 /// Most h1 lanes dialled before the first handshake has shown the round trip.
 const H1_BLIND_MAX: usize = 32;
 
@@ -51,18 +57,21 @@ pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, rtt: Option<Du
         return 0;
     }
     match protocol {
-        Protocol::H1 => h1(live, rtt),
+        Protocol::H1 => h1(live, bytes, rtt),
         Protocol::H2 => h2(live, bytes, rtt.unwrap_or(RTT_ASSUMED)),
     }
 }
 
 /// n works over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
-/// n·(rtt + service)/handshake.
-fn h1(live: usize, rtt: Option<Duration>) -> usize {
+/// n·(rtt + service)/handshake. But the works' bytes take their time on the path whatever the number of lanes, and
+/// once it is full another lane only divides it.
+fn h1(live: usize, bytes: u64, rtt: Option<Duration>) -> usize {
     let turn = rtt.unwrap_or(RTT_ASSUMED) + SERVICE;
     let best = (live as f64 * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt();
+    let mean = bytes as f64 / live as f64;
+    let fill = (turn.as_secs_f64() * RATE_ASSUMED / mean.max(1.0)).ceil() as usize;
     let most = if rtt.is_some() { H1_MAX } else { H1_BLIND_MAX };
-    (best.ceil() as usize).clamp(1, live.min(most))
+    (best.ceil() as usize).min(fill.max(FILL_MIN)).clamp(1, live.min(most))
 }
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
@@ -104,6 +113,13 @@ mod tests {
         assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
         assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_MAX);
         assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+    }
+
+    #[test]
+    fn objects_that_fill_the_path_get_few_h1_lanes_nearby_and_many_far_away() {
+        let near = Some(Duration::from_millis(2));
+        assert!((8..=16).contains(&wanted(Protocol::H1, 200, 200 * 272_000, near)));
+        assert!(wanted(Protocol::H1, 200, 200 * 272_000, FAR) > 64);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What the dispatcher knows of one origin.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::class::OPENER_ASSUMED;
 use super::freight_lanes::FreightLanes;
+use super::queue::Queue;
 use super::{LaneId, Role, WorkId, express_lanes};
 use crate::Protocol;
 
@@ -15,20 +16,25 @@ const SIBLING_GRACE: Duration = Duration::from_millis(20);
 /// and then gets one or two lanes instead of sixteen; for one far away two milliseconds are nothing.
 const PROBE: Duration = Duration::from_millis(2);
 
+/// A TLS flight that takes this many times the TCP handshake went further than that.
+const PROXY_FACTOR: u32 = 8;
+
 /// A lane whose dial failed is dialled again after this, as long as there are others.
 const DIAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct OriginState {
     pub(super) lanes: Vec<LaneId>,
-    pub(super) express_queue: VecDeque<WorkId>,
-    pub(super) freight_queue: VecDeque<WorkId>,
+    pub(super) express_queue: Queue,
+    pub(super) freight_queue: Queue,
     /// Works of each role, queued and running.
     pub(super) express_live: usize,
     pub(super) freight_live: usize,
     /// Openers among them.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
+    /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
+    pub(super) anticipated: usize,
     pub(super) freight: FreightLanes,
     protocol: Option<Protocol>,
     rtt: Option<Duration>,
@@ -82,9 +88,14 @@ impl OriginState {
         self.path().unwrap_or_default()
     }
 
-    /// The round trip, as far as it is known.
+    /// The round trip, as far as it is known. A TCP handshake may end at a proxy nearby, where a TLS flight shows the
+    /// server; but a TLS flight holds the work of both ends too, many milliseconds where they are busy with a burst of
+    /// them. So the shorter of the two is believed unless it is shorter by far.
     fn path(&self) -> Option<Duration> {
-        self.rtt.or(self.reached)
+        match (self.rtt, self.reached) {
+            (Some(tls), Some(tcp)) if tls <= tcp * PROXY_FACTOR => Some(tcp.min(tls)),
+            (tls, tcp) => tls.or(tcp),
+        }
     }
 
     /// A TCP handshake has shown the round trip, perhaps only to a middlebox.
@@ -131,16 +142,20 @@ impl OriginState {
         [shares, probe, self.freight.next_tick()].into_iter().flatten().min()
     }
 
-    pub(super) fn queue(&mut self, role: Role) -> &mut VecDeque<WorkId> {
+    pub(super) fn queue(&mut self, role: Role) -> &mut Queue {
         match role {
             Role::Express => &mut self.express_queue,
             Role::Freight => &mut self.freight_queue,
         }
     }
 
-    pub(super) fn admit(&mut self, work: WorkId, role: Role, weight: u64, opener: bool) {
+    pub(super) fn admit(&mut self, now: Instant, work: WorkId, role: Role, weight: u64, opener: bool) {
+        self.anticipated = self.anticipated.saturating_sub(1);
         self.count(role, weight, opener);
-        self.queue(role).push_back(work);
+        match role {
+            Role::Express => self.express_queue.push_by_size(now, work, weight),
+            Role::Freight => self.freight_queue.push_in_turn(now, work),
+        }
     }
 
     pub(super) fn count(&mut self, role: Role, weight: u64, opener: bool) {
@@ -169,15 +184,17 @@ impl OriginState {
         // Before anything is known, what ALPN prefers.
         let protocol = self.protocol.unwrap_or(Protocol::H2);
         let known = (protocol, self.path());
+        let live = self.express_live + self.anticipated;
         // Asked after every event while works queue, so the answer is kept while its ground has hardly moved.
-        if let Some((of, live, wanted)) = self.wanted
+        if let Some((of, then, wanted)) = self.wanted
             && of == known
-            && self.express_live.abs_diff(live) <= live / 16
+            && live.abs_diff(then) <= then / 16
         {
             return wanted;
         }
-        let wanted = express_lanes::wanted(protocol, self.express_live, self.express_weight, self.path());
-        self.wanted = Some((known, self.express_live, wanted));
+        let weight = self.express_weight + self.anticipated as u64 * OPENER_ASSUMED;
+        let wanted = express_lanes::wanted(protocol, live, weight, self.path());
+        self.wanted = Some((known, live, wanted));
         wanted
     }
 

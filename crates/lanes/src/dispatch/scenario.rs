@@ -198,7 +198,7 @@ impl World {
         if self.pieces[&work].class == Class::Opener && self.chance(300) {
             self.dispatcher.handle(now, Event::TurnedFreight { work });
         }
-        self.bulk_moved += self.pieces[&work].bytes;
+        self.bulk_moved += self.pieces[&work].down;
         self.dispatcher.handle(now, Event::Finished { work, reusable: true });
         self.end(work);
     }
@@ -224,7 +224,8 @@ impl World {
                     assert!(riding.len() <= 100);
                     *self.sent_on.entry(lane).or_default() += 1;
                     self.roles.insert(work, role);
-                    let body = self.pieces[&work].bytes as f64 / self.network.stream_rate;
+                    let body =
+                        (self.pieces[&work].up + self.pieces[&work].down) as f64 / self.network.stream_rate;
                     let takes = self.network.rtt + self.network.service + Duration::from_secs_f64(body);
                     self.at(takes, Due::WorkEnds(work));
                 }
@@ -232,6 +233,7 @@ impl World {
                     let left = self.riding.remove(&lane).unwrap_or_default();
                     assert!(left.is_empty(), "closed a lane in use");
                 }
+                Action::Yield { .. } => {}
                 Action::Fail { work, .. } => {
                     self.failed.insert(work);
                     self.end(work);

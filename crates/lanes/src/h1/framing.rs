@@ -6,8 +6,15 @@ use http::{Method, StatusCode};
 use crate::Head;
 use crate::error::{Error, Kind};
 
-/// Longest line of a chunk's size with its extensions, and longest trailer section.
+/// Longest line of a chunk's size with its extensions, and longest line of a trailer.
 const LINE_MAX: usize = 16 * 1024;
+
+/// All chunk extensions and trailers of one body together. Nobody reads them, so beyond it the answer is refused: a
+/// server could otherwise keep us reading without ever sending a byte of the body.
+const ASIDE_MAX: usize = 64 * 1024;
+
+/// Longest size of a chunk with its line end: sixteen digits.
+const SIZE_LINE: usize = 18;
 
 /// How a body's end is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +57,8 @@ impl Framing {
 pub(super) struct Chunked {
     state: State,
     line: Vec<u8>,
+    /// Bytes of extensions and trailers so far.
+    aside: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,12 +97,20 @@ impl Chunked {
         let broken = || Error::new(Kind::Protocol, "the answer's chunks are broken");
         let used = read.iter().position(|b| *b == b'\n').map_or(read.len(), |at| at + 1);
         self.line.extend_from_slice(&read[..used]);
-        if self.line.len() > LINE_MAX {
-            return Err(broken());
+        let aside = match self.state {
+            State::Trailer => self.line.len(),
+            _ => self.line.len().saturating_sub(SIZE_LINE),
+        };
+        if self.line.len() > LINE_MAX || self.aside + aside > ASIDE_MAX {
+            return Err(Error::new(
+                Kind::Protocol,
+                "the answer's chunks have too long extensions or trailers",
+            ));
         }
         if !self.line.ends_with(b"\n") {
             return Ok(used);
         }
+        self.aside += aside;
         let empty = matches!(self.line.as_slice(), b"\r\n" | b"\n");
         self.state = match self.state {
             State::DataEnd if empty => State::Size,
@@ -145,6 +162,21 @@ mod tests {
     fn a_chunk_longer_than_its_size_is_refused() {
         assert!(decode(b"2\r\nabc\r\n0\r\n\r\n", 64).is_err());
         assert!(decode(b"zz\r\n\r\n", 64).is_err());
+    }
+
+    #[test]
+    fn trailers_and_extensions_are_bounded_in_total() {
+        let trailers = |n| format!("1\r\na\r\n0\r\n{}\r\n", "Trailer: some value\r\n".repeat(n));
+        assert!(decode(trailers(100).as_bytes(), 64).is_ok());
+        assert!(decode(trailers(4000).as_bytes(), 64).is_err());
+        let extended = |n| format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(n));
+        assert_eq!(decode(extended(60).as_bytes(), 64).unwrap().len(), 60);
+        assert!(decode(extended(70).as_bytes(), 64).is_err());
+        // Sizes alone are no extensions, however many there are.
+        assert_eq!(
+            decode(format!("{}0\r\n\r\n", "1\r\na\r\n".repeat(90_000)).as_bytes(), 64).unwrap().len(),
+            90_000
+        );
     }
 
     #[test]

@@ -9,8 +9,13 @@ use crate::error::{Error, Kind};
 use crate::proxy::Proxy;
 use crate::{Head, Request};
 
-/// Longest head of an answer. GCS and S3 send up to some 10 KiB, with 8 KiB of user metadata.
+/// Longest head of an answer, together with the informational heads before it; a longer one ends the request as broken
+/// HTTP. GCS and S3 send up to some 10 KiB, with 8 KiB of user metadata.
 const HEAD_MAX: usize = 64 * 1024;
+
+/// Most informational answers (1xx) to one request. They are skipped, for nothing here asks for any; a server that sends
+/// more ends the request as broken HTTP.
+const INFORMATIONAL_MAX: usize = 16;
 
 /// Most headers of an answer.
 const HEADERS_MAX: usize = 256;
@@ -25,9 +30,56 @@ pub(super) struct Answer {
 }
 
 /// How much of a read belonged to the head.
-pub(super) struct Used {
-    pub(super) bytes: usize,
-    pub(super) complete: bool,
+struct Used {
+    bytes: usize,
+    complete: bool,
+}
+
+/// The heads that answer one request: informational ones first, then the final one.
+#[derive(Debug, Default)]
+pub(super) struct Heads {
+    collected: Vec<u8>,
+    /// Bytes and number of the informational heads so far.
+    skipped: usize,
+    informational: usize,
+}
+
+impl Heads {
+    /// Consumes the part of `read` that belongs to the current head. Returns how much that was, and the final head once
+    /// it is complete.
+    pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<Answer>), Error> {
+        let used = collect(&mut self.collected, read)?;
+        if self.skipped + self.collected.len() > HEAD_MAX {
+            return Err(too_long());
+        }
+        if !used.complete {
+            return Ok((used.bytes, None));
+        }
+        let answer = parse(&self.collected)?;
+        if !answer.head.status.is_informational() {
+            return Ok((used.bytes, Some(answer)));
+        }
+        if answer.head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Error::new(Kind::Protocol, "the server switches protocols unasked"));
+        }
+        self.informational += 1;
+        if self.informational > INFORMATIONAL_MAX {
+            let why = format!("the server sends more than {INFORMATIONAL_MAX} informational answers");
+            return Err(Error::new(Kind::Protocol, why));
+        }
+        self.skipped += self.collected.len();
+        self.collected.clear();
+        Ok((used.bytes, None))
+    }
+
+    /// Whether the last head ended where the last read did: nothing more of an answer has come yet.
+    pub(super) fn is_between(&self) -> bool {
+        self.collected.is_empty()
+    }
+}
+
+fn too_long() -> Error {
+    Error::new(Kind::Protocol, format!("the answer's head is longer than {HEAD_MAX} bytes"))
 }
 
 /// The request's head as it goes out.
@@ -61,7 +113,7 @@ pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
 }
 
 /// Moves the part of `read` that belongs to the head into `collected`.
-pub(super) fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Error> {
+fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Error> {
     let before = collected.len();
     let look = &read[..read.len().min(LOOK)];
     collected.extend_from_slice(look);
@@ -72,13 +124,13 @@ pub(super) fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<Used, Erro
         return Ok(Used { bytes: collected.len() - before, complete: true });
     }
     if collected.len() > HEAD_MAX {
-        return Err(Error::new(Kind::Protocol, format!("the answer's head is longer than {HEAD_MAX} bytes")));
+        return Err(too_long());
     }
     Ok(Used { bytes: look.len(), complete: false })
 }
 
 /// Parses a complete head.
-pub(super) fn parse(bytes: &[u8]) -> Result<Answer, Error> {
+fn parse(bytes: &[u8]) -> Result<Answer, Error> {
     let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer is no HTTP/1.1: {why}"));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
@@ -131,6 +183,33 @@ mod tests {
             assert!(complete && rest == b"body", "cut at {cut}");
             assert_eq!(parse(&collected).unwrap().head.header("a"), Some("b"));
         }
+    }
+
+    #[test]
+    fn informational_heads_are_skipped_and_bounded_in_number_and_in_total() {
+        let feed_all = |bytes: &[u8]| {
+            let (mut heads, mut at) = (Heads::default(), 0);
+            while at < bytes.len() {
+                match heads.feed(&bytes[at..]) {
+                    Ok((_, Some(answer))) => return Ok(answer.head.status.as_u16()),
+                    Ok((used, None)) => at += used,
+                    Err(e) => return Err(e.to_string()),
+                }
+            }
+            Err("incomplete".to_owned())
+        };
+        let answers = |n: usize, fields: &str| {
+            let one = format!("HTTP/1.1 103 Early Hints\r\n{fields}\r\n");
+            format!("{}HTTP/1.1 204 No Content\r\n\r\n", one.repeat(n))
+        };
+        assert_eq!(feed_all(answers(INFORMATIONAL_MAX, "").as_bytes()), Ok(204));
+        let many = feed_all(answers(INFORMATIONAL_MAX + 1, "").as_bytes()).unwrap_err();
+        assert!(many.contains("informational"), "{many}");
+        let long = format!("Link: {}\r\n", "x".repeat(HEAD_MAX / 8));
+        let long = feed_all(answers(9, &long).as_bytes()).unwrap_err();
+        assert!(long.contains("longer than"), "{long}");
+        let switched = feed_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap_err();
+        assert!(switched.contains("unasked"), "{switched}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 
-use super::support::{Collecting, Script, get, lanes, read_request, request};
+use super::support::{Collecting, Panicking, Script, get, lanes, read_head, read_request, request};
 use http::Method;
 use laneway_lanes::{Body, Config, Kind, Lanes, Route};
 
@@ -118,6 +118,98 @@ async fn an_answer_that_comes_before_the_body_is_out_is_read() {
     request.body = Body::from(vec![1; 64 << 20]);
     let response = lanes().exchange(request).await.unwrap();
     assert_eq!((response.head.status.as_u16(), &response.body[..]), (403, &b"no"[..]));
+}
+
+#[tokio::test]
+async fn informational_answers_while_the_body_is_sent_do_not_stop_it() {
+    let server = Script::serve(|_, mut stream| {
+        let length = read_head(&mut stream).unwrap();
+        let hint = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n";
+        stream.write_all(hint.repeat(3).as_bytes()).unwrap();
+        let body = std::io::copy(&mut Read::by_ref(&mut stream).take(length), &mut std::io::sink());
+        let text = body.unwrap().to_string();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len());
+        stream.write_all(format!("{hint}{head}{text}").as_bytes()).unwrap();
+    });
+    let mut put = request(&server.origin, Method::PUT, "/a");
+    put.body = Body::from(vec![1; 64 << 20]);
+    let response = lanes().exchange(put).await.unwrap();
+    assert_eq!((response.head.status.as_u16(), &response.body[..]), (200, &b"67108864"[..]));
+}
+
+#[tokio::test]
+async fn informational_answers_without_end_are_refused() {
+    let server = Script::serve(|_, mut stream| {
+        read_request(&mut stream);
+        while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}
+    });
+    let error = lanes().exchange(get(&server.origin, "/a")).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Protocol, "{error}");
+}
+
+#[tokio::test]
+async fn a_long_error_answer_is_cut_and_its_connection_closed() {
+    let server = Script::serve(|_, mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 1000000000\r\n\r\n");
+        while stream.write_all(&[7; 65536]).is_ok() {}
+    });
+    let lanes = lanes();
+    for connections in 1..=2 {
+        let response = lanes.exchange(get(&server.origin, "/a")).await.unwrap();
+        assert_eq!(response.body.len(), laneway_lanes::Response::ERROR_BODY_MAX);
+        assert!(response.stopped);
+        assert_eq!(lanes.counters().connections, connections);
+    }
+}
+
+#[tokio::test]
+async fn trailers_without_end_are_refused() {
+    let server = Script::serve(|_, mut stream| {
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
+        while stream.write_all(b"Trailer: value\r\n").is_ok() {}
+    });
+    let error = lanes().exchange(get(&server.origin, "/a")).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Protocol, "{error}");
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_costs_its_own_request_only() {
+    let server = Script::serve(
+        |_, mut stream| while read_head(&mut stream).is_some() && stream.write_all(OK).is_ok() {},
+    );
+    let lanes = Lanes::start(Config { connections_max: Some(1), ..Config::default() }).unwrap();
+    for (at_head, route) in [(true, Route::Stay), (false, Route::Stay), (false, Route::Freight)] {
+        let mut ask = get(&server.origin, "/a");
+        ask.sink = Some(Box::new(Panicking { at_head, route }));
+        let error = lanes.exchange(ask).await.unwrap_err();
+        assert!(error.kind() == Kind::Sink && error.to_string().contains("panicked"), "{error}");
+        assert_eq!(&lanes.exchange(get(&server.origin, "/b")).await.unwrap().body[..], b"ok");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_says_close_is_replaced_before_its_body_has_come() {
+    const REQUESTS: usize = 12;
+    // No body comes before every request has arrived.
+    let all_here = std::sync::Barrier::new(REQUESTS);
+    let server = Script::serve(move |_, mut stream| {
+        read_request(&mut stream);
+        let head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n";
+        stream.write_all(head).unwrap();
+        all_here.wait();
+        stream.write_all(b"ok").unwrap();
+    });
+    let lanes = lanes();
+    let ask = |_| {
+        let (lanes, mut bulk) = (lanes.clone(), get(&server.origin, "/a"));
+        bulk.expected = Some(100 << 20);
+        tokio::spawn(async move { lanes.exchange(bulk).await })
+    };
+    for asked in (0..REQUESTS).map(ask).collect::<Vec<_>>() {
+        assert_eq!(&asked.await.unwrap().unwrap().body[..], b"ok");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::support::{Collecting, get, request};
+use super::support::{Collecting, Panicking, get, request};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Connection, SendResponse};
@@ -209,6 +209,55 @@ async fn bulk_reaches_a_server_that_speaks_h2_alone() {
     bulk.expected = Some(100 << 20);
     let response = server.lanes().exchange(bulk).await.unwrap();
     assert_eq!(response.protocol, Protocol::H2);
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_costs_its_own_request_only() {
+    let server = Server::start("localhost", h2::server::Builder::new(), echo).await;
+    let trust = Trust { extra_ca_files: vec![server.ca.path().to_owned()] };
+    let lanes = Lanes::start(Config { trust, connections_max: Some(1), ..Config::default() }).unwrap();
+    for (at_head, route) in [(true, Route::Stay), (false, Route::Stay), (false, Route::Freight)] {
+        let mut ask = get(&server.origin, "/a");
+        ask.sink = Some(Box::new(Panicking { at_head, route }));
+        let error = lanes.exchange(ask).await.unwrap_err();
+        assert!(error.kind() == Kind::Sink && error.to_string().contains("panicked"), "{error}");
+        assert_eq!(&lanes.exchange(get(&server.origin, "/b")).await.unwrap().body[..], b"/b");
+    }
+}
+
+#[tokio::test]
+async fn a_long_error_answer_is_cut_and_its_stream_reset() {
+    let server = Server::start("localhost", h2::server::Builder::new(), |_, mut http2| async move {
+        while let Some(Ok((_, mut respond))) = http2.accept().await {
+            let missing = Response::builder().status(404).body(()).unwrap();
+            let mut stream = respond.send_response(missing, false).unwrap();
+            let _ = stream.send_data(vec![7; 1 << 20].into(), true);
+        }
+    })
+    .await;
+    let lanes = server.lanes();
+    for _ in 0..20 {
+        let response = lanes.exchange(get(&server.origin, "/a")).await.unwrap();
+        assert_eq!(response.body.len(), laneway_lanes::Response::ERROR_BODY_MAX);
+        assert!(response.stopped && response.head.status == 404);
+    }
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_head_beyond_the_bound_is_refused() {
+    let server = Server::start("localhost", h2::server::Builder::new(), |_, mut http2| async move {
+        while let Some(Ok((request, mut respond))) = http2.accept().await {
+            let len: usize = request.uri().path()[1..].parse().unwrap();
+            let long = Response::builder().header("x-long", "x".repeat(len)).body(()).unwrap();
+            let _ = respond.send_response(long, true);
+        }
+    })
+    .await;
+    let lanes = server.lanes();
+    assert!(lanes.exchange(get(&server.origin, "/30000")).await.is_ok());
+    let error = lanes.exchange(get(&server.origin, "/80000")).await.unwrap_err();
+    assert!(!error.is_unsent(), "{error:?}");
 }
 
 #[tokio::test]

@@ -34,26 +34,26 @@ impl Script {
     }
 }
 
-/// Reads one request and returns its body.
-pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+/// Reads one request's head and returns the length of its body; `None` when the connection ends before.
+pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         if stream.read(&mut byte).unwrap_or(0) == 0 {
-            return Vec::new();
+            return None;
         }
         head.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&head).to_lowercase();
-    let length =
-        text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
-    let mut body = vec![0; length];
-    let mut at = 0;
-    while at < length {
-        match stream.read(&mut body[at..]) {
-            Ok(read) if read > 0 => at += read,
-            _ => return body,
-        }
+    Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
+}
+
+/// Reads one request and returns its body.
+pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
+    let mut body = Vec::new();
+    if let Some(length) = read_head(stream) {
+        // A client that goes away leaves what came of it.
+        let _ = stream.take(length).read_to_end(&mut body);
     }
     body
 }
@@ -93,5 +93,22 @@ impl Sink for Collecting {
         let mut all = self.bytes.lock().unwrap();
         all.extend_from_slice(bytes);
         Ok(if all.len() as u64 >= self.limit { Route::Stop } else { Route::Stay })
+    }
+}
+
+/// A sink that panics at the head, or at the first bytes.
+pub(crate) struct Panicking {
+    pub(crate) at_head: bool,
+    pub(crate) route: Route,
+}
+
+impl Sink for Panicking {
+    fn begin(&mut self, _: &Head) -> Result<Route, SinkError> {
+        assert!(!self.at_head, "a sink that panics on purpose");
+        Ok(self.route)
+    }
+
+    fn write(&mut self, _: &[u8]) -> Result<Route, SinkError> {
+        panic!("a sink that panics on purpose")
     }
 }

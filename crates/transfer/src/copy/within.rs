@@ -9,21 +9,15 @@ use laneway_store::{Checksums, Condition, ObjectMeta, Part, Provider, PutOptions
 
 use super::across::Copied;
 use super::{Ends, Target, across};
-use crate::Error;
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::pieces_in_flight;
 use crate::work::{Moved, Work};
-
-/// S3 copies larger objects only part by part:
-/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>.
-const S3_COPY_MAX: u64 = 5 << 30;
-/// Parts of such a copy. They cost the store no transfer, only requests.
-const COPY_PART: u64 = 1 << 30;
+use crate::{CopySizes, Error};
 
 /// Whether an object is known to need more than one request.
-pub(super) fn is_large(target: &Target) -> bool {
-    target.from.meta.as_ref().is_some_and(|meta| meta.size > S3_COPY_MAX)
+pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
+    target.from.meta.as_ref().is_some_and(|meta| meta.size > sizes.whole_max)
 }
 
 /// Copies a group of objects, all at once.
@@ -64,7 +58,8 @@ async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
     if known.is_none() && ends.remove_source {
         known = Some(ends.from.head(from, None).await?);
     }
-    let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > S3_COPY_MAX;
+    let whole_max = work.engine.copy_sizes.whole_max;
+    let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > whole_max;
     if known.as_ref().is_some_and(is_large) {
         return Box::pin(copy_large(work, ends, target, &options)).await;
     }
@@ -74,7 +69,7 @@ async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
         // A large object that was named, so that nothing was known of it.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.provider() == Provider::S3 => {
             let meta = ends.from.head(from, None).await?;
-            if meta.size <= S3_COPY_MAX {
+            if meta.size <= whole_max {
                 return Err(e.into());
             }
             return Box::pin(copy_large(work, ends, target, &options)).await;
@@ -104,10 +99,8 @@ async fn copy_parts(work: &Work, ends: &Ends, target: &Target, options: &PutOpti
     let options = ends.terms.options_of(&meta, options);
     let upload = work.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
     let sent = async {
-        let starts = (0..meta.size).step_by(COPY_PART as usize);
-        let mut parts: Vec<Part> = futures_util::stream::iter((1..).zip(starts))
-            .map(|(number, start)| {
-                let range = start..meta.size.min(start + COPY_PART);
+        let mut parts: Vec<Part> = futures_util::stream::iter(work.engine.copy_sizes.parts(meta.size))
+            .map(|(number, range)| {
                 ends.to.part_copy(&upload, number, &target.from.id, meta.version.as_ref(), range)
             })
             .buffer_unordered(pieces_in_flight(work.engine.cores))

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
 
-use crate::checksum::{Hashing, Run, Wanted};
+use super::pieces::Pieces;
+use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
 use crate::plan::LIGHT_DOWNLOAD_MAX;
 use crate::{Error, Progress};
@@ -62,7 +63,7 @@ struct State {
     attempt: u32,
     at: u64,
     end: u64,
-    hashing: Hashing,
+    pieces: Pieces,
     into: Into,
 }
 
@@ -74,8 +75,8 @@ impl Landing {
         into: Into,
         progress: Arc<Progress>,
     ) -> Arc<Self> {
-        let hashing = Hashing::new(wanted);
-        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, hashing, into });
+        let pieces = Pieces::new(range.start, wanted);
+        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, pieces, into });
         Arc::new(Self { state, pinned, progress })
     }
 
@@ -121,12 +122,11 @@ impl Landing {
         let mut state = self.lock();
         // A sink that still runs belongs to no attempt any more.
         state.attempt += 1;
-        let hashing = std::mem::replace(&mut state.hashing, Hashing::new(Wanted::default()));
-        let bytes = match &mut state.into {
-            Into::Memory(bytes) => std::mem::take(bytes),
-            Into::File(_) => Vec::new(),
-        };
-        (hashing.finish(), bytes)
+        let State { pieces, into, .. } = &mut *state;
+        match into {
+            Into::Memory(bytes) => (pieces.finish(None), std::mem::take(bytes)),
+            Into::File(staged) => (pieces.finish(Some(staged)), Vec::new()),
+        }
     }
 
     fn position(&self) -> (u64, u64) {
@@ -173,13 +173,18 @@ impl GetSink for Sink {
         }
         let take = (bytes.len() as u64).min(state.end - state.at);
         let own = &bytes[..take as usize];
-        let at = state.at;
-        match &mut state.into {
-            Into::File(staged) => staged.write_at(own, at)?,
-            Into::Memory(memory) => memory.extend_from_slice(own),
+        let State { at, pieces, into, .. } = &mut *state;
+        match into {
+            Into::File(staged) => {
+                staged.write_at(own, *at)?;
+                pieces.update(own, Some(staged));
+            }
+            Into::Memory(memory) => {
+                memory.extend_from_slice(own);
+                pieces.update(own, None);
+            }
         }
-        state.hashing.update(own);
-        state.at += take;
+        *at += take;
         self.landing.progress.moved(take);
         Ok(if own.len() < bytes.len() { Route::Stop } else { Route::Stay })
     }

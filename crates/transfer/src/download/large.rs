@@ -8,8 +8,9 @@ use futures_util::future::{BoxFuture, Fuse, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
+use super::Terms;
 use super::landing::{Into, Landing, Pinned};
-use super::opening::{Large, Opened, Opening};
+use super::opening::{Destination, Large, Opened, Opening};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::folder::{Place, Staged};
@@ -25,7 +26,7 @@ pub(crate) struct Fetched {
 }
 
 /// Fetches an object into a file at `place`: all of it into memory if it has at most `collect_max` bytes (which the
-/// caller has reserved), else slice by slice.
+/// caller has reserved), else slice by slice, going on where an earlier run was interrupted.
 ///
 /// # Errors
 /// What the store or the file system says; the destination is as it was then.
@@ -36,22 +37,31 @@ pub(crate) async fn fetch(
     known: Option<Box<ObjectMeta>>,
     place: Place,
     collect_max: u64,
-    durable: bool,
+    terms: Terms,
 ) -> Result<Fetched, Error> {
     let in_flight = pieces_in_flight(work.engine.cores);
+    let destination = Destination { place, source: url(store.provider(), id), in_flight };
+    let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
     // With the state and a checksum known nothing has to be asked first.
     let is_planned = known.as_ref().is_some_and(|meta| {
         meta.version.is_some() && (meta.checksums.crc32c.is_some() || meta.checksums.crc64nvme.is_some())
     });
     if let Some(meta) = known.clone().filter(|_| is_planned) {
-        let at = place.clone();
-        let large = work.engine.files.run(move || Large::prepare(meta, &at, in_flight, false)).await??;
-        let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
-        return rest.fetch(large, None, durable).await;
+        return rest.fetch_planned(meta, destination).await;
+    }
+    let at = destination.clone();
+    if work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+        // An unranged first request would begin to bring again what is there.
+        let version = known.as_ref().and_then(|meta| meta.version.as_ref());
+        let meta = work.unless_cancelled(store.head(id, version)).await??;
+        if known.is_none() {
+            work.progress.sized(meta.size);
+        }
+        return rest.fetch_planned(Box::new(meta), destination).await;
     }
     let is_size_known = known.is_some();
     let progress = Arc::clone(&work.progress);
-    let (opening, mut told) = Opening::new(place.clone(), collect_max, in_flight, is_size_known, progress);
+    let (opening, mut told) = Opening::new(destination.clone(), collect_max, is_size_known, progress);
     let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
     let get = Get {
         id,
@@ -60,15 +70,18 @@ pub(crate) async fn fetch(
         expected: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
     };
-    let _unfinished = EndOnDrop(Arc::clone(&opening));
+    let _unfinished = EndOnDrop { work, terms, opening: Arc::clone(&opening) };
     let mut stream = store.get(get).boxed().fuse();
-    let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
     let cancelled = work.cancel.wait();
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
-        () = cancelled => Err(Error::cancelled(url(store.provider(), id))),
-        Ok(large) = &mut told => rest.fetch(large, Some((stream, &opening)), durable).await,
-        ended = &mut stream => rest.finish_opening(ended, &opening, place, durable).await,
+        () = cancelled => return Err(Error::cancelled(url(store.provider(), id))),
+        Ok(large) = &mut told => return rest.fetch(large, Some((stream, &opening))).await,
+        ended = &mut stream => ended,
+    };
+    match opening.end() {
+        Some(Opened::Told(meta)) if ended.is_ok() => rest.fetch_told(meta, destination).await,
+        opened => rest.finish_opening(ended, opened, destination.place).await,
     }
 }
 
@@ -81,6 +94,7 @@ struct Rest<'a> {
     runs: BTreeMap<u64, Run>,
     attempts: u32,
     in_flight: usize,
+    terms: Terms,
 }
 
 type Stream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
@@ -90,11 +104,10 @@ impl Rest<'_> {
     async fn finish_opening(
         mut self,
         ended: Result<Got, laneway_store::Error>,
-        opening: &Opening,
+        opened: Option<Opened>,
         place: Place,
-        durable: bool,
     ) -> Result<Fetched, Error> {
-        match opening.end() {
+        match opened {
             Some(Opened::Collected(meta, bytes)) => {
                 let attempts = ended.map_or_else(
                     |e| if e.is_interrupted() { Ok(e.attempts() + 1) } else { Err(e) },
@@ -104,7 +117,7 @@ impl Rest<'_> {
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, attempts, provider) =
                     (meta.version.clone(), self.attempts, self.store.provider());
-                let permit = self.work.writing().await;
+                let (permit, durable) = (self.work.writing().await, self.terms.durable);
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, durable)
@@ -113,10 +126,13 @@ impl Rest<'_> {
                 Ok(Fetched { moved: Moved { attempts, ..moved }, version })
             }
             Some(Opened::Head(large, run)) => {
-                self.opener_ended(ended, run)?;
-                self.fetch(large, None, durable).await
+                let staged = Arc::clone(&large.staged);
+                match self.opener_ended(ended, run) {
+                    Ok(()) => self.fetch(large, None).await,
+                    Err(error) => Err(keep(self.work, &staged, self.terms, error)),
+                }
             }
-            None => match ended {
+            Some(Opened::Told(_)) | None => match ended {
                 Err(e) => Err(e.into()),
                 Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
             },
@@ -164,14 +180,44 @@ impl Rest<'_> {
         Ok(())
     }
 
+    /// Fetches an object of which everything is known that has to be.
+    async fn fetch_planned(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+        let cancel = self.work.cancel.clone();
+        let prepare = move || Large::planned(meta, &to, &|| cancel.is_set());
+        let large = self.work.engine.files.run(prepare).await??;
+        self.fetch(large, None).await
+    }
+
+    /// Fetches an object of which the opening stream has told only what it is.
+    async fn fetch_told(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+        if meta.version.is_some() {
+            return self.fetch_planned(meta, to).await;
+        }
+        // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
+        let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
+        Box::pin(fetch(self.work, self.store, self.id, size, to.place, 0, self.terms)).await
+    }
+
     /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
     async fn fetch(
+        self,
+        large: Large,
+        opener: Option<(Stream<'_>, &Arc<Opening>)>,
+    ) -> Result<Fetched, Error> {
+        let (work, terms, staged) = (self.work, self.terms, Arc::clone(&large.staged));
+        let _unfinished = Unfinished { work, terms, staged: Arc::clone(&staged) };
+        self.bring(large, opener).await.map_err(|error| keep(work, &staged, terms, error))
+    }
+
+    async fn bring(
         mut self,
         large: Large,
         opener: Option<(Stream<'_>, &Arc<Opening>)>,
-        durable: bool,
     ) -> Result<Fetched, Error> {
-        let _unfinished = AbandonOnDrop(Arc::clone(&large.staged));
+        for (start, run) in &large.done {
+            self.work.progress.moved(run.len);
+            self.runs.insert(*start, *run);
+        }
         let mut slices = FuturesUnordered::new();
         let (mut stream, opening) = match opener {
             Some((stream, opening)) => (stream, Some(opening)),
@@ -221,29 +267,56 @@ impl Rest<'_> {
         drop(stream);
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
+        let durable = self.terms.durable;
         work.engine.files.run(move || staged.commit(durable)).await??;
         let moved = Moved { bytes: meta.size, attempts, verified };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 }
 
-/// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
-struct EndOnDrop(Arc<Opening>);
+/// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about
+/// its bytes or this machine that went wrong.
+fn keep(work: &Work, staged: &Staged, terms: Terms, error: Error) -> Error {
+    let is_kept = error.is_passing() || (error.is_cancelled() && terms.keep_partial);
+    match is_kept.then(|| staged.keep()).flatten() {
+        Some(bytes) => {
+            work.kept(bytes);
+            error.keeping(bytes)
+        }
+        None => error,
+    }
+}
 
-impl Drop for EndOnDrop {
+/// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
+struct EndOnDrop<'a> {
+    work: &'a Work,
+    terms: Terms,
+    opening: Arc<Opening>,
+}
+
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(Opened::Head(large, _)) = self.0.end() {
-            large.staged.abandon();
+        if let Some(Opened::Head(large, _)) = self.opening.end() {
+            drop(Unfinished { work: self.work, terms: self.terms, staged: large.staged });
         }
     }
 }
 
-/// Removes a temporary file when its download ends without having put it in its place.
-struct AbandonOnDrop(Arc<Staged>);
+/// Removes a temporary file when its download ends without having put it in its place or kept it. A cancelled job may
+/// drop a download without another word.
+struct Unfinished<'a> {
+    work: &'a Work,
+    terms: Terms,
+    staged: Arc<Staged>,
+}
 
-impl Drop for AbandonOnDrop {
+impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.0.abandon();
+        let is_kept = self.terms.keep_partial && self.work.cancel.is_set();
+        match is_kept.then(|| self.staged.keep()).flatten() {
+            Some(bytes) => self.work.kept(bytes),
+            None => self.staged.abandon(),
+        }
     }
 }
 

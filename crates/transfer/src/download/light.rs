@@ -63,7 +63,7 @@ async fn write(
         for (target, begun, got) in answers {
             let result = got.map_err(Error::from).and_then(|got| {
                 let source = url(provider, &target.id);
-                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.durable)?;
+                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.terms.durable)?;
                 inside.progress.moved(moved.bytes);
                 let moved = Moved { attempts: got.attempts, ..moved };
                 Ok(Fetched { moved, version: got.meta.version })

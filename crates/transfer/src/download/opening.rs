@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use laneway_store::{GetSink, ObjectMeta, Route, SinkError};
 use tokio::sync::oneshot;
 
-use crate::checksum::{Hashing, Run, Wanted};
-use crate::folder::{Place, Staged};
+use super::pieces::Pieces;
+use crate::boot::boot;
+use crate::checksum::{Crc, Run, Wanted};
+use crate::folder::{Place, Staged, Subject, TakeUp};
+use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::{Error, Progress};
 
@@ -19,9 +22,8 @@ const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Opening {
     state: Mutex<State>,
-    place: Place,
+    destination: Destination,
     collect_max: u64,
-    in_flight: usize,
     /// Announces a size only where it wasn't known before.
     is_size_known: bool,
     progress: Arc<Progress>,
@@ -31,7 +33,7 @@ pub(crate) struct Opening {
 struct State {
     attempt: u32,
     meta: Option<Box<ObjectMeta>>,
-    hashing: Hashing,
+    pieces: Pieces,
     at: u64,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
@@ -44,12 +46,24 @@ enum Body {
     File(Option<Large>),
 }
 
+/// Where a large object goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) place: Place,
+    /// The URL that the object comes from.
+    pub(crate) source: String,
+    /// How many slices are under way at once.
+    pub(crate) in_flight: usize,
+}
+
 /// A large object of which the first bytes have come: what others need to help.
 #[derive(Clone, Debug)]
 pub(crate) struct Large {
     pub(crate) meta: Arc<ObjectMeta>,
     pub(crate) staged: Arc<Staged>,
     pub(crate) slices: Arc<Mutex<Slices>>,
+    /// What an earlier run has brought, by its first byte.
+    pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
     /// Whether slices may be fetched beside the opener.
     pub(crate) is_shared: bool,
@@ -62,24 +76,24 @@ pub(crate) enum Opened {
     Collected(Box<ObjectMeta>, Vec<u8>),
     /// The beginning of a large one, or all of it.
     Head(Large, Run),
+    /// Nothing but what a large one is: its lane was not made for bulk.
+    Told(Box<ObjectMeta>),
 }
 
 impl Opening {
     /// An opening stream that collects at most `collect_max` bytes in memory. The receiver hears of an object that
     /// is larger.
     pub(crate) fn new(
-        place: Place,
+        destination: Destination,
         collect_max: u64,
-        in_flight: usize,
         is_size_known: bool,
         progress: Arc<Progress>,
     ) -> (Arc<Self>, oneshot::Receiver<Large>) {
         let (large, told) = oneshot::channel();
-        let hashing = Hashing::new(Wanted::default());
-        let state =
-            State { attempt: 0, meta: None, hashing, at: 0, body: Body::Unopened, large: Some(large) };
+        let pieces = Pieces::new(0, Wanted::default());
+        let state = State { attempt: 0, meta: None, pieces, at: 0, body: Body::Unopened, large: Some(large) };
         let state = Mutex::new(state);
-        (Arc::new(Self { state, place, collect_max, in_flight, is_size_known, progress }), told)
+        (Arc::new(Self { state, destination, collect_max, is_size_known, progress }), told)
     }
 
     /// The sink of an attempt.
@@ -97,10 +111,11 @@ impl Opening {
             Body::Collected(bytes) => state.meta.take().map(|meta| Opened::Collected(meta, bytes)),
             Body::File(Some(large)) => {
                 lock(&large.slices).opener_ended();
-                let hashing = std::mem::replace(&mut state.hashing, Hashing::new(Wanted::default()));
-                Some(Opened::Head(large, hashing.finish()))
+                let run = state.pieces.finish(Some(&large.staged));
+                Some(Opened::Head(large, run))
             }
-            Body::File(None) | Body::Unopened => None,
+            Body::File(None) => state.meta.take().map(Opened::Told),
+            Body::Unopened => None,
         }
     }
 
@@ -110,26 +125,66 @@ impl Opening {
 }
 
 impl Large {
-    /// Prepares the file and the slices of an object.
-    pub(crate) fn prepare(
+    /// Prepares the file and the slices of an object whose first request is an unranged one that has begun to bring it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
+        let slices = |_: &[_], size, slice| Slices::opened(size, slice);
+        Self::prepare(meta, destination, &|| false, true, slices)
+    }
+
+    /// Prepares the file and the slices of an object of which everything is known that has to be. Blocks while a file
+    /// from before the machine's last boot is read back, unless `is_cancelled`.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn planned(
         meta: Box<ObjectMeta>,
-        place: &Place,
-        in_flight: usize,
-        opened: bool,
+        destination: &Destination,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size, slice| {
+            let done = done.iter().map(|(start, run)| *start..*start + run.len);
+            Slices::planned(missing(done, size), slice)
+        })
+    }
+
+    fn prepare(
+        meta: Box<ObjectMeta>,
+        destination: &Destination,
+        is_cancelled: &dyn Fn() -> bool,
+        fresh: bool,
+        slices: impl FnOnce(&[(u64, Run)], u64, u64) -> Slices,
+    ) -> Result<Self, Error> {
+        let Destination { place, source, in_flight } = destination;
         let size = meta.size;
         let told = &meta.checksums;
         let is_md5_only = told.crc32c.is_none() && told.crc64nvme.is_none() && told.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
+        let wanted = Wanted::to_compare_with(told, in_order);
         // Slices of an object whose state can't be pinned could be of two objects.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
-        let slice = slice_len(size, in_flight);
-        let slices = if opened { Slices::opened(size, slice) } else { Slices::planned(size, slice) };
+        let (staged, done) = match (&meta.version, Crc::of(wanted)) {
+            (Some(version), Some(crc)) if is_shared => {
+                let subject = Subject { url: source.clone(), version: version.clone(), size, crc };
+                place.resume(&TakeUp { subject: &subject, fresh, boot: boot(), is_cancelled })?
+            }
+            _ => {
+                if !fresh {
+                    place.forget(source);
+                }
+                (place.stage(size)?, Vec::new())
+            }
+        };
+        let left = size - done.iter().map(|(_, run)| run.len).sum::<u64>();
+        let slice = if in_order { size } else { slice_len(left, *in_flight) };
         Ok(Self {
-            wanted: Wanted::to_compare_with(told, in_order),
-            staged: Arc::new(place.stage(size)?),
+            wanted,
+            staged: Arc::new(staged),
+            slices: Arc::new(Mutex::new(slices(&done, size, slice))),
             meta: Arc::from(meta),
-            slices: Arc::new(Mutex::new(slices)),
+            done,
             is_shared,
         })
     }
@@ -170,7 +225,7 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let State { meta, hashing, at, body, large, .. } = &mut *state;
+        let State { meta, pieces, at, body, large, .. } = &mut *state;
         let Some(size) = meta.as_ref().map(|meta| meta.size) else { return Ok(Route::Stop) };
         let large = match body {
             Body::Unopened => return Ok(Route::Stop),
@@ -184,8 +239,8 @@ impl GetSink for Sink {
             // Made here and not at `begin`, because only from here on this may block.
             Body::File(unmade) => {
                 let Some(meta) = meta.clone() else { return Ok(Route::Stop) };
-                let made = Large::prepare(meta, &self.opening.place, self.opening.in_flight, true)?;
-                *hashing = Hashing::new(made.wanted);
+                let made = Large::opened(meta, &self.opening.destination)?;
+                *pieces = Pieces::new(0, made.wanted);
                 if let Some(large) = large.take() {
                     // Nobody waits where the job was cancelled.
                     let _ = large.send(made.clone());
@@ -196,7 +251,7 @@ impl GetSink for Sink {
         let own = large.slices().opener_takes(bytes.len() as u64);
         let taken = &bytes[..own as usize];
         large.staged.write_at(taken, *at)?;
-        hashing.update(taken);
+        pieces.update(taken, Some(&large.staged));
         *at += own;
         self.opening.progress.moved(own);
         let is_cut = taken.len() < bytes.len() || (*at < size && !large.slices().opener_is_needed());

@@ -7,13 +7,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
+use super::journal::Journal;
+use super::partial::{self, Names};
 use crate::Error;
+use crate::checksum::Run;
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -22,8 +24,8 @@ const NAMES_TRIED_MAX: u32 = 16;
 /// Why no file can be put where a directory is.
 pub(super) const IS_A_DIRECTORY: &str = "is a directory, and a file of that name is needed";
 
-/// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit), it is
-/// removed.
+/// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit) or
+/// [`keep`](Self::keep), it is removed.
 #[derive(Debug)]
 pub(crate) struct Staged {
     file: File,
@@ -31,8 +33,13 @@ pub(crate) struct Staged {
     temporary: OsString,
     name: OsString,
     path: PathBuf,
-    /// Whether the temporary name is gone: renamed or removed.
-    settled: AtomicBool,
+    /// What a later run goes on by, where the file is one that can be resumed, and the name of that.
+    journal: Option<(Journal, OsString)>,
+    /// Whether the file may still be written to. It may not once it is renamed, removed or left to a later run, also
+    /// when a sink of a download that was given up still runs. Held while a thread writes: a file system lets one at a
+    /// time write into a file, and on Linux the others spin meanwhile, which of a download over two lanes was a tenth of
+    /// the CPU time.
+    is_open: Mutex<bool>,
 }
 
 impl Staged {
@@ -45,7 +52,8 @@ impl Staged {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut attempt = 0;
         let (fd, temporary) = loop {
-            let temporary = temporary_name(name, RandomState::new().hash_one(attempt) as u32);
+            let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
+            let temporary = temporary_name(name, &random, "part");
             // The kernel takes the umask off this mode.
             match openat(&*directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
                 Ok(fd) => break (fd, temporary),
@@ -54,9 +62,23 @@ impl Staged {
             }
         };
         let (file, name) = (File::from(fd), name.to_owned());
-        let staged = Self { file, directory, temporary, name, path, settled: AtomicBool::new(false) };
+        let staged =
+            Self { file, directory, temporary, name, path, journal: None, is_open: Mutex::new(true) };
         staged.set_len(size)?;
         Ok(staged)
+    }
+
+    /// A file that goes on where an earlier run left it.
+    pub(super) fn resumed(
+        directory: Arc<OwnedFd>,
+        name: &OsStr,
+        path: PathBuf,
+        names: Names,
+        (file, journal): (File, Journal),
+    ) -> Self {
+        let journal = Some((journal, names.journal));
+        let (temporary, name) = (names.part, name.to_owned());
+        Self { file, directory, temporary, name, path, journal, is_open: Mutex::new(true) }
     }
 
     /// Gives the file its size at once. Blocks are not reserved: `fallocate` costs 0.1 s a GiB on memory-backed file
@@ -71,9 +93,27 @@ impl Staged {
     /// Writes at an offset; any number of threads may.
     ///
     /// # Errors
-    /// What the file system says, a full disk for one.
+    /// What the file system says, a full disk for one; class `cancelled` once the file is settled.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        // Held while the bytes are written: who settles the file waits for that.
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_open {
+            return Err(Error::cancelled(self.path.display().to_string()));
+        }
         self.file.write_all_at(bytes, offset).map_err(|e| Error::local(&self.path, "can't be written", e))
+    }
+
+    /// Whether a later run can go on with the file.
+    pub(crate) fn is_journaled(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Claims a run from `start` on, all of which was written, for a later run.
+    pub(crate) fn claim(&self, start: u64, run: &Run) {
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
+            journal.claim(start, run);
+        }
     }
 
     /// Puts the file in its place, replacing what is there; with `durable` it is on the disk before this returns.
@@ -90,7 +130,11 @@ impl Staged {
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
             e => Error::local(&self.path, "can't be put in its place", e),
         })?;
-        self.settled.store(true, Ordering::Release);
+        self.settle();
+        if let Some((_, journal)) = &self.journal {
+            // Left behind, it would only be overwritten by the next download from and to here.
+            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
+        }
         if durable {
             rustix::fs::fsync(&*self.directory)
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
@@ -98,12 +142,33 @@ impl Staged {
         Ok(())
     }
 
-    /// Removes the file unless it was put in its place. For when others still hold it.
-    pub(crate) fn abandon(&self) {
-        if !self.settled.swap(true, Ordering::AcqRel) {
-            // It may be gone already, and there is nobody to tell.
-            let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
+    /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
+    /// `None` if there is nothing to go on with; it is still to be removed then.
+    pub(crate) fn keep(&self) -> Option<u64> {
+        let claimed = self.journal.as_ref().map(|(journal, _)| journal.claimed())?;
+        if claimed == 0 || !self.settle() {
+            return None;
         }
+        partial::release(&self.file);
+        Some(claimed)
+    }
+
+    /// Removes the file unless it was put in its place or kept. For when others still hold it.
+    pub(crate) fn abandon(&self) {
+        if !self.settle() {
+            return;
+        }
+        // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the file
+        // alone begins anew.
+        if let Some((_, journal)) = &self.journal {
+            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
+        }
+        let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
+    }
+
+    /// Lets nobody write any more; whether that is news.
+    fn settle(&self) -> bool {
+        std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
 }
 
@@ -113,9 +178,9 @@ impl Drop for Staged {
     }
 }
 
-/// `.NAME.laneway-XXXXXXXX.part`, with NAME shortened so that the whole fits into a directory entry.
-fn temporary_name(name: &OsStr, random: u32) -> OsString {
-    let suffix = format!(".laneway-{random:08x}.part");
+/// `.NAME.laneway-MARK.KIND`, with NAME shortened so that the whole fits into a directory entry.
+pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
+    let suffix = format!(".laneway-{mark}.{kind}");
     let room = NAME_MAX - 1 - suffix.len();
     let bytes = name.as_bytes();
     let mut end = bytes.len().min(room);
@@ -135,8 +200,8 @@ mod tests {
 
     #[test]
     fn temporary_names_are_hidden_and_fit_a_directory_entry() {
-        assert_eq!(temporary_name(OsStr::new("k.txt"), 0xbeef), ".k.txt.laneway-0000beef.part");
-        let long = temporary_name(OsStr::new(&"ü".repeat(127)), 1);
+        assert_eq!(temporary_name(OsStr::new("k.txt"), "0000beef", "part"), ".k.txt.laneway-0000beef.part");
+        let long = temporary_name(OsStr::new(&"ü".repeat(127)), "0123456789abcdef", "journal");
         assert!(long.len() <= NAME_MAX && long.to_str().is_some());
     }
 }

@@ -7,6 +7,8 @@ use std::ops::Range;
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
 /// The largest usual slice: short enough that a straggler costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
+/// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
+pub(crate) const PIECE: u64 = 1 << 20;
 /// Less than this is not worth a request of its own beside a stream that is about to bring it anyway.
 const STEAL_MIN: u64 = 4 << 20;
 
@@ -34,9 +36,9 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// All of an object, to be claimed slice by slice.
-    pub(crate) fn planned(size: u64, slice: u64) -> Self {
-        let left = std::iter::once(0..size).filter(|all| !all.is_empty()).collect();
+    /// What is missing of an object, to be claimed slice by slice. The ranges don't overlap.
+    pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>, slice: u64) -> Self {
+        let left = missing.into_iter().filter(|range| !range.is_empty()).collect();
         Self { slice: slice.max(1), left, opener: None }
     }
 
@@ -95,6 +97,8 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::random::Random;
+    use crate::plan::resume::{missing, settled};
 
     const MIB: u64 = 1 << 20;
 
@@ -139,17 +143,7 @@ mod tests {
     #[test]
     fn an_empty_object_has_nothing_to_claim() {
         assert!(!Slices::opened(0, 8).opener_is_needed());
-        assert_eq!(Slices::planned(0, 8).claim(), None);
-    }
-
-    /// A small generator of its own, so that a failing seed can be run again.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % n.max(1)
-        }
+        assert_eq!(Slices::planned([], 8).claim(), None);
     }
 
     #[test]
@@ -159,11 +153,20 @@ mod tests {
             let size = random.below(200 * MIB);
             let slice = slice_len(size, 1 + random.below(8) as usize);
             let with_opener = random.below(3) > 0;
-            let mut slices =
-                if with_opener { Slices::opened(size, slice) } else { Slices::planned(size, slice) };
+            // What a run before this one has left: all, or a few gaps.
+            let mut done: Vec<Range<u64>> = Vec::new();
+            while !with_opener && random.below(3) > 0 {
+                let start = done.last().map_or(0, |range| range.end) + random.below(30 * MIB);
+                done.push(start..start + 1 + random.below(30 * MIB));
+            }
+            let done = settled(done, size, Clone::clone);
+            let mut slices = match with_opener {
+                true => Slices::opened(size, slice),
+                false => Slices::planned(missing(done.clone(), size), slice),
+            };
             let mut opener_at = with_opener.then_some(0);
             let mut claimed: Vec<Range<u64>> = Vec::new();
-            let mut arrived: Vec<Range<u64>> = Vec::new();
+            let mut arrived: Vec<Range<u64>> = done;
             for step in 0.. {
                 assert!(step < 100_000, "seed {seed} does not end");
                 if arrived.iter().map(|range| range.end - range.start).sum::<u64>() == size {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_lanes::Reservation;
-use laneway_store::{Body, Checksums, ObjectId, Store};
+use laneway_store::{Body, Checksums, ObjectId, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::parts::{Input, Parts, Piece};
-use super::{Terms, verify};
+use super::{source, verify};
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::parts::{PART_USUAL, growing_part_len};
@@ -19,36 +19,46 @@ use crate::work::{Moved, Work};
 /// How much is read at a time into a file.
 const READ: usize = 256 << 10;
 
-/// Uploads what `input` gives. One usual part's worth or less is one request.
+/// Something that is read to its end.
+pub(crate) struct Stream {
+    pub(crate) name: String,
+    pub(crate) input: Box<dyn Read + Send>,
+    /// How many of its bytes the job's progress has found already.
+    pub(crate) found: u64,
+}
+
+/// Uploads what a stream gives. One usual part's worth or less is one request.
 ///
 /// # Errors
 /// What the store or the input says.
 pub(crate) async fn upload(
     work: &Work,
     store: &Store,
-    name: String,
-    input: Box<dyn Read + Send>,
+    stream: Stream,
     id: &ObjectId,
-    terms: &Terms,
+    options: &PutOptions,
 ) -> Result<Moved, Error> {
+    let Stream { name, input, found } = stream;
     let reader = Reader::start(name, input)?;
     let memory = work.engine.lanes.memory();
     let held = work.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
     let first = work.unless_cancelled(reader.read(PART_USUAL)).await??;
-    let options = terms.options(&id.key);
     if first.run.len < PART_USUAL {
         let (size, sums) = (first.run.len, first.run.checksums());
-        let meta = work.unless_cancelled(store.put(id, first.body, &sums, &options)).await??;
+        let meta = work.unless_cancelled(store.put(id, first.body, &sums, options)).await??;
         drop(held);
-        work.progress.sized(size);
-        work.progress.moved(size);
+        work.progress.sized(size.saturating_sub(found));
+        work.progress.moved(size.max(found));
         let verified = verify(store, &meta, size, &Checksums { md5: None, ..sums })?;
         return Ok(Moved { bytes: size, attempts: 1, verified });
     }
     let begun = Piece { held: Some(Arc::new(held)), ..first };
-    let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false });
+    let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
     let input = StreamInput { work, reader, state };
-    Parts { work, store, id, options: &options }.send(None, &input).await
+    let moved = Parts { work, store, id, options }.send(None, &input).await?;
+    // What compressing has saved is done with too.
+    work.progress.moved(input.state.into_inner().found);
+    Ok(moved)
 }
 
 /// Parts of a stream.
@@ -62,6 +72,16 @@ struct State {
     number: u32,
     first: Option<Piece>,
     is_ended: bool,
+    /// How many of the bytes to come the job's progress has found already.
+    found: u64,
+}
+
+impl State {
+    fn read(&mut self, work: &Work, len: u64) {
+        let known = len.min(self.found);
+        self.found -= known;
+        work.progress.sized(len - known);
+    }
 }
 
 impl Input for StreamInput<'_> {
@@ -71,7 +91,7 @@ impl Input for StreamInput<'_> {
         let mut state = self.state.lock().await;
         state.number += 1;
         if let Some(first) = state.first.take() {
-            self.work.progress.sized(first.run.len);
+            state.read(self.work, first.run.len);
             return Ok(Some(first));
         }
         if state.is_ended {
@@ -84,7 +104,7 @@ impl Input for StreamInput<'_> {
         };
         let piece = self.reader.read(len).await?;
         state.is_ended = piece.run.len < len;
-        self.work.progress.sized(piece.run.len);
+        state.read(self.work, piece.run.len);
         Ok((piece.run.len > 0).then(|| Piece { held: held.map(Arc::<Reservation>::new), ..piece }))
     }
 
@@ -113,7 +133,7 @@ impl Reader {
             while let Some((len, answer)) = asked.blocking_recv() {
                 let piece =
                     if len <= PART_USUAL { in_memory(&mut input, len) } else { in_file(&mut input, len) };
-                let _ = answer.send(piece.map_err(|e| Error::local(&named, "can't be read", e)));
+                let _ = answer.send(piece.map_err(|e| source::unwrapped(&named, e)));
             }
         };
         std::thread::Builder::new()

@@ -7,14 +7,14 @@ use laneway_store::{Body, Store};
 
 use super::parts::{Input, Parts, Piece};
 use super::source::Source;
-use super::{Target, Terms};
+use super::{Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::Run;
 use crate::plan::parts::{OBJECT_MAX, part_len};
 use crate::work::{Moved, Work};
 
 /// Uploads one file in parts. None of it is held in memory: a part's CRC32C is computed from the page cache just
-/// before the part is sent from there.
+/// before the part is sent from there. A file that is compressed goes as a stream does, because its length isn't known.
 ///
 /// # Errors
 /// What the store says, or that the file changed. Nothing is left behind in the store then.
@@ -25,14 +25,22 @@ pub(crate) async fn upload(
     terms: &Terms,
 ) -> Result<Moved, Error> {
     let path = target.path.clone();
-    let source = Arc::new(work.engine.files.run(move || Source::open(&path)).await??);
+    let source = work.engine.files.run(move || Source::open(&path)).await??;
+    let options = terms.options_of_file(target);
+    if terms.gzip.takes(&target.path) {
+        let stream = input::Stream {
+            name: target.path.display().to_string(),
+            input: Box::new(gzip::compressed(source.stream())),
+            found: target.size,
+        };
+        return input::upload(work, store, stream, &target.id, &options).await;
+    }
     let size = source.size();
     if size > OBJECT_MAX {
         let message = format!("{size} bytes are more than an object may have (5 TiB)");
         return Err(Error::refused(target.path.display().to_string(), message));
     }
-    let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
-    let options = terms.options(&target.id.key);
+    let input = FileInput { work, source: Arc::new(source), next: AtomicU64::new(0), part: part_len(size) };
     Parts { work, store, id: &target.id, options: &options }.send(Some(size), &input).await
 }
 

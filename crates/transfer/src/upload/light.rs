@@ -8,14 +8,14 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
 use laneway_store::{Body, Checksums, Store};
 
-use super::source::Source;
-use super::{Target, Terms, large, remove_moved, verify};
+use super::source::{self, Source};
+use super::{Target, Terms, gzip, large, remove_moved, verify};
 use crate::checksum::{Run, Wanted};
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::work::{Moved, Work};
 use crate::{Error, Op};
 
-/// A file in memory.
+/// A file in memory, compressed where that is asked for.
 struct Loaded {
     bytes: Bytes,
     crc32c: Option<u32>,
@@ -24,10 +24,11 @@ struct Loaded {
 /// Uploads a group of files of at most [`LIGHT_UPLOAD_MAX`] bytes each, for which memory is reserved.
 pub(crate) async fn upload_group(work: Arc<Work>, store: Store, targets: Vec<Target>, terms: Arc<Terms>) {
     let items = targets.len();
+    let on = Arc::clone(&terms);
     let read = work
         .engine
         .files
-        .run(move || targets.into_iter().map(|target| (load(&target), target)).collect::<Vec<_>>());
+        .run(move || targets.into_iter().map(|target| (load(&target, &on), target)).collect::<Vec<_>>());
     let loaded = match read.await {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -51,6 +52,8 @@ async fn upload(
 ) {
     let begun = target.begin(work, store);
     let result = match loaded {
+        // Read before the job was cancelled, and not yet on its way.
+        _ if work.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => put(work, store, &target, loaded, terms).await,
         // It has grown since it was found; boxed, because hardly any does.
         Ok(None) => Box::pin(large::upload(work, store, &target, terms)).await,
@@ -73,19 +76,23 @@ async fn put(
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
-    let meta = store.put(&target.id, Body::from(loaded.bytes), &sums, &terms.options(&target.id.key)).await?;
-    work.progress.moved(size);
+    let meta = store.put(&target.id, Body::from(loaded.bytes), &sums, &terms.options_of_file(target)).await?;
+    // Of a compressed file all that was found of it is done with.
+    work.progress.moved(if terms.gzip.takes(&target.path) { target.size } else { size });
     let verified = verify(store, &meta, size, &sums)?;
     Ok(Moved { bytes: size, attempts: 1, verified })
 }
 
 /// Reads a file; `None` when it is too large to be held. Blocks.
-fn load(target: &Target) -> Result<Option<Loaded>, Error> {
+fn load(target: &Target, terms: &Terms) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&target.path)?;
     if source.size() > LIGHT_UPLOAD_MAX.min(target.size.max(4096) * 2) {
         return Ok(None);
     }
-    let bytes = source.read()?;
+    let bytes = match terms.gzip.takes(&target.path) {
+        true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&target.path, e))?,
+        false => source.read()?,
+    };
     let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
     Ok(Some(Loaded { bytes: bytes.into(), crc32c }))
 }

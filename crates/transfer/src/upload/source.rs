@@ -86,6 +86,11 @@ impl Source {
         Ok(bytes)
     }
 
+    /// Reads all of it as a stream, whose end is an error when the file has changed meanwhile.
+    pub(crate) fn stream(self) -> Stream {
+        Stream { source: self, at: 0 }
+    }
+
     /// The CRC32C of a range. Blocks.
     ///
     /// # Errors
@@ -110,6 +115,36 @@ impl Source {
     }
 }
 
+/// A file's bytes from its start to its end. An error of ours comes wrapped: [`unwrapped`] gives it back.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    source: Source,
+    at: u64,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        let is_over = read == 0 && !buffer.is_empty();
+        if self.at > self.source.size() || (is_over && self.at < self.source.size()) {
+            return Err(io::Error::other(self.source.changed()));
+        }
+        if is_over {
+            self.source.check_unchanged().map_err(io::Error::other)?;
+        }
+        Ok(read)
+    }
+}
+
+/// The error of a read: ours as it was, any other as the path's.
+pub(crate) fn unwrapped(path: impl AsRef<Path>, error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(ours) => ours,
+        Err(error) => Error::local(path, "can't be read", error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -128,6 +163,24 @@ mod tests {
         file.as_file().set_len(3).unwrap();
         assert!(source.hash(0, 10).unwrap_err().to_string().contains("changed"));
         assert!(source.check_unchanged().is_err());
+    }
+
+    #[test]
+    fn a_stream_of_a_file_that_changes_ends_in_an_error_that_names_it() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; 3 * READ]).unwrap();
+        let stream = || Source::open(file.path()).unwrap().stream();
+        let mut all = Vec::new();
+        stream().read_to_end(&mut all).unwrap();
+        assert_eq!(all, vec![7; 3 * READ]);
+        for len in [2 * READ, 4 * READ] {
+            let mut stream = stream();
+            stream.read_exact(&mut [0; 10]).unwrap();
+            file.as_file().set_len(len as u64).unwrap();
+            let error = unwrapped(file.path(), stream.read_to_end(&mut Vec::new()).unwrap_err());
+            assert_eq!(error.class(), "source");
+            assert!(error.to_string().contains("changed"), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Jobs that are given up.
 
+use std::process::Command;
+
 use laneway::{CopyRequest, Event, Job, Location, Summary};
 
 use crate::stage::{DIALECTS, MIB, Place, Stage, names, noise};
@@ -44,6 +46,37 @@ fn a_cancelled_upload_is_aborted_in_the_store() {
 }
 
 #[test]
+fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
+    for kind in DIALECTS {
+        // On GCS a condition makes a session of it; what comes from a pipe has no known end.
+        for is_pipe in [false, true] {
+            let stage = Stage::with_faults(kind, &["part:2-9 stall@1MiB"]);
+            let bytes = noise(60 * MIB, 1);
+            let path = stage.file("big", &bytes);
+            let fifo = stage.path("fifo");
+            let writer = is_pipe.then(|| {
+                assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+                let fifo = fifo.clone();
+                // It ends with an error when nobody reads any more.
+                std::thread::spawn(move || std::fs::write(fifo, bytes).is_ok())
+            });
+            let source = if is_pipe { &fifo } else { &path };
+            let request = CopyRequest::new(vec![Place::from(source).0], stage.url("big"));
+            let job = stage.client.copy(CopyRequest { no_clobber: true, ..request });
+            stage.wait_for("part", 2);
+            job.canceller().cancel();
+            assert!(finish(job).interrupted);
+            assert!(stage.keys().is_empty());
+            let counters = stage.server.counters();
+            assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?} {is_pipe}");
+            if let Some(writer) = writer {
+                writer.join().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
     for kind in DIALECTS {
         let stage = Stage::with_faults(kind, &["get:40-9999 stall"]);
@@ -61,6 +94,29 @@ fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
         for name in names(&stage.path("out")) {
             assert_eq!(std::fs::read(stage.path("out").join(&name)).unwrap().len(), 1000, "{name}");
         }
+    }
+}
+
+#[test]
+fn what_was_under_way_when_a_job_was_cancelled_is_counted() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["put delay 50ms", "get delay 50ms"]);
+        let files: Vec<_> = (0..3).map(|i| Location::Local(stage.file(&format!("{i}"), "x"))).collect();
+        let job = stage.client.copy(CopyRequest::new(files, stage.url("p/")));
+        stage.wait_for("put", 3);
+        job.canceller().cancel();
+        let summary = finish(job);
+        assert_eq!((summary.files, summary.interrupted), (3, true), "{kind:?}: {summary:?}");
+        assert_eq!(stage.keys().len(), 3);
+
+        let mut request = CopyRequest::new(vec![stage.url("p")], Place::from(stage.path("out")).0);
+        request.recursive = true;
+        let job = stage.client.copy(request);
+        stage.wait_for("get", 3);
+        job.canceller().cancel();
+        let summary = finish(job);
+        assert_eq!((summary.files, summary.interrupted), (3, true), "{kind:?}: {summary:?}");
+        assert_eq!(names(&stage.path("out")).len(), 3);
     }
 }
 

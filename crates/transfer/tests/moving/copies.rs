@@ -1,7 +1,7 @@
 //! From store to store.
 
-use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
-use laneway_server::Attributes;
+use laneway::{CopyRequest, CopySizes, Location, Op, Outcome, Provider, Verified};
+use laneway_server::{Attributes, Config, GcsConfig};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
 
@@ -103,4 +103,55 @@ fn a_server_side_copy_says_what_it_was_compared_by() {
     stage.object("t/k", b"x");
     let report = stage.cp_r(stage.url("t"), stage.url("u"));
     assert!(matches!(report.items[0].outcome, Outcome::Done { verified: Verified::Crc32c }), "{report:?}");
+}
+
+/// An S3 client for which 6 MiB are already more than one call copies.
+fn copying_by_parts(rules: &[&str]) -> Stage {
+    let stage = Stage::set_up(KINDS[2], Config::default(), |settings| {
+        settings.copy_sizes = CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 };
+    });
+    stage.server.set_faults(laneway_server::Faults::parse(rules.iter().copied()).unwrap());
+    stage
+}
+
+#[test]
+fn what_one_call_does_not_copy_is_copied_by_parts_inside_the_store() {
+    let stage = copying_by_parts(&[]);
+    let (large, small) = (noise(23 * MIB + 9, 1), noise(6 * MIB, 2));
+    let attributes = Attributes { content_type: Some("x/y".into()), ..Attributes::default() };
+    stage.server.store().put_with(BUCKET, "t/large", &large, attributes).unwrap();
+    stage.object("t/small", &small);
+    let report = stage.cp_r(stage.url("t"), stage.url("u/"));
+    report.all_done();
+    assert!(stage.stored("u/t/large") == large && stage.stored("u/t/small") == small);
+    let counters = stage.server.counters();
+    // Five parts of the large one, one call for the small one.
+    assert_eq!((counters.requests_by_verb.get("copy"), counters.multipart_open), (Some(&6), 0));
+    assert!(report.summary.network_bytes < MIB as u64, "{:?}", report.summary);
+    let meta = stage.client.stat(&stage.url("u/t/large")).unwrap();
+    assert_eq!(meta.content_type.as_deref(), Some("x/y"));
+}
+
+#[test]
+fn a_copy_by_parts_that_fails_is_aborted_and_one_of_a_changed_object_is_an_error() {
+    for rule in ["copy:3 status 403", "copy:3 status 412"] {
+        let stage = copying_by_parts(&[rule]);
+        stage.object("t/large", &noise(23 * MIB, 1));
+        let report = stage.cp_r(stage.url("t"), stage.url("u/"));
+        assert_eq!(report.summary.failed, 1, "{rule}: {report:?}");
+        assert_eq!(stage.keys(), ["t/large"]);
+        assert_eq!(stage.server.counters().multipart_open, 0, "{rule}");
+    }
+}
+
+#[test]
+fn a_rewrite_that_takes_several_calls_is_carried_to_its_end() {
+    let gcs = GcsConfig { rewrite_bytes_max: Some(4 * MIB as u64), ..GcsConfig::default() };
+    let stage = Stage::with(KINDS[0], Config { gcs, ..Config::default() });
+    let bytes = noise(23 * MIB, 1);
+    stage.object("t/large", &bytes);
+    let report = stage.cp_r(stage.url("t"), stage.url("u/"));
+    report.all_verified();
+    assert!(stage.stored("u/t/large") == bytes);
+    assert_eq!(stage.server.counters().requests_by_verb.get("copy"), Some(&6));
 }

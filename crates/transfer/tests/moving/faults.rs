@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway::CopyRequest;
 use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
@@ -86,10 +87,9 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
         let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
         let old = noise(40 * MIB, 1);
         stage.object("k", &old);
-        let mut job = stage.client.copy(laneway::CopyRequest::new(
-            vec![stage.url("k")],
-            laneway::Location::Local(stage.path("out/k")),
-        ));
+        let mut job = stage
+            .client
+            .copy(CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path("out/k"))));
         stage.wait_for("get", 2);
         stage.object("k", &noise(40 * MIB, 2));
         let mut failed = 0;
@@ -141,6 +141,13 @@ fn an_upload_that_fails_for_good_leaves_nothing_behind() {
         assert!(stage.keys().is_empty());
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
+        // The same of a session, which a condition makes of it on GCS.
+        let request = CopyRequest::new(vec![laneway::Location::Local(path)], stage.url("big"));
+        let report = stage.copy(CopyRequest { no_clobber: true, ..request });
+        assert_eq!(report.failure().0, "permission");
+        let counters = stage.server.counters();
+        assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
+        assert!(counters.requests_by_verb.get("abort").is_some_and(|aborts| *aborts >= 2), "{kind:?}");
     }
 }
 

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 mod cancelling;
+mod compressing;
 mod copies;
 mod downloads;
 mod faults;
 mod listings;
+mod memory;
 mod removals;
+mod resuming;
 mod stage;
 mod trees;
 mod uploads;

@@ -64,6 +64,11 @@ impl Stage {
 
     /// A client that gives a silent connection up after `no_progress`.
     pub(crate) fn with_patience(kind: Kind, config: Config, no_progress: Duration) -> Self {
+        Self::set_up(kind, config, |settings| settings.lanes.no_progress = no_progress)
+    }
+
+    /// A client that is told more.
+    pub(crate) fn set_up(kind: Kind, config: Config, tell: impl FnOnce(&mut Settings)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tls = kind.tls.then_some(Tls::Generated);
         let server = Server::start(Config { tls, ..config }).unwrap();
@@ -74,16 +79,17 @@ impl Stage {
             std::fs::write(&ca, pem).unwrap();
             trust.extra_ca_files.push(ca);
         }
-        let settings = Settings {
+        let mut settings = Settings {
             store: StoreSettings {
                 anonymous: true,
                 gcs_endpoint: Some(server.url()),
                 s3_endpoint: Some(server.url()),
                 ..StoreSettings::default()
             },
-            lanes: LanesConfig { trust, no_progress, ..LanesConfig::default() },
+            lanes: LanesConfig { trust, ..LanesConfig::default() },
             ..Settings::default()
         };
+        tell(&mut settings);
         Self { client: Client::new(settings).unwrap(), server, dir, kind }
     }
 

@@ -1,0 +1,138 @@
+//! How much bulk may move while small work is outstanding: small first, on the wire too.
+//!
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So while the small work of a
+//! direction is more than the path carries in a moment, bulk in that direction is let through at a floor rate only,
+//! which rises with time so that it is never starved. Small work that a moment carries doesn't stop bulk: the path has
+//! room for both, and stopping for each of many small requests would waste it.
+
+use std::time::{Duration, Instant};
+
+/// Small work that the path carries in this time and two round trips doesn't make bulk yield.
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// Bounds of what makes bulk yield, in outstanding bytes. The lower one keeps a slow path from stopping for a handful of
+/// requests, the upper one a fast path's estimate from being believed without end.
+const OUTSTANDING_MIN: u64 = 64 * 1024;
+const OUTSTANDING_MAX: u64 = 1 << 20;
+
+/// What makes bulk yield before anything has been measured.
+const OUTSTANDING_UNKNOWN: u64 = 256 * 1024;
+
+/// The part of the measured goodput that bulk keeps, and how much it gains with each [`AGEING`] that it has yielded.
+const FLOOR_SHARE: f64 = 0.10;
+const SHARE_GAINED: f64 = 0.05;
+const SHARE_MAX: f64 = 0.50;
+const AGEING: Duration = Duration::from_secs(1);
+
+/// How often it is decided again while bulk yields: what the path carries is measured meanwhile.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What bulk keeps before anything has been measured, bytes a second: 32 Mbit/s.
+const FLOOR_UNKNOWN: f64 = 4e6;
+
+/// The least that bulk keeps: below it, servers give up connections as dead.
+const FLOOR_MIN: f64 = 256.0 * 1024.0;
+
+/// One direction's state.
+#[derive(Debug, Default)]
+pub(super) struct Yielding {
+    since: Option<Instant>,
+    decided: Option<Instant>,
+    allowed: Option<u64>,
+}
+
+impl Yielding {
+    /// What bulk is allowed now, bytes a second, given the bytes of small work outstanding and the path as far as it is
+    /// known: `Some` when that differs from what was said last. `Some(None)` opens it again.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        outstanding: u64,
+        goodput: Option<f64>,
+        rtt: Duration,
+    ) -> Option<Option<u64>> {
+        let above = match goodput {
+            Some(rate) => {
+                let moment = (MOMENT + 2 * rtt).as_secs_f64();
+                ((rate * moment) as u64).clamp(OUTSTANDING_MIN, OUTSTANDING_MAX)
+            }
+            None => OUTSTANDING_UNKNOWN,
+        };
+        // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
+        let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
+        if !yields {
+            self.since = None;
+            return self.allowed.take().map(|_| None);
+        }
+        let since = *self.since.get_or_insert(now);
+        self.decided = Some(now);
+        let aged = (now.saturating_duration_since(since).as_secs_f64() / AGEING.as_secs_f64()).floor();
+        let share = (FLOOR_SHARE + SHARE_GAINED * aged).min(SHARE_MAX);
+        let floor = goodput.map_or(FLOOR_UNKNOWN, |rate| rate * share).max(FLOOR_MIN) as u64;
+        // A new estimate matters only where it is another one.
+        if self.allowed.is_some_and(|said| said.abs_diff(floor) <= said / 4) {
+            return None;
+        }
+        self.allowed = Some(floor);
+        Some(Some(floor))
+    }
+
+    /// Whether bulk is held back.
+    pub(super) fn is_yielding(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    /// When to decide again without anything having happened.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.since.and(self.decided).map(|at| at + TICK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIGABIT: Option<f64> = Some(125e6);
+    const RTT: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
+        let (mut yielding, now) = (Yielding::default(), Instant::now());
+        assert_eq!(yielding.decide(now, 50 << 20, GIGABIT, RTT), Some(Some(12_500_000)));
+        assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, RTT), None, "nothing new");
+        assert_eq!(yielding.decide(now, 600 << 10, GIGABIT, RTT), None, "not over yet");
+        assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, RTT), Some(None));
+        assert_eq!(yielding.decide(now, 0, GIGABIT, RTT), None);
+    }
+
+    #[test]
+    fn a_single_small_object_does_not_stop_bulk() {
+        let mut yielding = Yielding::default();
+        assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, RTT), None);
+    }
+
+    #[test]
+    fn on_a_slow_path_less_is_a_backlog() {
+        let mut yielding = Yielding::default();
+        let slow = Some(1.25e6);
+        assert!(yielding.decide(Instant::now(), 300 << 10, slow, RTT).is_some());
+    }
+
+    #[test]
+    fn bulk_is_never_starved_and_gains_with_time() {
+        let (mut yielding, start) = (Yielding::default(), Instant::now());
+        let rates: Vec<u64> = (0..20)
+            .filter_map(|s| yielding.decide(start + AGEING * s, 50 << 20, GIGABIT, RTT).flatten())
+            .collect();
+        assert!(
+            rates.is_sorted() && rates[0] == 12_500_000 && *rates.last().unwrap() >= 45_000_000,
+            "{rates:?}"
+        );
+    }
+
+    #[test]
+    fn before_anything_is_known_bulk_keeps_a_little() {
+        let mut yielding = Yielding::default();
+        assert_eq!(yielding.decide(Instant::now(), 1 << 20, None, RTT), Some(Some(4_000_000)));
+    }
+}

@@ -1,0 +1,232 @@
+//! Temporary files that outlive a run: found again by the name of what they are to become and where it comes from,
+//! held by one process at a time.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use crc_fast::CrcAlgorithm;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::journal::{Claim, Journal, Subject, read};
+use super::staged::temporary_name;
+use crate::checksum::{Hashing, Run};
+use crate::plan::resume::settled;
+
+/// How often a file is opened again that was put in its place or removed just before it was locked.
+const RACES_MAX: u32 = 16;
+/// How much of a file is read back at a time.
+const READ: usize = 256 << 10;
+
+/// The names of the temporary file and its journal.
+pub(super) struct Names {
+    pub(super) part: OsString,
+    pub(super) journal: OsString,
+}
+
+impl Names {
+    /// The names for the file `name` that comes from `url`: always the same ones.
+    pub(super) fn of(name: &OsStr, url: &str) -> Self {
+        let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
+        hash.update(url.as_bytes());
+        // In no URL of an object and in no name, so that no two pairs are the same bytes.
+        hash.update(b"\0");
+        hash.update(name.as_bytes());
+        let hash = format!("{:016x}", hash.finalize());
+        Self { part: temporary_name(name, &hash, "part"), journal: temporary_name(name, &hash, "journal") }
+    }
+}
+
+/// A temporary file that this process holds, its journal, and what of it is there already.
+pub(super) struct Partial {
+    pub(super) file: File,
+    pub(super) journal: Journal,
+    pub(super) done: Vec<(u64, Run)>,
+}
+
+/// How a partial file is taken up.
+pub(crate) struct TakeUp<'a> {
+    pub(crate) subject: &'a Subject,
+    /// Whether what is there is left unused.
+    pub(crate) fresh: bool,
+    /// The number of this boot; see [`crate::boot`].
+    pub(crate) boot: u64,
+    /// Asked now and then while the file is read back.
+    pub(crate) is_cancelled: &'a dyn Fn() -> bool,
+}
+
+/// Opens the partial file of a destination, or begins a new one where there is none or it is of something else.
+///
+/// `None` when another process holds it, when it is somebody else's, or the file system knows no locks: then a file
+/// under a name of its own has to do, which can't be resumed.
+pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
+    let TakeUp { subject, fresh, boot, .. } = *how;
+    let Some(file) = hold(directory, &names.part, OFlags::CREATE)? else { return Ok(None) };
+    // Nobody touches the journal who doesn't hold the file.
+    let Some(journal) = open_own(directory, &names.journal, OFlags::CREATE)? else { return Ok(None) };
+    let claims = match !fresh && file.metadata()?.len() == subject.size {
+        true => read_journal(&journal, subject)?,
+        false => None,
+    };
+    let Some(claims) = claims else {
+        return match begin(&file, journal, subject, boot) {
+            Ok(journal) => Ok(Some(Partial { file, journal, done: Vec::new() })),
+            Err(e) => {
+                remove(directory, names);
+                Err(e)
+            }
+        };
+    };
+    let (certain, doubtful): (Vec<_>, Vec<_>) =
+        claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
+    let mut certain = settled(certain, subject.size, Claim::range);
+    // What another boot has claimed and this one has again needs no reading.
+    let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
+    let read_back = read_back(&file, settled(candidates, subject.size, Claim::range), how)?;
+    let claimed = match (how.is_cancelled)() {
+        // What was not read back is still to be kept.
+        true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
+        false => certain.iter().chain(&read_back).map(|claim| u64::from(claim.len)).sum(),
+    };
+    let journal = Journal::new(journal, subject, boot, Some(claimed))?;
+    for claim in &read_back {
+        journal.record(claim.start, &claim.run(subject.crc));
+    }
+    certain.extend(read_back);
+    certain.sort_by_key(|claim| claim.start);
+    Ok(Some(Partial { file, journal, done: joined(&certain, subject) }))
+}
+
+/// Makes a file of the right size, and a journal that claims nothing of it.
+fn begin(file: &File, journal: File, subject: &Subject, boot: u64) -> io::Result<Journal> {
+    // First the claims are gone, then what they were about.
+    let journal = Journal::new(journal, subject, boot, None)?;
+    file.set_len(0)?;
+    file.set_len(subject.size)?;
+    Ok(journal)
+}
+
+/// Whether a claim has bytes in common with one of those, which are in order and don't overlap.
+fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
+    let range = claim.range();
+    let next = sorted.partition_point(|other| other.range().end <= range.start);
+    sorted.get(next).is_some_and(|other| other.start < range.end)
+}
+
+/// The claims whose bytes are what they say.
+fn read_back(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> io::Result<Vec<Claim>> {
+    let mut buffer = vec![0; if claims.is_empty() { 0 } else { READ }];
+    let mut good = Vec::new();
+    for claim in claims {
+        if (how.is_cancelled)() {
+            break;
+        }
+        let mut hashing = Hashing::new(how.subject.crc.wanted());
+        let range = claim.range();
+        while range.start + hashing.len() < range.end {
+            let at = range.start + hashing.len();
+            let want = READ.min((range.end - at) as usize);
+            file.read_exact_at(&mut buffer[..want], at)?;
+            hashing.update(&buffer[..want]);
+        }
+        if hashing.finish().value(how.subject.crc) == Some(claim.sum) {
+            good.push(claim);
+        }
+    }
+    Ok(good)
+}
+
+/// Claims as runs, those that touch as one.
+fn joined(claims: &[Claim], subject: &Subject) -> Vec<(u64, Run)> {
+    let mut runs: Vec<(u64, Run)> = Vec::new();
+    for claim in claims {
+        let run = claim.run(subject.crc);
+        match runs.last_mut() {
+            Some((start, before)) if *start + before.len == claim.start => *before = before.then(run),
+            _ => runs.push((claim.start, run)),
+        }
+    }
+    runs
+}
+
+fn read_journal(journal: &File, subject: &Subject) -> io::Result<Option<Vec<Claim>>> {
+    let len = journal.metadata()?.len();
+    if len > subject.journal_max() {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; len as usize];
+    match journal.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(read(&bytes, &subject.header())),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether there is a partial file of this name with a journal.
+pub(super) fn exists(directory: &OwnedFd, names: &Names) -> bool {
+    let is_there = |name: &OsStr| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    is_there(&names.part) && is_there(&names.journal)
+}
+
+/// Removes a partial file and its journal, unless another process holds them.
+pub(super) fn discard(directory: &OwnedFd, names: &Names) {
+    if let Ok(Some(_held)) = hold(directory, &names.part, OFlags::empty()) {
+        remove(directory, names);
+    }
+}
+
+/// Removes both files, which this process holds.
+pub(super) fn remove(directory: &OwnedFd, names: &Names) {
+    // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the other
+    // alone begins anew.
+    let _ = unlinkat(directory, &*names.journal, AtFlags::empty());
+    let _ = unlinkat(directory, &*names.part, AtFlags::empty());
+}
+
+/// Opens a file and locks it; `None` where that is for another to do.
+fn hold(directory: &OwnedFd, name: &OsStr, create: OFlags) -> io::Result<Option<File>> {
+    for _ in 0..RACES_MAX {
+        let Some(file) = open_own(directory, name, create)? else { return Ok(None) };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        }
+        // Until the lock was had, another process may have put the file in its place, or removed it.
+        let held = file.metadata()?;
+        match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => return Ok(Some(file)),
+            Ok(_) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Opens a file that is nobody else's. The name can be known beforehand, so that in a folder that others may write to
+/// anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
+fn open_own(directory: &OwnedFd, name: &OsStr, create: OFlags) -> io::Result<Option<File>> {
+    let flags = create | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    // The kernel takes the umask off this mode.
+    let file = match openat(directory, name, flags, Mode::from_raw_mode(0o666)) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::ISDIR | Errno::NXIO) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    let metadata = file.metadata()?;
+    let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
+    Ok((metadata.is_file() && metadata.nlink() <= 1 && is_own).then_some(file))
+}
+
+/// Lets another process have the file.
+pub(super) fn release(file: impl AsFd) {
+    // Closing it does the same a little later.
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
+#[cfg(test)]
+mod tests;

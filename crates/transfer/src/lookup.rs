@@ -1,0 +1,155 @@
+//! How large are the objects that a user named one by one: where there are many, a listing tells with one request what
+//! would else be learned from each answer, so that small objects need not wait behind large ones.
+
+use std::collections::HashMap;
+
+use laneway_store::{List, Provider, Store};
+use tokio::sync::oneshot;
+
+use crate::listing::Source;
+use crate::work::Work;
+use crate::{CopyRequest, Location};
+
+/// Named objects from which on a listing pays: fewer are on their way before its answer.
+const NAMED_MIN: usize = 32;
+/// Pages that are read at most for each thousand named objects: beyond, most of what is listed is not asked for.
+const PAGES_FOR_A_THOUSAND: usize = 2;
+
+/// The sizes of the objects that a request names, as far as a lookup tells them.
+pub(crate) struct Sizes {
+    coming: Option<oneshot::Receiver<HashMap<String, u64>>>,
+    known: HashMap<String, u64>,
+}
+
+impl Sizes {
+    /// Begins to look up the objects that the request names one by one, where that pays.
+    pub(crate) fn begin(work: &Work, request: &CopyRequest) -> Self {
+        let is_named = |source: &&Location| match source {
+            Location::Object { bucket, key, .. } => {
+                let (bucket, key) = (bucket.clone(), key.clone());
+                !Source { bucket, key, recursive: request.recursive }.is_listed()
+            }
+            _ => false,
+        };
+        let lookup = Lookup::of(request.sources.iter().filter(is_named)).filter(|_| !request.dry_run);
+        let store = lookup.as_ref().and_then(|lookup| work.store(lookup.provider).ok()).cloned();
+        let coming = lookup.zip(store).map(|(lookup, store)| {
+            let (out, coming) = oneshot::channel();
+            // The listing's round trips are also those in which the connections for the objects are opened.
+            store.anticipate(&lookup.list.bucket, lookup.keys);
+            tokio::spawn(async move {
+                let _ = out.send(lookup.sizes(&store).await);
+            });
+            coming
+        });
+        Self { coming, known: HashMap::new() }
+    }
+
+    /// The size of a named object.
+    pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
+        if let Some(coming) = self.coming.take() {
+            self.known = coming.await.unwrap_or_default();
+        }
+        self.known.get(key).copied()
+    }
+}
+
+/// The listing that covers many named objects of one bucket.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Lookup {
+    provider: Provider,
+    list: List,
+    /// How many keys are looked up.
+    keys: usize,
+    pages_max: usize,
+}
+
+impl Lookup {
+    /// The lookup for sources of which each is one object; `None` where it wouldn't pay.
+    fn of<'a>(sources: impl Iterator<Item = &'a Location>) -> Option<Self> {
+        let (mut place, mut keys): (Option<(Provider, &str)>, Vec<&str>) = (None, Vec::new());
+        for source in sources {
+            let Location::Object { provider, bucket, key } = source else { return None };
+            if *place.get_or_insert((*provider, bucket)) != (*provider, bucket.as_str()) {
+                return None;
+            }
+            keys.push(key);
+        }
+        let (provider, bucket) = place.filter(|_| keys.len() >= NAMED_MIN)?;
+        let (first, last) = (keys.iter().min()?, keys.iter().max()?);
+        let prefix = common_prefix(first, last);
+        let mut list = List::new(bucket, prefix);
+        // What sorts before the first key is left out; a key's own beginning does.
+        list.start_after = shortened(first).filter(|after| after.len() > prefix.len()).map(str::to_owned);
+        // Some key that is not asked for may sort between; the last one is in.
+        list.end_before = Some(format!("{last} "));
+        let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
+        Some(Self { provider, list, keys: keys.len(), pages_max })
+    }
+
+    /// Asks the store: sizes by key, of as many keys as were found. A listing that is refused or fails tells nothing;
+    /// the objects' own answers then do.
+    async fn sizes(mut self, store: &Store) -> HashMap<String, u64> {
+        let mut sizes = HashMap::new();
+        for _ in 0..self.pages_max {
+            let Ok(page) = store.list(&self.list).await else { break };
+            sizes.extend(page.objects.into_iter().map(|meta| (meta.id.key, meta.size)));
+            match page.next {
+                Some(next) => self.list.token = Some(next),
+                None => break,
+            }
+        }
+        sizes
+    }
+}
+
+/// What both begin with, cut where a character ends.
+fn common_prefix<'a>(first: &'a str, last: &str) -> &'a str {
+    let len = first.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+    &first[..first.floor_char_boundary(len)]
+}
+
+/// A key without its last character.
+fn shortened(key: &str) -> Option<&str> {
+    key.char_indices().next_back().map(|(at, _)| &key[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(keys: impl Iterator<Item = String>) -> Vec<Location> {
+        keys.map(|key| format!("s3://b/{key}").parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn many_objects_of_one_place_are_looked_up_by_one_listing() {
+        let sources = named((0..200).map(|i| format!("mix/s{i:03}")));
+        let lookup = Lookup::of(sources.iter()).unwrap();
+        assert_eq!(lookup.list.prefix, "mix/s");
+        assert_eq!(lookup.list.start_after.as_deref(), Some("mix/s00"));
+        assert_eq!(lookup.list.end_before.as_deref(), Some("mix/s199 "));
+        assert_eq!(lookup.pages_max, 2);
+    }
+
+    #[test]
+    fn every_key_lies_between_the_bounds() {
+        for keys in [["a", "b"], ["é/1", "è/2"], ["x", "x/y"], ["p/1", "p/1"]] {
+            let all = (0..NAMED_MIN).map(|i| keys[i % 2].to_owned());
+            let list = Lookup::of(named(all).iter()).unwrap().list;
+            for key in keys {
+                assert!(key.starts_with(&list.prefix), "{key}: {list:?}");
+                assert!(list.start_after.as_deref().is_none_or(|after| after < key), "{key}: {list:?}");
+                assert!(list.end_before.as_deref().is_some_and(|before| key < before), "{key}: {list:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_objects_or_several_buckets_are_not_looked_up() {
+        assert!(Lookup::of(named((0..NAMED_MIN - 1).map(|i| i.to_string())).iter()).is_none());
+        let mut sources = named((0..NAMED_MIN).map(|i| i.to_string()));
+        sources.push("s3://other/k".parse().unwrap());
+        assert!(Lookup::of(sources.iter()).is_none());
+    }
+}

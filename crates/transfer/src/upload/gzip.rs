@@ -1,0 +1,136 @@
+//! Compressing files on their way up, so that they are stored as `Content-Encoding: gzip`.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use flate2::read::GzEncoder;
+use flate2::{Compression, GzBuilder};
+use laneway_store::PutOptions;
+
+use crate::Error;
+
+/// What objects that were compressed here say of themselves: caches and GCS hand them on as they are stored, as
+/// `gcloud storage cp --gzip-local` has it.
+const CACHE_CONTROL: &str = "no-transform";
+
+/// Which local files are compressed with gzip before they are uploaded: those whose name ends in a dot and one of
+/// these extensions, upper and lower case told apart. Without any, none is.
+///
+/// Such an object is stored with `Content-Encoding: gzip`, the content type of its uncompressed name, and
+/// `Cache-Control: no-transform` unless another one is given. Size and checksums are those of the compressed bytes,
+/// which are the same for the same file each time.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Gzip {
+    /// Each with its leading dot.
+    endings: Vec<String>,
+}
+
+impl Gzip {
+    /// Files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
+    ///
+    /// # Errors
+    /// Class `usage` for an extension that is empty or holds a `/`.
+    pub fn extensions<T: AsRef<str>>(extensions: impl IntoIterator<Item = T>) -> Result<Self, Error> {
+        let ending = |extension: T| {
+            let plain = extension.as_ref().trim().trim_start_matches('.');
+            match plain {
+                "" => Err(Error::usage("", "an extension of files to compress is empty")),
+                _ if plain.contains('/') => Err(Error::usage(plain, "is no extension of files to compress")),
+                _ => Ok(format!(".{plain}")),
+            }
+        };
+        Ok(Self { endings: extensions.into_iter().map(ending).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether no file is compressed.
+    pub fn is_empty(&self) -> bool {
+        self.endings.is_empty()
+    }
+
+    /// Whether the file at `path` is compressed.
+    pub fn takes(&self, path: &Path) -> bool {
+        let name = path.file_name().map_or(&[][..], OsStr::as_bytes);
+        self.endings.iter().any(|ending| name.ends_with(ending.as_bytes()))
+    }
+}
+
+impl FromStr for Gzip {
+    type Err = Error;
+
+    /// Reads extensions separated by commas.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::extensions(text.split(','))
+    }
+}
+
+/// What the object of a compressed file is to be.
+pub(super) fn described(mut put: PutOptions) -> PutOptions {
+    put.content_encoding = Some("gzip".to_owned());
+    put.cache_control.get_or_insert_with(|| CACHE_CONTROL.to_owned());
+    put
+}
+
+/// What `input` gives, compressed as it is read. The header names neither file nor time, so that equal bytes become
+/// equal objects.
+pub(super) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
+    GzBuilder::new().mtime(0).read(input, Compression::default())
+}
+
+/// All that `input` gives, compressed, without more memory than that takes.
+///
+/// # Errors
+/// Those of `input`.
+pub(super) fn compress(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    compressed(input).read_to_end(&mut bytes)?;
+    bytes.shrink_to_fit();
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_name_decides_dot_or_no_dot() {
+        let gzip: Gzip = "html,.txt, tar.old".parse().unwrap();
+        for name in ["a.html", "d/b.txt", ".html", "x.tar.old", "a.b.html"] {
+            assert!(gzip.takes(Path::new(name)), "{name}");
+        }
+        for name in ["html", "a.HTML", "a.htm", "a.html.gz", "a.html/b", "x.old", "ahtml", "/", ""] {
+            assert!(!gzip.takes(Path::new(name)), "{name}");
+        }
+        assert!(!Gzip::default().takes(Path::new("a.html")) && Gzip::default().is_empty());
+    }
+
+    #[test]
+    fn an_empty_extension_is_refused() {
+        for text in ["", ".", "html,", ",", " ", "a/b"] {
+            assert_eq!(text.parse::<Gzip>().unwrap_err().class(), "usage", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn equal_bytes_become_equal_bytes_without_a_name_or_a_time() {
+        let text = b"laneway ".repeat(1000);
+        let bytes = compress(&*text).unwrap();
+        assert_eq!(bytes, compress(&*text).unwrap());
+        // RFC 1952: magic, deflate, no flags, time 0.
+        assert_eq!(bytes[..8], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
+        let mut back = Vec::new();
+        flate2::read::GzDecoder::new(&*bytes).read_to_end(&mut back).unwrap();
+        assert!(back == text && bytes.len() < text.len() / 10);
+    }
+
+    #[test]
+    fn a_cache_control_that_was_asked_for_is_kept() {
+        let asked = PutOptions { cache_control: Some("max-age=60".into()), ..PutOptions::default() };
+        assert_eq!(described(asked).cache_control.as_deref(), Some("max-age=60"));
+        let plain = described(PutOptions::default());
+        assert_eq!(plain.cache_control.as_deref(), Some("no-transform"));
+        assert_eq!(plain.content_encoding.as_deref(), Some("gzip"));
+    }
+}

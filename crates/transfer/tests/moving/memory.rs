@@ -1,0 +1,81 @@
+//! Budgets smaller than what is asked of them.
+
+use std::process::Command;
+
+use laneway::{ByteRange, Location, Outcome, Provider, ReadRequest};
+use laneway_server::Config;
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Stage, noise};
+
+/// Smaller than a slice, a slice and a half, and a little more than two.
+const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
+
+fn with_memory(kind: crate::stage::Kind, memory: usize) -> Stage {
+    Stage::set_up(kind, Config::default(), |settings| settings.lanes.memory = memory)
+}
+
+/// Whoever waits for memory for its next slice holds only slices that come before it, and those end by themselves.
+#[test]
+fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_other() {
+    for kind in KINDS {
+        for budget in BUDGETS {
+            let stage = with_memory(kind, budget);
+            let bytes = noise(40 * MIB + 3, 1);
+            stage.object("k", &bytes);
+            std::thread::scope(|scope| {
+                for range in [None, Some(ByteRange::From(0)), Some(ByteRange::From(9 * MIB as u64))] {
+                    let (stage, bytes) = (&stage, &bytes);
+                    scope.spawn(move || {
+                        let mut read = Vec::new();
+                        let request = ReadRequest { at: stage.url("k"), range };
+                        let item = stage.client.read(&request, &mut read).unwrap();
+                        assert!(matches!(item.outcome, Outcome::Done { .. }));
+                        let from = if range == Some(ByteRange::From(9 * MIB as u64)) { 9 * MIB } else { 0 };
+                        assert!(read == bytes[from..], "{kind:?} {budget} {range:?}");
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn what_streams_through_needs_no_more_than_the_budget() {
+    for kind in DIALECTS {
+        for budget in BUDGETS {
+            let stage = with_memory(kind, budget);
+            stage.server.create_bucket("other").unwrap();
+            let (one, two) = (noise(40 * MIB, 1), noise(33 * MIB + 1, 2));
+            stage.object("t/one", &one);
+            stage.object("t/two", &two);
+            stage.object("t/small", b"small");
+            let other = if kind.provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs };
+            stage.cp_r(stage.url("t"), Location::object(other, "other", "c")).all_verified();
+            assert!(stage.server.store().read("other", "c/one").unwrap() == one, "{kind:?} {budget}");
+            assert!(stage.server.store().read("other", "c/two").unwrap() == two, "{kind:?} {budget}");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_and_a_tree_of_small_files_fit_any_budget() {
+    for kind in DIALECTS {
+        let stage = with_memory(kind, MIB);
+        let bytes = noise(40 * MIB + 17, 3);
+        stage.file("content", &bytes);
+        let fifo = stage.path("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let writer = {
+            let (fifo, bytes) = (fifo.clone(), bytes.clone());
+            std::thread::spawn(move || std::fs::write(fifo, bytes))
+        };
+        stage.cp(&fifo, stage.url("piped")).all_verified();
+        writer.join().unwrap().unwrap();
+        assert!(stage.server.store().read(BUCKET, "piped").unwrap() == bytes, "{kind:?}");
+        for i in 0..40 {
+            stage.file(&format!("tree/{i}"), noise(300 << 10, i));
+        }
+        stage.cp_r(stage.path("tree"), stage.url("up")).all_verified();
+        stage.cp_r(stage.url("up"), stage.path("down")).all_verified();
+    }
+}

@@ -176,6 +176,8 @@ fn open(browser: &Path, home: &Path, page: &Path, width: u32, scheme: u8) -> Val
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--window-size={},900", width.max(500)))
+        // Of the page's own time, which stands still while anything loads: the probe's message is in by then.
+        .arg("--virtual-time-budget=5000")
         .arg("--dump-dom")
         .arg(frame(home, page, width).display().to_string())
         .output()

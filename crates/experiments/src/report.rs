@@ -198,7 +198,12 @@ impl Figure {
 fn write_table(table: &Table, html: &mut String) {
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
     for head in &table.head {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escaped(head));
+        // A unit doesn't stand on a line of its own.
+        let head = match head.strip_suffix(" s") {
+            Some(name) => format!("{}&nbsp;s", escaped(name)),
+            None => escaped(head),
+        };
+        let _ = write!(html, "<th scope=\"col\">{head}</th>");
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {

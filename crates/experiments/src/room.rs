@@ -1,4 +1,4 @@
-//! Where files of a benchmark lie.
+//! Where files of a benchmark or a demo lie.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use tempfile::TempDir;
 /// Memory-backed, where it exists: what is measured is the way over the network, not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
-/// A new folder for files of `bytes` in all, removed when dropped: below `parent`, or in memory where plenty of that is
+/// A new folder for files of `bytes` in all, whose name begins with `name`, removed when dropped: below `parent`, or in memory where plenty of that is
 /// left, or among the temporary files.
 ///
 /// # Errors
 /// When there is not enough room, or no folder can be made.
-pub fn folder(parent: Option<&Path>, bytes: u64) -> io::Result<TempDir> {
+pub fn folder(name: &str, parent: Option<&Path>, bytes: u64) -> io::Result<TempDir> {
     let shared = Path::new(MEMORY_BACKED);
     let parent = match parent {
         Some(parent) => parent.to_path_buf(),
@@ -25,7 +25,7 @@ pub fn folder(parent: Option<&Path>, bytes: u64) -> io::Result<TempDir> {
         let why = format!("{}: {bytes} bytes are needed and {there} are free", parent.display());
         return Err(io::Error::new(io::ErrorKind::StorageFull, why));
     }
-    tempfile::Builder::new().prefix("laneway-bench-").tempdir_in(absolute(parent))
+    tempfile::Builder::new().prefix(name).tempdir_in(absolute(parent))
 }
 
 /// Other processes may stand in another folder.
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn too_little_room_is_said_before_anything_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = super::folder(Some(folder.path()), u64::MAX).unwrap_err();
+        let refused = super::folder("x-", Some(folder.path()), u64::MAX).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
         assert!(refused.to_string().contains("bytes are needed"), "{refused}");
-        assert!(super::folder(Some(folder.path()), 1).unwrap().path().starts_with(folder.path()));
+        assert!(super::folder("x-", Some(folder.path()), 1).unwrap().path().starts_with(folder.path()));
     }
 }

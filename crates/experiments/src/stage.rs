@@ -59,7 +59,8 @@ impl<'a> Stage<'a> {
         workers: &'a Workers,
         stop: &'a Stop,
     ) -> Result<Self, Error> {
-        let folder = room::folder(parent, bytes).map_err(local("making a folder for the files"))?;
+        let folder =
+            room::folder("laneway-bench-", parent, bytes).map_err(local("making a folder for the files"))?;
         let (server, remote) = match target {
             Target::Remote(remote) => (None, remote.clone()),
             Target::Embedded(imitated) => {

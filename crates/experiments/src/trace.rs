@@ -7,6 +7,9 @@ use std::time::Instant;
 use laneway::trace::{Moment, What};
 use serde::{Deserialize, Serialize};
 
+/// A request that was sent as something small, its size being unknown, and brought more than this, was bulk.
+const BULK_ABOVE: u64 = 1 << 20;
+
 /// What a run did on its connections. Times are seconds from the run's start.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Trace {
@@ -75,15 +78,13 @@ impl Trace {
                     let (label, bytes) = (label.clone(), *bytes);
                     sent.insert(*work, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
                 }
-                What::TurnedFreight { work } => {
-                    if let Some(span) = sent.get_mut(work) {
-                        span.role = Role::Freight;
-                    }
-                }
+                // It may be a small answer that only wanted another thread.
+                What::TurnedFreight { .. } => {}
                 What::Finished { work, bytes } => {
                     if let Some(span) = sent.remove(work) {
                         let bytes = span.bytes + bytes;
-                        trace.spans.push(Span { end_s: at, bytes, ..span });
+                        let role = if bytes > BULK_ABOVE { Role::Freight } else { span.role };
+                        trace.spans.push(Span { end_s: at, bytes, role, ..span });
                     }
                 }
             }
@@ -177,7 +178,7 @@ mod tests {
             at(10, sent(5, 0)),
             at(11, What::Closed { lane: 1 }),
             at(12, What::TurnedFreight { work: 5 }),
-            at(20, What::Finished { work: 5, bytes: 2 }),
+            at(20, What::Finished { work: 5, bytes: 1 << 20 }),
             at(21, sent(6, 0)),
             at(30, What::Closed { lane: 0 }),
         ];
@@ -185,7 +186,8 @@ mod tests {
         assert_eq!(trace.connections, [(0.01, 1), (0.03, 0)]);
         assert_eq!(trace.connections_peak(), 1);
         let label = "GET /k".to_owned();
-        let span = Span { lane: 0, role: Role::Freight, label, start_s: 0.01, end_s: 0.02, bytes: 3 };
+        let span =
+            Span { lane: 0, role: Role::Freight, label, start_s: 0.01, end_s: 0.02, bytes: (1 << 20) + 1 };
         assert_eq!(trace.spans, [span]);
     }
 

@@ -1,7 +1,6 @@
 //! `laneway demo`: the main job, shown on a store of the program's own.
 
 mod content;
-mod room;
 mod stage;
 mod steps;
 

@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::latency::Latencies;
 use crate::site::Site;
 
-/// Plays a run: everything at once, large objects first, which is the hardest order; or bulk that goes on for as long as
+/// Plays a run: everything at once; or bulk that goes on for as long as
 /// small objects arrive.
 pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failure> {
     std::fs::create_dir_all(&errand.folder).map_err(Failure::File)?;

@@ -19,7 +19,7 @@ pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidt
 
 /// Move small objects beside large ones, and see who waits for whom
 ///
-/// A few large and hundreds of small GETs are issued in one breath, the large ones first: by a pool of 50 HTTP/1.1
+/// A few large and hundreds of small GETs are issued in one breath: by a pool of 50 HTTP/1.1
 /// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, small ones also come at random
 /// while bulk is running, compared with the same arrivals on the idle link. Latencies count from the moment of issue. The
 /// rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one stream. The

@@ -16,6 +16,7 @@ use crate::event::Verified;
 use crate::folder::{Place, Staged};
 use crate::location::url;
 use crate::plan::pieces_in_flight;
+use crate::plan::slices::is_sliced;
 use crate::work::{Moved, Work};
 use crate::{Error, Version};
 
@@ -49,7 +50,11 @@ pub(crate) async fn fetch(
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    if work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+    // Of an object that a listing has shown to be large others are likely to be under way: one more request, which waits
+    // for none of them, tells what an unranged one would, and that one's connection would have to be closed where the
+    // slices begin.
+    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
+    if is_listed || work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
         // An unranged first request would begin to bring again what is there.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
         let meta = work.unless_cancelled(store.head(id, version)).await??;

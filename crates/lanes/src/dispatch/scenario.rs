@@ -233,7 +233,7 @@ impl World {
                     let left = self.riding.remove(&lane).unwrap_or_default();
                     assert!(left.is_empty(), "closed a lane in use");
                 }
-                Action::Yield { .. } => {}
+                Action::Yield { .. } | Action::Window { .. } => {}
                 Action::Fail { work, .. } => {
                     self.failed.insert(work);
                     self.end(work);

@@ -514,16 +514,18 @@ impl Dispatcher {
     fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
-            Role::Freight => self.connections_max - self.connections_max / 4,
+            Role::Freight => all_but_a_quarter(self.connections_max),
         }
     }
 
-    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own.
+    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own. It has one
+    /// turn then: behind a long queue of bulk, express would wait for its end.
     fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
-        let Some(front) = self.origins.get(origin.0).and_then(|s| s.freight_queue.front()) else {
-            return false;
-        };
-        let waited = self.works.get(&front).map(|w| now.saturating_duration_since(w.submitted));
+        let state = &self.origins[origin.0];
+        let Some(front) = state.freight_queue.front() else { return false };
+        let since =
+            self.works.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
+        let waited = since.map(|since| now.saturating_duration_since(since));
         self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
     }
 
@@ -546,20 +548,24 @@ impl Dispatcher {
                 lane.role = role;
                 lane.take(weight);
             }
+            if role == Role::Freight {
+                self.origins[origin.0].freight_sent = Some(now);
+            }
             self.actions.push_back(Action::Send { work: id, lane: lane_id, role });
         }
     }
 
     /// The least loaded lane that may take a work of this weight.
     fn pick(&self, origin: OriginId, role: Role, weight: u64, share: Option<u64>) -> Option<LaneId> {
-        let at_ceiling = self.lanes.len() >= self.ceiling(role);
+        let may_borrow = self.lanes.len() >= self.ceiling(role)
+            && (role == Role::Express || self.has_lanes_for_bulk(origin));
         let lanes = self.origins[origin.0].lanes.iter();
         let mut best: Option<(u64, bool, LaneId)> = None;
         for id in lanes {
             let Some(lane) = self.lanes.get(id) else { continue };
             let own = lane.role == role;
             // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
-            if !(own || at_ceiling && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
+            if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
             let key = (lane.weight, !own, *id);
@@ -568,6 +574,13 @@ impl Dispatcher {
             }
         }
         best.map(|(_, _, id)| id)
+    }
+
+    /// Whether freight may have another of the origin's lanes: some are left for express work, if there is more than one.
+    fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
+        let lanes = &self.origins[origin.0].lanes;
+        let freight = lanes.iter().filter(|id| self.lanes.get(id).is_some_and(|l| l.role == Role::Freight));
+        freight.count() < all_but_a_quarter(lanes.len())
     }
 
     /// While lanes of the same burst are still being dialled, how much one open lane may take of the queue: its fair
@@ -618,4 +631,9 @@ impl Dispatcher {
         self.actions.push_back(Action::Close { lane: id });
         true
     }
+}
+
+/// So many lanes less a quarter, but at least one and of two or more not all.
+fn all_but_a_quarter(lanes: usize) -> usize {
+    lanes - (lanes / 4).max(usize::from(lanes > 1))
 }

@@ -33,6 +33,8 @@ pub(super) struct OriginState {
     pub(super) openers: usize,
     pub(super) express_weight: u64,
     pub(super) freight: FreightLanes,
+    /// When bulk was sent last.
+    pub(super) freight_sent: Option<Instant>,
     protocol: Option<Protocol>,
     rtt: Option<Duration>,
     /// The round trip that a TCP handshake showed, until a TLS flight has shown it better.

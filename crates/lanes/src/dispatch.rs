@@ -465,7 +465,8 @@ impl Dispatcher {
 
     /// Decides how much bulk may move beside the small work that is outstanding.
     fn yield_bulk(&mut self, now: Instant) {
-        let is_bulk = self.origins.iter().any(|origin| origin.freight_live > 0);
+        let is_bulk =
+            self.origins.iter().any(|origin| origin.freight_live > 0) && !self.small_work_is_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
             let outstanding = if is_bulk { way.small } else { 0 };
@@ -474,6 +475,15 @@ impl Dispatcher {
                 self.actions.push_back(Action::Yield { direction, rate });
             }
         }
+    }
+
+    /// Whether small work of some origin waits, at the ceiling, for a lane that something else holds. Where that is bulk,
+    /// slowing it would only prolong the wait.
+    fn small_work_is_stuck(&self) -> bool {
+        let carries =
+            |id: &LaneId| self.lanes.get(id).is_some_and(|l| l.role == Role::Express && !l.is_draining());
+        let is_stuck = |origin: &OriginState| origin.express_live > 0 && !origin.lanes.iter().any(carries);
+        self.lanes.len() >= self.connections_max && self.origins.iter().any(is_stuck)
     }
 
     /// Forgets a lane.

@@ -39,6 +39,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 /// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
 const FREIGHT_PATIENCE: Duration = Duration::from_secs(2);
 
+/// At the ceiling, how long an origin keeps its only lane while another has none. A turn costs a dial.
+const TURN: Duration = Duration::from_secs(1);
+
 /// One submitted request, by the driver's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct WorkId(pub u64);
@@ -436,6 +439,7 @@ impl Dispatcher {
                     lane.state = LaneState::Draining;
                 }
             }
+            self.give_way(now, lane_id);
             self.drop_if_spent(lane_id);
         }
         self.schedule(now, work.origin);
@@ -486,6 +490,31 @@ impl Dispatcher {
         self.lanes.len() >= self.connections_max && self.origins.iter().any(is_stuck)
     }
 
+    /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
+    /// only lane is given up in turns of [`TURN`].
+    fn give_way(&mut self, now: Instant, id: LaneId) {
+        let Some((own, since)) = self.lanes.get(&id).map(|l| (l.origin, l.since)) else { return };
+        if self.lanes.len() < self.connections_max || self.waiting_without_lane(own).is_none() {
+            return;
+        }
+        let lanes = &self.origins[own.0].lanes;
+        let gives_one = lanes.iter().any(|l| self.lanes.get(l).is_some_and(Lane::is_draining));
+        if gives_one || lanes.len() == 1 && now < since + TURN {
+            return;
+        }
+        self.origins[own.0].gave_way = Some(now);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.state = LaneState::Draining;
+        }
+    }
+
+    /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
+    fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
+        let waits = |o: &OriginState| o.lanes.is_empty() && o.express_live + o.freight_live > 0;
+        let origins = self.origins.iter().enumerate().filter(|(i, o)| *i != own.0 && waits(o));
+        origins.min_by_key(|(_, o)| o.gave_way).map(|(i, _)| OriginId(i))
+    }
+
     /// Forgets a lane.
     fn forget(&mut self, id: LaneId) -> Option<OriginId> {
         let lane = self.lanes.remove(&id)?;
@@ -508,6 +537,13 @@ impl Dispatcher {
 
     /// Sends what can be sent and dials what is missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
+        // A slot that is free belongs to whoever has none before it is anybody's second.
+        if self.lanes.len() < self.connections_max
+            && let Some(waiting) = self.waiting_without_lane(origin)
+        {
+            self.dial_missing(now, waiting, Role::Express);
+            self.dial_missing(now, waiting, Role::Freight);
+        }
         let freight_first = self.freight_is_overdue(now, origin);
         let order =
             if freight_first { [Role::Freight, Role::Express] } else { [Role::Express, Role::Freight] };
@@ -608,7 +644,9 @@ impl Dispatcher {
     }
 
     fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
-        let ceiling = self.ceiling(role);
+        // Only an origin that has a lane already leaves slots to others.
+        let is_first = self.origins[origin.0].lanes.is_empty();
+        let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let state = &mut self.origins[origin.0];
         if state.queue(role).is_empty() {
             return;

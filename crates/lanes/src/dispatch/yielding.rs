@@ -7,13 +7,16 @@
 
 use std::time::{Duration, Instant};
 
-/// Small work that the path carries in this time and two round trips doesn't make bulk yield.
+/// Small work that the path carries in this time, beside what a round trip keeps outstanding, doesn't make bulk yield.
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// Bounds of what makes bulk yield, in outstanding bytes. The lower one keeps a slow path from stopping for a handful of
 /// requests, the upper one a fast path's estimate from being believed without end.
 const OUTSTANDING_MIN: u64 = 64 * 1024;
 const OUTSTANDING_MAX: u64 = 1 << 20;
+
+/// The most that is taken for small work on its way, which a full path far away holds without any backlog.
+const ON_THE_WAY_MAX: u64 = 16 << 20;
 
 /// What makes bulk yield before anything has been measured.
 const OUTSTANDING_UNKNOWN: u64 = 256 * 1024;
@@ -53,8 +56,9 @@ impl Yielding {
     ) -> Option<Option<u64>> {
         let above = match goodput {
             Some(rate) => {
-                let moment = (MOMENT + 2 * rtt).as_secs_f64();
-                ((rate * moment) as u64).clamp(OUTSTANDING_MIN, OUTSTANDING_MAX)
+                let backlog = (rate * MOMENT.as_secs_f64()) as u64;
+                let on_the_way = (rate * rtt.as_secs_f64() / 2.0) as u64;
+                backlog.clamp(OUTSTANDING_MIN, OUTSTANDING_MAX) + on_the_way.min(ON_THE_WAY_MAX)
             }
             None => OUTSTANDING_UNKNOWN,
         };

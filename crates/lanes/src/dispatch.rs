@@ -310,8 +310,8 @@ impl Dispatcher {
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
             Event::Carried { down, up } => {
-                self.down.goodput.read(now, down);
-                self.up.goodput.read(now, up);
+                self.down.goodput.read(now, down, self.down.yielding.is_on());
+                self.up.goodput.read(now, up, self.up.yielding.is_on());
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {

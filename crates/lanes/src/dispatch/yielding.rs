@@ -81,6 +81,11 @@ impl Yielding {
         Some(Some(floor))
     }
 
+    /// Whether bulk is held back.
+    pub(super) fn is_on(&self) -> bool {
+        self.allowed.is_some()
+    }
+
     /// When to decide again without anything having happened.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.since.and(self.decided).map(|at| at + TICK)

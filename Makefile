@@ -8,7 +8,7 @@ CARGO ?= cargo
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## build the program and watch it work, without an account or a network
+demo: ## build the program and watch it work, without an account or a network; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- demo
 
 test: ## run every test
@@ -25,8 +25,8 @@ lint: ## formatting, clippy, documentation, licences and duplicates of dependenc
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny --locked check bans licenses sources
 
-bench: ## measure Laneway beside the usual ways, on an embedded store 50 ms away
-	$(CARGO) run --release --locked -p laneway-cli -- bench ladder
+bench: ## measure Laneway beside the usual ways on an embedded store; leaves laneway-report.html
+	$(CARGO) run --release --locked -p laneway-cli -- bench all
 
 docs: ## build the documentation of the crates
 	$(CARGO) doc --workspace --no-deps --locked

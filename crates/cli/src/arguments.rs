@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use http::{HeaderName, HeaderValue};
 
 use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
@@ -45,20 +45,21 @@ pub(crate) struct Options {
     /// Print one JSON object a line on stdout
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print counters of connections, requests and bytes at the end
+    /// Print at the end what it took: connections, requests, waits, bytes, CPU time, and their cost at list price
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) stats: bool,
     /// Print failures only
     #[arg(long, short, global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Say more on stderr: each object, then (-vv) each request; LANEWAY_LOG=debug does the same for logs
+    /// Say more on stderr: each object, connection and retry, then (-vv) each request; LANEWAY_LOG=debug does the same for
+    /// logs
     #[arg(long, short, action = clap::ArgAction::Count, global = true, help_heading = "Output")]
     pub(crate) verbose: u8,
 
     /// Open at most so many connections (never needed for speed)
     #[arg(long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
     pub(crate) max_connections: Option<usize>,
-    /// Move at most so many bytes a second: 100MB/s, 10MiB/s, 1Gbit/s
+    /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
     /// Send a header with every request; may be given several times
@@ -95,6 +96,14 @@ pub(crate) struct Options {
     pub(crate) kms_key: Option<String>,
 }
 
+/// What `-h` prints of a verb.
+pub(crate) fn short_help(verb: &str) -> String {
+    let mut command = Arguments::command();
+    // Building fills in the options that every verb understands.
+    command.build();
+    command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
+}
+
 /// Reads `K=V`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -117,8 +126,6 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

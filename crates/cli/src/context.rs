@@ -1,16 +1,17 @@
 //! What every verb is handed: the options, the program's start and its standard output.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, Settings};
+use laneway::{Client, Settings, Summary};
 
 use crate::arguments::Options;
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
-use crate::report::stats::{self, StatsRecord};
+use crate::report::stats::{Stats, StatsLine};
+use crate::stderr;
 
 /// Shared by everything that a run of the program does.
 #[derive(Clone, Debug)]
@@ -43,20 +44,22 @@ impl Context {
         if self.options.json { self.output.json(&ErrorRecord::new(message, class)) } else { Ok(()) }
     }
 
-    /// Prints the counters, if they were asked for.
+    /// What a command took so far, if that is wanted. `summary` is that of its job.
+    pub(crate) fn stats(&self, client: &Client, summary: Option<&Summary>) -> Option<Stats> {
+        self.options.stats.then(|| Stats::of(client, summary, self.started.elapsed()))
+    }
+
+    /// Prints what a command without a summary took, if that is wanted.
     ///
     /// # Errors
     /// When standard output can't be written.
     pub(crate) fn print_stats(&self, client: &Client) -> io::Result<()> {
-        if !self.options.stats {
-            return Ok(());
-        }
-        let counters = client.counters();
+        let Some(stats) = self.stats(client, None) else { return Ok(()) };
         if self.options.json {
-            return self.output.json(&StatsRecord::from(&counters));
+            return self.output.json(&StatsLine::from(&stats));
         }
         self.output.flush()?;
-        say(&stats::table(&counters));
+        say(&stats.table());
         Ok(())
     }
 
@@ -105,7 +108,7 @@ impl Context {
 
 /// Prints a line on stderr. A stderr that is gone is no reason to stop.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    stderr::line(line);
 }
 
 /// Prints a failure on stderr, as one line.

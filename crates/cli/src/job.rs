@@ -31,16 +31,13 @@ pub(crate) fn run(
         Arc::clone(job.progress()),
         context.shows_progress(),
         json.then(|| Arc::clone(&context.output)),
+        (!context.options.quiet).then(|| client.clone()),
     );
 
-    let (canceller, bar) = (job.canceller(), ticker.bar());
+    let canceller = job.canceller();
     let _interrupt = Interrupt::listen(move || {
         canceller.cancel();
-        let notice = || complain("stopping in good order; press Ctrl-C again to stop at once");
-        match bar {
-            Some(bar) => bar.suspend(notice),
-            None => notice(),
-        }
+        complain("stopping in good order; press Ctrl-C again to stop at once");
     })?;
 
     let mut seen = Seen::default();
@@ -50,10 +47,10 @@ pub(crate) fn run(
         let printed = match event {
             Event::Item(item) => {
                 seen.note(&item);
-                print_item(context, &ticker, &item)
+                print_item(context, &item)
             }
             Event::Warning(text) => {
-                ticker.say(&format!("laneway: warning: {text}"));
+                complain(&format!("warning: {text}"));
                 Ok(())
             }
             Event::Done(done) => {
@@ -112,13 +109,13 @@ impl Seen {
     }
 }
 
-fn print_item(context: &Context, ticker: &Ticker, item: &Item) -> std::io::Result<()> {
+fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     let options = &context.options;
     // What Ctrl-C has ended is told by the one line about it.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
     {
-        ticker.say(&format!("laneway: {error}"));
+        complain(&error.to_string());
     }
     if options.json {
         return context.output.json(&ItemRecord::new(item));
@@ -131,7 +128,7 @@ fn print_item(context: &Context, ticker: &Ticker, item: &Item) -> std::io::Resul
         // What a dry run finds is what was asked for; what `-v` tells is beside the point.
         Some(line) if planned => context.output.line(&line),
         Some(line) => {
-            ticker.say(&line);
+            say(&line);
             Ok(())
         }
         None => Ok(()),
@@ -146,8 +143,9 @@ fn print_end(
     seen: &Seen,
 ) -> std::io::Result<()> {
     let options = &context.options;
+    let stats = context.stats(client, Some(summary));
     if options.json {
-        context.output.json(&SummaryRecord::from(summary))?;
+        context.output.json(&SummaryRecord::new(summary, stats.as_ref()))?;
     } else if !options.quiet && !seen.usage {
         context.output.flush()?;
         let last = match seen.planned {
@@ -156,7 +154,10 @@ fn print_end(
         };
         say(&last);
     }
-    context.print_stats(client)?;
+    if let Some(stats) = stats.filter(|_| !options.json) {
+        context.output.flush()?;
+        say(&stats.table());
+    }
     if summary.interrupted {
         let kept = match summary.kept_bytes {
             0 => String::new(),

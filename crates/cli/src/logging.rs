@@ -1,22 +1,36 @@
 //! Logs on stderr, only where they are asked for: setting them up costs start-up time.
 
+use std::time::Instant;
+
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use crate::arguments::Options;
 use crate::exit::BadUsage;
+use crate::retrying::Notices;
+use crate::stderr::Above;
 
 const VARIABLE: &str = "LANEWAY_LOG";
 
-/// Starts logging if `-vv` or `LANEWAY_LOG` (a level, or `target=level,...`) wants it. `-v` alone is answered by the
-/// report, which names each object.
+/// Starts logging if `-v` or `LANEWAY_LOG` (a level, or `target=level,...`) wants it; otherwise only what is being tried
+/// again is told, unless `-q` silences that. Times are seconds since the program `started`.
 ///
 /// # Errors
 /// [`BadUsage`] for a value of `LANEWAY_LOG` that can't be read.
-pub(crate) fn start(verbose: u8) -> anyhow::Result<()> {
+pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
     let wanted = std::env::var(VARIABLE).unwrap_or_default();
-    let filter = match (wanted.as_str(), verbose) {
-        ("", 0 | 1) => return Ok(()),
+    let filter = match (wanted.as_str(), options.verbose) {
+        ("", 0) => {
+            if !options.quiet {
+                // As below: nothing else sets one.
+                let _ = tracing::subscriber::set_global_default(Notices::new());
+            }
+            return Ok(());
+        }
+        ("", 1) => ours(LevelFilter::INFO),
         ("", 2) => ours(LevelFilter::DEBUG),
         ("", _) => ours(LevelFilter::TRACE),
         (text, _) => match text.parse::<LevelFilter>() {
@@ -26,11 +40,24 @@ pub(crate) fn start(verbose: u8) -> anyhow::Result<()> {
                 .map_err(|e| BadUsage(format!("{VARIABLE}={text:?} is neither a level nor a filter: {e}")))?,
         },
     };
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(|| Above)
+        .with_timer(Since(started))
+        .with_target(!wanted.is_empty())
+        .with_ansi(false)
+        .with_filter(filter);
     // It fails only where a subscriber is already set, and this is the only place that sets one.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines));
     Ok(())
+}
+
+/// Times as the seconds since then: those of `start_s` and `end_s` in `--json`.
+struct Since(Instant);
+
+impl FormatTime for Since {
+    fn format_time(&self, out: &mut Writer<'_>) -> std::fmt::Result {
+        write!(out, "{:8.3}", self.0.elapsed().as_secs_f64())
+    }
 }
 
 /// The level for Laneway itself; the libraries below it log at `info` about things that nobody asked for.

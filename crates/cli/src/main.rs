@@ -15,6 +15,8 @@ mod output;
 mod progress;
 mod quantity;
 mod report;
+mod retrying;
+mod stderr;
 mod verbs;
 
 use std::process::ExitCode;
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn run(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
-    logging::start(context.options.verbose)?;
+    logging::start(&context.options, context.started)?;
     match verb {
         Verb::Cp(verb) => verb.run(context),
         Verb::Ls(verb) => verb.run(context),

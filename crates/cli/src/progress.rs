@@ -7,16 +7,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use laneway::Progress;
+use laneway::{Client, Progress};
 
-use crate::context::say;
 use crate::output::Output;
-use crate::quantity;
+use crate::{quantity, retrying, stderr};
 
 const TICK: Duration = Duration::from_millis(100);
 /// A job that is over by then needs no bar.
 const QUIET_START: Duration = Duration::from_millis(300);
 const STEPS: u64 = 1000;
+/// A job that has no connection by then says so: a host that swallows every packet gives no error for half a minute.
+const UNCONNECTED: Duration = Duration::from_secs(2);
 
 /// What a job looks like at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -37,13 +38,19 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread if there is something to do for it: a bar to draw, or lines of `output` to hand on while the
-    /// job is busy elsewhere.
-    pub(crate) fn start(progress: Arc<Progress>, draws: bool, output: Option<Arc<Output>>) -> Self {
-        if !draws && output.is_none() {
+    /// Starts the thread if there is something to do for it: a bar to draw, lines of `output` to hand on while the job is
+    /// busy elsewhere, or to say of a `client` that it gets no connection.
+    pub(crate) fn start(
+        progress: Arc<Progress>,
+        draws: bool,
+        output: Option<Arc<Output>>,
+        mut client: Option<Client>,
+    ) -> Self {
+        if !draws && output.is_none() && client.is_none() {
             return Self { bar: None, stop: None, thread: None };
         }
         let bar = draws.then(hidden_bar);
+        stderr::share_with(bar.clone());
         let (stop, stopped) = mpsc::channel::<()>();
         let shown = bar.clone();
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
@@ -53,6 +60,15 @@ impl Ticker {
                 if let Some(output) = &output {
                     // A reader that has gone is noticed by whoever prints the next line.
                     let _ = output.flush();
+                }
+                if started.elapsed() >= UNCONNECTED
+                    && let Some(client) = client.take()
+                    && client.counters().connections == 0
+                    && !retrying::has_told()
+                    && progress.items_found() > progress.items_done()
+                {
+                    let waited = quantity::duration(started.elapsed());
+                    stderr::line(&format!("no connection after {waited}; still trying"));
                 }
                 if let Some(bar) = &shown {
                     let now = Snapshot::of(&progress);
@@ -66,19 +82,6 @@ impl Ticker {
         // Without the thread the job runs all the same, unseen.
         Self { bar, stop: Some(stop), thread: thread.ok() }
     }
-
-    /// Prints a line above the bar.
-    pub(crate) fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| say(line)),
-            None => say(line),
-        }
-    }
-
-    /// The bar's handle, to print above it from elsewhere.
-    pub(crate) fn bar(&self) -> Option<ProgressBar> {
-        self.bar.clone()
-    }
 }
 
 impl Drop for Ticker {
@@ -88,6 +91,7 @@ impl Drop for Ticker {
             let _ = thread.join();
         }
         if let Some(bar) = &self.bar {
+            stderr::share_with(None);
             bar.finish_and_clear();
         }
     }
@@ -138,7 +142,7 @@ impl Snapshot {
         }
     }
 
-    /// The text after the bar: `412 of 1000+  1.9 of 4.7 MB  8.3 MB/s  1 s left`.
+    /// The text after the bar: `412 of 1000+  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left`.
     fn text(&self, rate: u64) -> String {
         let more = if self.scan_complete { "" } else { "+" };
         let mut text = format!("{} of {}{more}", self.items_done, self.items_found);
@@ -191,13 +195,13 @@ mod tests {
 
     #[test]
     fn the_text_says_how_far_how_fast_and_how_long() {
-        assert_eq!(HALF.text(1_000_000), "412 of 1000  1.90 MB of 4.7 MB  1.00 MB/s  3 s left");
+        assert_eq!(HALF.text(1_000_000), "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left");
     }
 
     #[test]
     fn while_the_walk_goes_on_totals_may_grow_and_no_end_is_foretold() {
         let walking = Snapshot { scan_complete: false, ..HALF };
-        assert_eq!(walking.text(1_000_000), "412 of 1000+  1.90 MB of 4.7 MB+  1.00 MB/s");
+        assert_eq!(walking.text(1_000_000), "412 of 1000+  1.81 MiB of 4.5 MiB+  977 KiB/s");
     }
 
     #[test]

@@ -2,30 +2,28 @@
 
 use std::time::Duration;
 
-/// Decimal units of bytes, each a thousand times the one before.
-const DECIMAL: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
 /// Binary units of bytes, each 1024 times the one before.
 const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/// A number of bytes in decimal units with three significant digits: `0 B`, `999 B`, `4.7 MB`, `1.07 GB`.
+/// A number of bytes with about three significant digits: `0 B`, `999 B`, `4.5 MiB`, `1.00 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
-    let (value, unit) = scaled(bytes as f64, 1000.0, &DECIMAL);
+    let (value, unit) = scaled(bytes as f64);
     format!("{} {unit}", digits(value, unit == "B"))
 }
 
 /// A number of bytes in binary units, written as `gcloud storage ls` does: `44B`, `4.59KiB`.
 pub(crate) fn readable_size(bytes: u64) -> String {
-    let (value, unit) = scaled(bytes as f64, 1024.0, &BINARY);
+    let (value, unit) = scaled(bytes as f64);
     if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") }
 }
 
-/// Bytes over a time as a rate: `10.4 MB/s`. Over no time at all there is no rate.
+/// Bytes over a time as a rate: `9.96 MiB/s`. Over no time at all there is no rate.
 pub(crate) fn rate(bytes: u64, time: Duration) -> Option<String> {
     let seconds = time.as_secs_f64();
     if seconds <= 0.0 {
         return None;
     }
-    let (value, unit) = scaled(bytes as f64 / seconds, 1000.0, &DECIMAL);
+    let (value, unit) = scaled(bytes as f64 / seconds);
     Some(format!("{} {unit}/s", digits(value, false)))
 }
 
@@ -47,19 +45,30 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
+/// A short time with three digits: `850 us`, `4.7 ms`, `52 ms`, `1.20 s`.
+pub(crate) fn short(time: Duration) -> String {
+    let micros = time.as_micros() as f64;
+    match micros {
+        _ if micros < 999.5 => format!("{micros:.0} us"),
+        _ if micros < 9_950.0 => format!("{:.1} ms", micros / 1e3),
+        _ if micros < 999_500.0 => format!("{:.0} ms", micros / 1e3),
+        _ => duration(time),
+    }
+}
+
 /// A count with its noun: `1 file`, `1000 files`.
 pub(crate) fn count(n: u64, singular: &str, plural: &str) -> String {
     format!("{n} {}", if n == 1 { singular } else { plural })
 }
 
-fn scaled<'a>(mut value: f64, step: f64, units: &[&'a str]) -> (f64, &'a str) {
+fn scaled(mut value: f64) -> (f64, &'static str) {
     let mut power = 0;
-    // Half a unit in the last shown digit below the step, so that 999.96 kB is shown as 1.00 MB and not as 1000 kB.
-    while value >= step - 0.5 && power + 1 < units.len() {
-        value /= step;
+    // Half a unit in the last shown digit below the step, so that 1023.96 KiB is shown as 1.00 MiB and not as 1024 KiB.
+    while value >= 1023.5 && power + 1 < BINARY.len() {
+        value /= 1024.0;
         power += 1;
     }
-    (value, units[power])
+    (value, BINARY[power])
 }
 
 fn digits(value: f64, whole: bool) -> String {
@@ -79,8 +88,8 @@ mod tests {
     #[test]
     fn sizes_are_shown_with_about_three_digits() {
         let shown: Vec<_> =
-            [0, 1, 999, 1000, 4_700_000, 1 << 30, 999_960, 123_456_789].into_iter().map(size).collect();
-        assert_eq!(shown, ["0 B", "1 B", "999 B", "1.00 kB", "4.7 MB", "1.07 GB", "1.00 MB", "123 MB"]);
+            [0, 1, 1023, 1024, 4_700_000, 1 << 30, (1 << 20) - 1, 123 << 20].into_iter().map(size).collect();
+        assert_eq!(shown, ["0 B", "1 B", "1023 B", "1.00 KiB", "4.5 MiB", "1.00 GiB", "1.00 MiB", "123 MiB"]);
     }
 
     #[test]
@@ -90,8 +99,14 @@ mod tests {
 
     #[test]
     fn a_rate_needs_time_to_have_passed() {
-        assert_eq!(rate(4_700_000, Duration::from_millis(450)).as_deref(), Some("10.4 MB/s"));
+        assert_eq!(rate(4_700_000, Duration::from_millis(450)).as_deref(), Some("10.0 MiB/s"));
         assert_eq!(rate(1, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn short_times_keep_their_digits() {
+        let shown = [0, 850, 4_720, 52_300, 999_000, 1_200_000].map(|us| short(Duration::from_micros(us)));
+        assert_eq!(shown, ["0 us", "850 us", "4.7 ms", "52 ms", "999 ms", "1.20 s"]);
     }
 
     #[test]

@@ -203,3 +203,23 @@ fn rm_takes_patterns() {
         assert_eq!(endpoint.server().store().keys("bucket"), ["a", "p/q/d"]);
     }
 }
+
+#[test]
+fn h_is_help_unless_a_long_listing_makes_it_sizes() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    endpoint.server().store().put("bucket", "k", &[0; 4700]).expect("stored");
+    for arguments in [&["ls", "-h"][..], &["ls", "-h", "gs://bucket"], &["ls", "-l", "-h"], &["ls", "--help"]]
+    {
+        let text = laneway.run(arguments).succeeds().text();
+        assert!(
+            text.contains("Usage: laneway ls") && text.contains("--gcs-endpoint"),
+            "{arguments:?}: {text}"
+        );
+    }
+    assert!(laneway.run(["ls", "-lh", "gs://bucket"]).succeeds().text().contains("4.59KiB"));
+    assert!(
+        laneway.run(["ls", "-l", "--readable-sizes", "gs://bucket"]).succeeds().text().contains("4.59KiB")
+    );
+    laneway.run(["ls"]).exits(2);
+}

@@ -27,7 +27,7 @@ fn the_last_line_says_what_was_done() {
     let run = laneway.run(["cp", "-r", "d", "gs://bucket/"]).succeeds();
     assert!(run.stdout.is_empty());
     let line = run.stderr.lines().last().expect("a line");
-    assert!(line.starts_with("3 files, 3.0 kB in "), "{line}");
+    assert!(line.starts_with("3 files, 2.9 KiB in "), "{line}");
     assert!(line.ends_with(", 3 requests, 0 retries, crc32c verified"), "{line}");
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }
@@ -46,6 +46,54 @@ fn verbose_names_each_object() {
     let (_endpoint, laneway) = stocked();
     let run = laneway.run(["cp", "-v", "-r", "d", "gs://bucket/"]).succeeds();
     assert!(run.stderr.contains("upload d/f1 -> gs://bucket/d/f1\n"), "{}", run.stderr);
+}
+
+#[test]
+fn verbose_tells_of_connections_and_more_verbose_of_requests() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["cp", "-v", "-r", "d", "gs://bucket/"]).succeeds();
+    assert!(run.stderr.contains("INFO connection opened to https://"), "{}", run.stderr);
+    assert!(!run.stderr.contains("DEBUG"), "{}", run.stderr);
+    assert!(run.stderr.contains(" lane=0 role=express protocol=h2 "), "{}", run.stderr);
+    let run = laneway.run(["ls", "-vv", "-r", "gs://bucket/d/"]).succeeds();
+    let requests: Vec<_> = run.stderr.lines().filter(|line| line.contains("DEBUG GET https://")).collect();
+    assert_eq!(requests.len(), 1, "{}", run.stderr);
+    for part in ["/storage/v1/b/bucket/o ", " lane=0 ", "status=200", "took=", "queued="] {
+        assert!(requests[0].contains(part), "{part:?} is missing: {}", requests[0]);
+    }
+}
+
+#[test]
+fn logs_hold_no_query_no_header_and_no_key() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in ["gs", "s3"] {
+        let secret = ["--header", "x-own-secret: s3cr3t"];
+        let url = format!("{scheme}://bucket/");
+        for verb in [&["cp", "-vvv", "-r", "d", &url][..], &["ls", "-vvv", "-r", &url]] {
+            let run = laneway.run(verb.iter().chain(&secret)).succeeds();
+            assert!(run.stderr.contains("DEBUG"), "{}", run.stderr);
+            for hidden in ["s3cr3t", "uploadType", "list-type", "Signature", "authorization", "?"] {
+                assert!(!run.stderr.contains(hidden), "{hidden:?}: {}", run.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_tried_again_is_told_before_it_fails() {
+    let (_endpoint, laneway) = stocked();
+    let dead = ["--gcs-endpoint", "http://127.0.0.1:1"];
+    let run = laneway.run(["cp", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("retrying: ")).collect();
+    assert!(
+        told.iter().any(|line| line.contains("127.0.0.1:1") && line.contains(", attempt ")),
+        "{}",
+        run.stderr
+    );
+    let run = laneway.run(["cp", "-q", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let run = laneway.run(["ls", "-v", "gs://bucket"].iter().chain(&dead)).exits(1);
+    assert!(run.stderr.contains("INFO trying again attempt=2"), "{}", run.stderr);
 }
 
 #[test]
@@ -114,9 +162,38 @@ fn stats_are_a_table_or_a_record() {
     let (_endpoint, laneway) = stocked();
     let run = laneway.run(["cp", "--stats", "-r", "d", "gs://bucket/"]).succeeds();
     assert!(run.stderr.contains("\nrequests             3\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("for 3 writes and lists, 0 reads, 0 deletes on gs://\n"), "{}", run.stderr);
     let stats = laneway.run(["ls", "--json", "--stats", "gs://bucket/d/"]).succeeds().record("stats");
     assert_eq!(stats["requests"], 1);
     assert_eq!((stats["connections_h2"].as_u64(), stats["handshakes"].as_u64()), (Some(1), Some(1)));
+    assert_eq!((stats["connections_h1"].as_u64(), stats["billed"][0]["writes"].as_u64()), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_summary_holds_the_stats_where_they_are_asked_for() {
+    let (_endpoint, laneway) = stocked();
+    let summary = laneway.run(["cp", "--json", "-r", "d", "s3://bucket/"]).succeeds().record("summary");
+    assert!(summary.get("stats").is_none(), "{summary}");
+    let run = laneway.run(["cp", "--json", "--stats", "-r", "s3://bucket/d", "back"]).succeeds();
+    assert!(run.json().iter().all(|record| record["kind"] != "stats"), "{}", run.text());
+    let stats = &run.record("summary")["stats"];
+    // One page of a listing, and three objects.
+    assert_eq!(
+        stats["billed"],
+        serde_json::json!([
+            { "store": "s3", "writes": 1, "reads": 3, "deletes": 0, "cost_usd": 0.0000062 }
+        ])
+    );
+    assert_eq!(
+        (stats["cost_usd"].as_f64(), stats["prices_as_of"].as_str()),
+        (Some(0.0000062), Some("2026-01"))
+    );
+    assert!(stats["queued_p50_s"].is_number() && stats["queued_p99_s"].is_number(), "{stats}");
+    for time in ["first_byte_p50_s", "first_byte_p99_s", "cpu_s"] {
+        assert!(stats[time].as_f64().is_some_and(|seconds| seconds > 0.0), "{time}: {stats}");
+    }
+    assert!(stats["first_byte_p50_s"].as_f64() <= stats["first_byte_p99_s"].as_f64(), "{stats}");
+    assert!(stats["goodput"].as_u64().is_some_and(|rate| rate > 0), "{stats}");
 }
 
 #[test]

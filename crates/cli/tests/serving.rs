@@ -118,7 +118,7 @@ fn the_demo_shows_its_table_and_cleans_up() {
     let temporary = home.path().join("tmp");
     std::fs::create_dir(&temporary).expect("made");
     let laneway = Program::new(LANEWAY, home.path()).with("TMPDIR", &temporary);
-    let text = laneway.run(["demo", "--size", "20MiB"]).succeeds().text();
+    let text = laneway.run(["demo", "--size", "20MiB", "--no-report"]).succeeds().text();
     for part in
         ["50 ms round trip", "50 files, laneway cp", "1000 files, laneway cp", "20.00MiB down", "compared"]
     {

@@ -11,79 +11,32 @@ mod laneway;
 mod plan;
 mod result;
 mod resumable;
-mod rival;
 mod rung;
 mod single;
-mod site;
 mod stock;
-mod stop;
-mod token;
-mod trust;
 mod work;
 
-use std::fs;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use laneway_server::{Config, Server, Tls};
-use tokio::runtime::{Builder, Runtime};
+use laneway_server::Server;
 
-pub use plan::{Plan, Remote, Target};
-pub use result::{Failure, Figures, Ladder, Row, Tally};
-pub use rival::Error as RivalError;
+use crate::place::Target;
+use crate::rival::{Tally, probe};
+use crate::site::Site;
+use crate::stage::{embedded, runtime};
+use crate::trace::Trace;
+use crate::{Error, Failure, Stop};
+pub use plan::Plan;
+pub use result::{Figures, Ladder, Row};
 pub use rung::Rung;
-pub use stop::Stop;
 
 use floor::{Path, floor};
 use result::row;
-use rival::{Protocol, Rival};
-use site::Site;
 use work::{Files, Work};
 
 /// The bucket of the embedded store, and of a remote one where none is named.
 const BUCKET: &str = "laneway-ladder";
-/// How often the round-trip time is measured; the shortest counts, as everything that disturbs only adds to it.
-const PROBES: usize = 5;
-
-/// Why a ladder can't be climbed at all.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The plan makes no sense.
-    #[error("{0}")]
-    Plan(String),
-    /// The embedded store can't be started.
-    #[error("the embedded store can't be started")]
-    Server(#[from] laneway_server::Error),
-    /// Files or threads of the ladder's own.
-    #[error("{what}")]
-    Local {
-        /// What was done.
-        what: &'static str,
-        /// What the system answered.
-        #[source]
-        source: io::Error,
-    },
-    /// A CA file, or the platform's certificates, can't be used.
-    #[error("{what} can't be used")]
-    Certificates {
-        /// Which.
-        what: String,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// There are no credentials, or none that can be used.
-    #[error("no token for the store: {0}")]
-    Credentials(String),
-    /// The store can't be reached, or doesn't give us a bucket.
-    #[error("the store can't be used")]
-    Store(#[source] Failure),
-    /// [`Stop::stop`] was called.
-    #[error("stopped")]
-    Stopped,
-}
-
 /// What happens while a ladder is climbed.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -134,51 +87,29 @@ pub fn run(plan: &Plan, stop: &Stop, tell: impl FnMut(Event<'_>)) -> Result<Ladd
 
     let (server, remote) = match &plan.target {
         Target::Remote(remote) => (None, remote.clone()),
-        Target::Embedded { rtt } => {
-            let (server, remote) = embedded(*rtt, folder.path())?;
+        Target::Embedded(imitated) => {
+            let (server, remote) = embedded(*imitated, BUCKET, folder.path())?;
             (Some(server), remote)
         }
     };
     // The folder's name is used by nobody else, and so neither is a prefix of that name.
     let unique =
         folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let runtime = runtime().map_err(local("starting threads"))?;
+    let runtime = runtime()?;
     runtime.block_on(async {
         let bucket = remote.bucket.as_deref().unwrap_or(BUCKET);
         let site = Arc::new(stop.unless(Site::prepare(&remote, bucket, &unique)).await??);
         let mut climb = Climb { plan, stop, site, files, server: server.as_ref(), tell };
         let new = match remote.bucket {
             Some(_) => false,
-            None => stock::create_bucket(&climb.site).await.map_err(Error::Store)?,
+            None => crate::stock::create_bucket(&climb.site).await.map_err(Error::Store)?,
         };
         let climbed = climb.all().await;
-        if new && let Err(failure) = stock::remove_bucket(&climb.site).await {
+        if new && let Err(failure) = crate::stock::remove_bucket(&climb.site).await {
             (climb.tell)(Event::Left { url: format!("gs://{bucket}"), failure });
         }
         climbed
     })
-}
-
-/// Starts a store in this process, and says how it is reached.
-fn embedded(rtt: Duration, folder: &std::path::Path) -> Result<(Server, Remote), Error> {
-    let server = Server::start(Config { tls: Some(Tls::Generated), rtt, ..Config::default() })?;
-    server.create_bucket(BUCKET)?;
-    let ca_file = folder.join("ca.pem");
-    fs::write(&ca_file, server.ca_pem().unwrap_or_default())
-        .map_err(|source| Error::Local { what: "writing the CA file", source })?;
-    let remote = Remote {
-        endpoint: server.url(),
-        bucket: Some(BUCKET.to_owned()),
-        prefix: String::new(),
-        anonymous: true,
-        ca_files: vec![ca_file],
-    };
-    Ok((server, remote))
-}
-
-/// The rivals' threads: tokio's own default, one for each core.
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread().thread_name("ladder").enable_all().build()
 }
 
 /// A ladder on its way.
@@ -204,7 +135,7 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
                 }
                 (self.tell)(Event::Running { rung, run });
                 let result = self.one(rung, run).await?;
-                let told = result.as_ref().map(|(time, _)| *time);
+                let told = result.as_ref().map(|(time, ..)| *time);
                 (self.tell)(Event::Ran { rung, run, result: told });
                 results.push(result);
             }
@@ -218,15 +149,19 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
     }
 
     /// One run of one rung: the upload against the clock; then the store is looked at and cleared.
-    async fn one(&mut self, rung: Rung, run: usize) -> Result<Result<(Duration, Tally), Failure>, Error> {
+    async fn one(
+        &mut self,
+        rung: Rung,
+        run: usize,
+    ) -> Result<Result<(Duration, Tally, Trace), Failure>, Error> {
         let prefix = format!("{}{}-{run}/", self.site.prefix, rung.name());
         let work = Work { site: Arc::clone(&self.site), files: Arc::clone(&self.files), prefix };
         let climbed = async {
             let started = Instant::now();
-            let tally = rung.upload(&work).await?;
+            let (tally, trace) = rung.upload(&work).await?;
             let time = started.elapsed();
             stock::check(&work).await?;
-            Ok((time, tally))
+            Ok((time, tally, trace))
         };
         let result = self.stop.unless(climbed).await;
         self.clear(&work.prefix).await;
@@ -242,7 +177,7 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
                 });
                 Ok(())
             }
-            None => stock::clear(&self.site, prefix).await,
+            None => crate::stock::clear(&self.site, prefix).await,
         };
         if let Err(failure) = cleared {
             let url = format!("gs://{}/{prefix}", self.site.bucket);
@@ -251,21 +186,12 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
     }
 }
 
-/// The shortest round trip of several, and the segments' size.
-async fn probe(site: &Site) -> Result<(Duration, u32), Failure> {
-    let rival = Rival::new(site, Protocol::H1);
-    let (mut rtt, mut segment) = rival.probe().await?;
-    for _ in 1..PROBES {
-        let (another, size) = rival.probe().await?;
-        rtt = rtt.min(another);
-        segment = size;
-    }
-    Ok((rtt, segment))
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Runtime;
+
     use super::*;
+    use crate::place::{Imitated, Remote};
 
     /// A server that says what it has seen, and work to be done on it.
     struct Stage {
@@ -278,7 +204,8 @@ mod tests {
     impl Stage {
         fn set(files: usize, size: u64) -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let (server, remote) = embedded(Duration::ZERO, folder.path()).unwrap();
+            let at = Imitated::at(Duration::ZERO);
+            let (server, remote) = embedded(at, BUCKET, folder.path()).unwrap();
             let remote = Remote { prefix: "p".to_owned(), ..remote };
             let runtime = runtime().unwrap();
             let site = Arc::new(runtime.block_on(Site::prepare(&remote, BUCKET, "u")).unwrap());
@@ -297,7 +224,7 @@ mod tests {
         let stage = Stage::set(5, 3);
         for rung in Rung::ALL {
             let before = stage.server.counters();
-            let tally = stage.wait(rung.upload(&stage.work)).unwrap();
+            let (tally, _) = stage.wait(rung.upload(&stage.work)).unwrap();
             let after = stage.server.counters();
             let seen = Tally {
                 requests: after.requests - before.requests,
@@ -325,9 +252,9 @@ mod tests {
         let stage = Stage::set(3, 4);
         stage.server.store().put(BUCKET, "p/u/y", b"").unwrap();
         stage.wait(single::upload(&stage.work)).unwrap();
-        stage.wait(stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
+        stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
         assert_eq!(stage.server.store().keys(BUCKET), ["p/u/y"]);
         // A rung that failed at its first request leaves nothing to be removed.
-        stage.wait(stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
+        stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
     }
 }

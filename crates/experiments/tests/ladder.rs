@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use laneway_experiments::ladder::{self, Error, Event, Ladder, Plan, Remote, RivalError, Rung, Stop, Target};
-use laneway_experiments::ladder::{Failure, Tally};
+use laneway_experiments::ladder::{self, Event, Ladder, Plan, Rung};
+use laneway_experiments::{Error, Failure, Imitated, Remote, RivalError, Stop, Tally, Target};
 use laneway_server::{Config, Server, Tls};
 
 const FILES: usize = 5;
@@ -26,7 +26,7 @@ fn tally(ladder: &Ladder, rung: Rung) -> Tally {
 
 #[test]
 fn every_rung_arrives_with_the_requests_and_connections_of_its_way() {
-    let ladder = climb(&plan(Target::Embedded { rtt: Duration::ZERO }));
+    let ladder = climb(&plan(Target::Embedded(Imitated::at(Duration::ZERO))));
     assert_eq!(ladder.rows.iter().map(|row| row.rung).collect::<Vec<_>>(), Rung::ALL);
     let n = FILES as u64;
     for (rung, requests, connections) in [
@@ -46,13 +46,7 @@ fn every_rung_arrives_with_the_requests_and_connections_of_its_way() {
 #[test]
 fn a_plain_server_elsewhere_has_no_http2_row_and_is_left_as_it_was() {
     let server = Server::start(Config::default()).unwrap();
-    let remote = Remote {
-        endpoint: server.url(),
-        bucket: None,
-        prefix: "some/where".to_owned(),
-        anonymous: false,
-        ca_files: Vec::new(),
-    };
+    let remote = Remote { prefix: "some/where".to_owned(), ..Remote::gcs(server.url()) };
     let ladder = climb(&plan(Target::Remote(remote)));
     for row in &ladder.rows {
         match row.rung {
@@ -75,11 +69,10 @@ fn a_stopped_ladder_leaves_nothing_behind() {
     let ca = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(ca.path(), server.ca_pem().unwrap()).unwrap();
     let remote = Remote {
-        endpoint: server.url(),
         bucket: Some("b".to_owned()),
-        prefix: String::new(),
         anonymous: true,
         ca_files: vec![ca.path().to_owned()],
+        ..Remote::gcs(server.url())
     };
     let stop = Stop::default();
     let ended = ladder::run(&plan(Target::Remote(remote)), &stop, |event| {
@@ -94,13 +87,7 @@ fn a_stopped_ladder_leaves_nothing_behind() {
 #[test]
 fn a_missing_bucket_fails_every_row_and_says_why() {
     let server = Server::start(Config::default()).unwrap();
-    let remote = Remote {
-        endpoint: server.url(),
-        bucket: Some("missing".to_owned()),
-        prefix: String::new(),
-        anonymous: true,
-        ca_files: Vec::new(),
-    };
+    let remote = Remote { bucket: Some("missing".to_owned()), anonymous: true, ..Remote::gcs(server.url()) };
     let plan = plan(Target::Remote(remote));
     let ladder = ladder::run(&plan, &Stop::default(), |_| {}).unwrap();
     for row in ladder.rows {

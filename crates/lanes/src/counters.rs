@@ -1,5 +1,7 @@
 //! What the engine has done so far, as plain numbers.
 
+use crate::Distribution;
+
 /// A snapshot of an engine's counters. All of them count from the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -9,6 +11,8 @@ pub struct Counters {
     pub connections_peak: u64,
     /// TLS handshakes that were completed.
     pub handshakes: u64,
+    /// Connections that speak HTTP/1.1.
+    pub connections_h1: u64,
     /// Connections that speak HTTP/2.
     pub connections_h2: u64,
     /// Requests sent, every attempt counted.
@@ -23,4 +27,13 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Body bytes received.
     pub bytes_received: u64,
+}
+
+/// How long requests that were answered had to wait, since the engine's start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// From sending a request's first byte to its answer's head.
+    pub first_byte: Distribution,
+    /// From handing a request in to sending it: the wait for a lane.
+    pub queued: Distribution,
 }

@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::error::{Error, Kind};
 use crate::proxy::{Proxies, Proxy};
-use crate::stream::{Progress, Stream, Watched};
+use crate::stream::{Ahead, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
 use crate::{Origin, Protocol, Scheme};
 
@@ -93,7 +93,7 @@ impl Dialer {
             tunnel(&mut tcp, origin, proxy).await?;
         }
         let progress = Arc::new(Progress::new());
-        let tcp = Watched::new(tcp, Arc::clone(&progress));
+        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
         if origin.scheme == Scheme::Http {
             let stream = Stream::plain(tcp);
             return Ok(Dialed {

@@ -63,6 +63,16 @@ pub enum Role {
     Freight,
 }
 
+impl Role {
+    /// Its name in logs: `express` or `freight`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Express => "express",
+            Self::Freight => "freight",
+        }
+    }
+}
+
 /// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
@@ -95,6 +105,13 @@ pub enum Event {
         origin: OriginId,
         /// What.
         protocol: Protocol,
+    },
+    /// So many works of unknown size are about to come, of which it is being found out what they are.
+    Anticipated {
+        /// Where to.
+        origin: OriginId,
+        /// How many.
+        works: usize,
     },
     /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
     Reached {
@@ -280,6 +297,10 @@ impl Dispatcher {
             Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
             Event::Cancelled { work } => self.cancel(work),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
+            Event::Anticipated { origin, works } => {
+                self.origin(origin).anticipated = works;
+                self.schedule(now, origin);
+            }
             Event::Reached { lane, rtt } => {
                 if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
                     self.origin(origin).reached(rtt);
@@ -310,8 +331,8 @@ impl Dispatcher {
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
             Event::Carried { down, up } => {
-                self.down.goodput.read(now, down, self.down.yielding.is_on());
-                self.up.goodput.read(now, up, self.up.yielding.is_on());
+                self.down.goodput.read(now, down, self.down.yielding.is_yielding());
+                self.up.goodput.read(now, up, self.up.yielding.is_yielding());
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -449,7 +470,12 @@ impl Dispatcher {
     fn retire(&mut self, id: WorkId) -> Option<Work> {
         let work = self.works.remove(&id)?;
         self.discount_small(&work);
-        self.origin(work.origin).release(work.role, work.weight, work.opener);
+        let origin = self.origin(work.origin);
+        origin.release(work.role, work.weight, work.opener);
+        if origin.express_live == 0 {
+            // What was found out has led to nothing more, or its works come now.
+            origin.anticipated = 0;
+        }
         Some(work)
     }
 
@@ -475,9 +501,11 @@ impl Dispatcher {
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
             let outstanding = if is_bulk { way.small } else { 0 };
             let rate = way.goodput.rate();
-            if let Some(rate) = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default()) {
-                self.actions.push_back(Action::Yield { direction, rate });
-            }
+            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
         }
     }
 
@@ -648,7 +676,8 @@ impl Dispatcher {
         let is_first = self.origins[origin.0].lanes.is_empty();
         let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let state = &mut self.origins[origin.0];
-        if state.queue(role).is_empty() {
+        let anticipated = role == Role::Express && state.anticipated > 0;
+        if state.queue(role).is_empty() && !anticipated {
             return;
         }
         let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Cancel(WorkId),
     /// The origin is likely to speak this.
     Expect(Origin, Protocol),
+    /// So many requests are about to come.
+    Anticipate(Origin, usize),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -169,6 +171,10 @@ impl Driver {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Expected { origin, protocol });
             }
+            Command::Anticipate(origin, works) => {
+                let origin = self.number(&origin);
+                self.dispatcher.handle(now, Event::Anticipated { origin, works });
+            }
             Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::TurnedFreight(work) => {
@@ -227,7 +233,7 @@ impl Driver {
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
             }
             Err(error) => {
-                tracing::debug!(lane = lane.0, %error, "dial failed");
+                tracing::info!(lane = lane.0, "no connection: {error}");
                 self.lanes.remove(&lane);
                 self.shared.note(|| What::Closed { lane: lane.0 });
                 self.dial_errors.insert(lane, error);
@@ -350,6 +356,7 @@ impl Driver {
 
     fn forget(&mut self, lane: LaneId) {
         if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
+            tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
             self.shared.note(|| What::Closed { lane: lane.0 });
         }

@@ -21,10 +21,16 @@ use crate::shared::{Counts, Shared};
 use crate::throttle::Throttles;
 use crate::trust::extra_roots;
 use crate::valve::Valve;
-use crate::{Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Verdict};
+use crate::{
+    Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Times, Verdict,
+};
 
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
+
+/// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
+/// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
+pub const RETRY: &str = "laneway::retry";
 
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
@@ -158,7 +164,10 @@ impl Lanes {
                 crate::attempts::note(attempts);
                 return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
             };
-            tracing::debug!(attempt = attempts, ?pause, "trying again");
+            let (attempt, after_ms) = (attempts + 1, started.elapsed().as_millis() as u64);
+            let throttled = matches!(failure, Some(Failure::Throttled(_)));
+            let cause = Cause(&outcome);
+            tracing::info!(target: RETRY, attempt, after_ms, throttled, ?pause, cause = %cause, "trying again");
             self.inner.shared.counts.retries.fetch_add(1, Relaxed);
             self.pause(pause).await;
         }
@@ -170,6 +179,12 @@ impl Lanes {
         self.inner.shared.tell(Command::Expect(origin.clone(), protocol));
     }
 
+    /// Says how many requests are about to come while it is still being found out what they are, so that connections for
+    /// them are opened meanwhile; 0 takes back what has not come.
+    pub fn anticipate(&self, origin: &Origin, requests: usize) {
+        self.inner.shared.tell(Command::Anticipate(origin.clone(), requests));
+    }
+
     /// The budget of buffers in flight.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
@@ -178,6 +193,11 @@ impl Lanes {
     /// What has been done so far.
     pub fn counters(&self) -> Counters {
         self.inner.shared.counts.snapshot()
+    }
+
+    /// How long what was answered so far had to wait.
+    pub fn times(&self) -> Times {
+        self.inner.shared.counts.times()
     }
 
     /// Waits on the engine's clock: the caller's runtime may have none.
@@ -213,6 +233,18 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(work) = self.work {
             self.shared.tell(Command::Cancel(work));
+        }
+    }
+}
+
+/// Why an attempt is not the last.
+struct Cause<'a>(&'a Result<Response, Error>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ok(response) => write!(f, "the server answered {}", response.head.status),
+            Err(error) => error.fmt(f),
         }
     }
 }

@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::Counters;
 use crate::dispatch::Direction;
+use crate::distribution::Recorder;
 use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
 use crate::stream::Progress;
 use crate::trace::{Trace, What};
 use crate::valve::Valve;
+use crate::{Counters, Response, Times};
 
 /// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
 /// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
@@ -43,6 +44,7 @@ pub(crate) struct Counts {
     pub(crate) connections: AtomicU64,
     pub(crate) connections_open: AtomicU64,
     pub(crate) connections_peak: AtomicU64,
+    pub(crate) connections_h1: AtomicU64,
     pub(crate) connections_h2: AtomicU64,
     pub(crate) handshakes: AtomicU64,
     pub(crate) requests: AtomicU64,
@@ -50,6 +52,8 @@ pub(crate) struct Counts {
     pub(crate) throttles: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
+    pub(crate) first_byte: Recorder,
+    pub(crate) queued: Recorder,
 }
 
 impl Counts {
@@ -63,6 +67,7 @@ impl Counts {
             connections: self.connections.load(Relaxed),
             connections_peak: self.connections_peak.load(Relaxed),
             handshakes: self.handshakes.load(Relaxed),
+            connections_h1: self.connections_h1.load(Relaxed),
             connections_h2: self.connections_h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
             retries: self.retries.load(Relaxed),
@@ -71,6 +76,16 @@ impl Counts {
             bytes_sent: self.bytes_sent.load(Relaxed),
             bytes_received: self.bytes_received.load(Relaxed),
         }
+    }
+
+    /// Counts the waits of a request that was answered.
+    pub(crate) fn answered(&self, response: &Response) {
+        self.first_byte.add(response.first_byte);
+        self.queued.add(response.queued);
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        Times { first_byte: self.first_byte.snapshot(), queued: self.queued.snapshot() }
     }
 }
 

@@ -52,7 +52,7 @@ pub enum What {
         /// Bytes of its body.
         bytes: u64,
     },
-    /// The answer turned out to be bulk; its lane is freight from now on.
+    /// The answer's sink asked for a freight thread; its lane, an HTTP/1.1 one, is freight from now on.
     TurnedFreight {
         /// The request.
         work: u64,

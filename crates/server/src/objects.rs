@@ -76,6 +76,7 @@ pub(crate) struct NewObject {
     pub(crate) checksum: Option<StoredChecksum>,
     pub(crate) components: Option<u32>,
     pub(crate) parts: Option<u32>,
+    pub(crate) part_sizes: Vec<u64>,
 }
 
 impl Objects {
@@ -299,6 +300,7 @@ impl Objects {
             etag,
             components: new.components,
             parts: new.parts,
+            part_sizes: new.part_sizes,
             attributes: new.attributes,
             created_us: now,
             updated_us: now,

@@ -13,6 +13,7 @@ mod put;
 mod region;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -54,13 +55,22 @@ pub(crate) async fn answer(
         return redirect;
     }
     let without_body = request.method() == http::Method::HEAD;
-    match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
+    let mut answer = match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => answer.map(ResponseBody::s3),
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
+    };
+    // By it clients tell S3 from any other server with ETags.
+    let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
+    if let Ok(id) = http::HeaderValue::try_from(id) {
+        answer.headers_mut().insert("x-amz-request-id", id);
     }
+    answer
 }
+
+/// Requests answered in this process, for their ids.
+static REQUESTS: AtomicU64 = AtomicU64::new(1);
 
 /// A status that a fault or the configuration demands, as S3 says it.
 pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody> {

@@ -11,6 +11,8 @@ pub struct Checksums {
     pub crc32c: Option<u32>,
     /// CRC64/NVME, which S3 computes by default.
     pub crc64nvme: Option<u64>,
+    /// CRC32 (ISO-HDLC, as in gzip), which most AWS SDKs send.
+    pub crc32: Option<u32>,
     /// MD5.
     pub md5: Option<[u8; 16]>,
     /// S3's composite of a multipart upload: it says something only to who knows the parts.
@@ -59,6 +61,7 @@ impl Checksums {
         let pairs = [
             ("crc32c", pair(self.crc32c, other.crc32c)),
             ("crc64nvme", pair(self.crc64nvme, other.crc64nvme)),
+            ("crc32", pair(self.crc32, other.crc32)),
             ("md5", pair(self.md5, other.md5)),
             ("composite crc32c", pair(parts(self), parts(other))),
         ];
@@ -73,7 +76,7 @@ impl Checksums {
     }
 }
 
-/// Base64 of the four big-endian bytes, as both stores write CRC32Cs.
+/// Base64 of the four big-endian bytes, as stores write CRC32Cs and CRC32s.
 pub(crate) fn encode_crc32c(value: u32) -> String {
     STANDARD.encode(value.to_be_bytes())
 }

@@ -9,6 +9,7 @@ use laneway_lanes::{Body, Call, Ended, Kind, Lanes, Origin, Request, Response, V
 
 use crate::delivery::{Delivery, Refused};
 use crate::judge::{self, Ending, Failure, Repeat};
+use crate::requests::Tally;
 use crate::{Error, ErrorKind, ObjectId, Operation, Provider};
 
 /// A request before it has an origin, credentials or an attempt's number.
@@ -76,6 +77,9 @@ pub(crate) trait Dialect: Send + Sync {
 
     /// What requests go over.
     fn lanes(&self) -> &Lanes;
+
+    /// Where its requests are counted.
+    fn tally(&self) -> &Tally;
 
     /// The request of one attempt, with origin and credentials.
     fn request(
@@ -223,6 +227,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
     async fn request(&self, _attempt: u32) -> Result<Request, Error> {
         let mut request = self.exchange.dialect.request(self.exchange.bucket, self.outgoing).await?;
+        self.exchange.dialect.tally().count(self.exchange.operation, &self.outgoing.method);
         request.sink = self.delivery.and_then(Delivery::sink);
         Ok(request)
     }

@@ -23,6 +23,7 @@ use crate::credentials::Google;
 use crate::endpoint::Endpoint;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
+use crate::requests::Tally;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 const PUBLIC: &str = "https://storage.googleapis.com";
@@ -31,6 +32,7 @@ const PUBLIC: &str = "https://storage.googleapis.com";
 #[derive(Debug)]
 pub(crate) struct Gcs {
     lanes: Lanes,
+    tally: Tally,
     endpoint: Endpoint,
     credentials: Google,
     headers: HeaderMap,
@@ -58,6 +60,7 @@ impl Gcs {
             if settings.anonymous { Google::anonymous() } else { Google::for_endpoint(&endpoint, &lanes) };
         Ok(Arc::new(Self {
             lanes,
+            tally: Tally::default(),
             endpoint,
             credentials,
             headers,
@@ -66,6 +69,10 @@ impl Gcs {
             lacks_multipart: AtomicBool::new(false),
             lacks_batch: AtomicBool::new(false),
         }))
+    }
+
+    pub(crate) fn anticipate(&self, requests: usize) {
+        self.lanes.anticipate(&self.endpoint.origin, requests);
     }
 
     pub(crate) fn supports_multipart(&self) -> bool {
@@ -78,6 +85,10 @@ impl Dialect for Gcs {
 
     fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {

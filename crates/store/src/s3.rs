@@ -27,6 +27,7 @@ use self::address::Address;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
+use crate::requests::Tally;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 /// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
@@ -36,6 +37,7 @@ const REGION: &str = "us-east-1";
 #[derive(Debug)]
 pub(crate) struct S3 {
     lanes: Lanes,
+    tally: Tally,
     address: Address,
     credentials: Aws,
     headers: HeaderMap,
@@ -68,6 +70,7 @@ impl S3 {
         };
         Ok(Arc::new(Self {
             lanes,
+            tally: Tally::default(),
             address,
             credentials,
             headers,
@@ -76,6 +79,13 @@ impl S3 {
             regions: RwLock::default(),
             part_checksums: AtomicU8::new(0),
         }))
+    }
+
+    pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
+        // A bucket whose name makes no address says so when it is asked.
+        if let Ok((origin, _)) = self.address.locate(bucket, &self.region(bucket), "/") {
+            self.lanes.anticipate(&origin, requests);
+        }
     }
 
     fn region(&self, bucket: &str) -> Arc<str> {
@@ -89,6 +99,10 @@ impl Dialect for S3 {
 
     fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {

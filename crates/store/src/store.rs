@@ -10,7 +10,7 @@ use crate::gcs::Gcs;
 use crate::s3::S3;
 use crate::{
     Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
-    Operation, Page, Part, Provider, PutOptions, Resumable, Settings, Version,
+    Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, Version,
 };
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
@@ -59,6 +59,23 @@ impl Store {
         }
     }
 
+    /// Says how many requests for the bucket's objects are about to come while it is still being found out what they are,
+    /// so that connections for them are opened meanwhile; 0 takes back what has not come.
+    pub fn anticipate(&self, bucket: &str, requests: usize) {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.anticipate(requests),
+            Dialect::S3(s3) => s3.anticipate(bucket, requests),
+        }
+    }
+
+    /// What has been asked of it so far, as its price list classes requests.
+    pub fn requests(&self) -> Requests {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.tally().snapshot(),
+            Dialect::S3(s3) => s3.tally().snapshot(),
+        }
+    }
+
     /// What the store knows about an object, in the state `version` if one is named.
     ///
     /// # Errors
@@ -67,6 +84,24 @@ impl Store {
         match &self.0 {
             Dialect::Gcs(gcs) => gcs.head(id, version).await,
             Dialect::S3(s3) => s3.head(id, version).await,
+        }
+    }
+
+    /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
+    /// tell: GCS forgets parts, some S3 servers pay no attention to the question.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; what the server calls a part
+    /// number that the object doesn't have.
+    pub async fn part_len(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        number: u32,
+    ) -> Result<Option<u64>, Error> {
+        match &self.0 {
+            Dialect::Gcs(_) => Ok(None),
+            Dialect::S3(s3) => s3.part_len(id, version, number).await,
         }
     }
 

@@ -1,6 +1,9 @@
 //! Checksums of bytes as they pass, combined over slices and compared with a store's.
 
-use crc_fast::{CrcAlgorithm, checksum_combine};
+mod combine;
+
+use combine::combine;
+use crc_fast::CrcAlgorithm;
 use laneway_store::Checksums;
 use md5::{Digest as _, Md5};
 
@@ -11,22 +14,25 @@ use crate::event::Verified;
 pub(crate) struct Wanted {
     pub(crate) crc32c: bool,
     pub(crate) crc64nvme: bool,
+    pub(crate) crc32: bool,
     /// Can't be combined: only where one sink sees all bytes in order.
     pub(crate) md5: bool,
 }
 
 impl Wanted {
     /// What uploads need.
-    pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, md5: false };
+    pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
     /// What comparing with a store's checksums needs: one that it tells, the cheapest first. Where it tells none
     /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
     pub(crate) fn to_compare_with(told: &Checksums, in_order: bool) -> Self {
-        let none = Self { crc32c: false, crc64nvme: false, md5: false };
+        let none = Self::default();
         if told.crc32c.is_some() {
             Self::CRC32C
         } else if told.crc64nvme.is_some() {
             Self { crc64nvme: true, ..none }
+        } else if told.crc32.is_some() {
+            Self { crc32: true, ..none }
         } else if told.md5.is_some() && in_order {
             Self { md5: true, ..none }
         } else {
@@ -40,12 +46,26 @@ impl Wanted {
 pub(crate) enum Crc {
     Crc32c,
     Crc64nvme,
+    Crc32,
 }
 
 impl Crc {
+    /// The one by which a store's knowledge of an object is compared, if it tells any.
+    pub(crate) fn told(told: &Checksums) -> Option<Self> {
+        Self::of(Wanted::to_compare_with(told, false)).filter(|crc| crc.is_in(told))
+    }
+
+    fn is_in(self, told: &Checksums) -> bool {
+        match self {
+            Self::Crc32c => told.crc32c.is_some(),
+            Self::Crc64nvme => told.crc64nvme.is_some(),
+            Self::Crc32 => told.crc32.is_some(),
+        }
+    }
+
     /// The one that is computed, if it is one alone.
     pub(crate) fn of(wanted: Wanted) -> Option<Self> {
-        [Self::Crc32c, Self::Crc64nvme].into_iter().find(|crc| crc.wanted() == wanted)
+        [Self::Crc32c, Self::Crc64nvme, Self::Crc32].into_iter().find(|crc| crc.wanted() == wanted)
     }
 
     /// Computes this one alone.
@@ -53,6 +73,7 @@ impl Crc {
         match self {
             Self::Crc32c => Wanted::CRC32C,
             Self::Crc64nvme => Wanted { crc64nvme: true, ..Wanted::default() },
+            Self::Crc32 => Wanted { crc32: true, ..Wanted::default() },
         }
     }
 }
@@ -62,6 +83,7 @@ impl Crc {
 pub(crate) struct Hashing {
     crc32c: Option<crc_fast::Digest>,
     crc64nvme: Option<crc_fast::Digest>,
+    crc32: Option<crc_fast::Digest>,
     md5: Option<Md5>,
     len: u64,
 }
@@ -71,6 +93,7 @@ impl Hashing {
         Self {
             crc32c: wanted.crc32c.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
             crc64nvme: wanted.crc64nvme.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
+            crc32: wanted.crc32.then(|| crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
             md5: wanted.md5.then(Md5::new),
             len: 0,
         }
@@ -81,6 +104,9 @@ impl Hashing {
             crc.update(bytes);
         }
         if let Some(crc) = &mut self.crc64nvme {
+            crc.update(bytes);
+        }
+        if let Some(crc) = &mut self.crc32 {
             crc.update(bytes);
         }
         if let Some(md5) = &mut self.md5 {
@@ -100,6 +126,7 @@ impl Hashing {
             len: self.len,
             crc32c: self.crc32c.map(|crc| crc.finalize() as u32),
             crc64nvme: self.crc64nvme.map(|crc| crc.finalize()),
+            crc32: self.crc32.map(|crc| crc.finalize() as u32),
             md5: self.md5.map(|md5| md5.finalize().into()),
         }
     }
@@ -111,6 +138,7 @@ pub(crate) struct Run {
     pub(crate) len: u64,
     pub(crate) crc32c: Option<u32>,
     pub(crate) crc64nvme: Option<u64>,
+    crc32: Option<u32>,
     md5: Option<[u8; 16]>,
 }
 
@@ -130,22 +158,26 @@ impl Run {
         if self.len == 0 {
             return next;
         }
-        let crc32c = self.crc32c.zip(next.crc32c).map(|(a, b)| {
-            checksum_combine(CrcAlgorithm::Crc32Iscsi, u64::from(a), u64::from(b), next.len) as u32
-        });
-        let crc64nvme = self
-            .crc64nvme
-            .zip(next.crc64nvme)
-            .map(|(a, b)| checksum_combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
-        Self { len: self.len + next.len, crc32c, crc64nvme, md5: None }
+        let crc32c = self
+            .crc32c
+            .zip(next.crc32c)
+            .map(|(a, b)| combine(CrcAlgorithm::Crc32Iscsi, u64::from(a), u64::from(b), next.len) as u32);
+        let crc64nvme =
+            self.crc64nvme.zip(next.crc64nvme).map(|(a, b)| combine(CrcAlgorithm::Crc64Nvme, a, b, next.len));
+        let crc32 = self
+            .crc32
+            .zip(next.crc32)
+            .map(|(a, b)| combine(CrcAlgorithm::Crc32IsoHdlc, u64::from(a), u64::from(b), next.len) as u32);
+        Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None }
     }
 
     /// A run of which length and one checksum are known.
     pub(crate) fn known(len: u64, crc: Crc, value: u64) -> Self {
-        let none = Self { len, crc32c: None, crc64nvme: None, md5: None };
+        let none = Self { len, crc32c: None, crc64nvme: None, crc32: None, md5: None };
         match crc {
             Crc::Crc32c => Self { crc32c: Some(value as u32), ..none },
             Crc::Crc64nvme => Self { crc64nvme: Some(value), ..none },
+            Crc::Crc32 => Self { crc32: Some(value as u32), ..none },
         }
     }
 
@@ -154,12 +186,19 @@ impl Run {
         match crc {
             Crc::Crc32c => self.crc32c.map(u64::from),
             Crc::Crc64nvme => self.crc64nvme,
+            Crc::Crc32 => self.crc32.map(u64::from),
         }
     }
 
     /// As the store's type.
     pub(crate) fn checksums(&self) -> Checksums {
-        Checksums { crc32c: self.crc32c, crc64nvme: self.crc64nvme, md5: self.md5, parts: None }
+        Checksums {
+            crc32c: self.crc32c,
+            crc64nvme: self.crc64nvme,
+            crc32: self.crc32,
+            md5: self.md5,
+            parts: None,
+        }
     }
 
     /// Compares with what a store tells about the same bytes.
@@ -181,6 +220,20 @@ impl Run {
                 return differs("crc64nvme", format!("{ours:016x}"), format!("{theirs:016x}"));
             }
             return Ok(Verified::Crc64nvme);
+        }
+        if let (Some(ours), Some(theirs)) = (self.crc32, told.crc32) {
+            if ours != theirs {
+                return differs("crc32", format!("{ours:08x}"), format!("{theirs:08x}"));
+            }
+            return Ok(Verified::Crc32);
+        }
+        // Of an object that is one part the part's end is known.
+        if let (Some(ours), Some(theirs)) = (self.crc32c, told.parts.filter(|theirs| theirs.parts == 1)) {
+            let ours = composite_crc32c([ours]);
+            if ours != theirs.value {
+                return differs("crc32c of parts", format!("{ours:08x}"), format!("{:08x}", theirs.value));
+            }
+            return Ok(Verified::Composite);
         }
         if let (Some(ours), Some(theirs)) = (self.md5, told.md5) {
             if ours != theirs {
@@ -209,13 +262,14 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, md5: true };
+    const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, crc32: true, md5: true };
 
     #[test]
     fn the_published_check_values_come_out() {
         let run = Run::of(b"123456789", ALL);
         assert_eq!(run.crc32c, Some(0xe306_9283));
         assert_eq!(run.crc64nvme, Some(0xae8b_1486_0a79_9888));
+        assert_eq!(run.crc32, Some(0xcbf4_3926));
         assert_eq!(run.md5.map(|md5| hex(&md5)).as_deref(), Some("25f9e794323b453885f5181f1b624d0b"));
     }
 
@@ -237,6 +291,30 @@ mod tests {
         assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
         let told = Checksums { md5: Some([0; 16]), ..Checksums::default() };
         assert_eq!(run.verify(&told), Ok(Verified::Unverified));
+    }
+
+    #[test]
+    fn a_composite_of_one_part_is_compared_and_one_of_several_is_not() {
+        let run = Run::of(b"abc", Wanted::CRC32C);
+        let told = |value, parts| Checksums {
+            parts: Some(laneway_store::CompositeCrc32c { value, parts }),
+            ..Checksums::default()
+        };
+        let value = composite_crc32c([0x364b_3fb7]);
+        assert_eq!(run.verify(&told(value, 1)), Ok(Verified::Composite));
+        assert!(run.verify(&told(value + 1, 1)).unwrap_err().contains("parts"));
+        assert_eq!(run.verify(&told(value, 2)), Ok(Verified::Unverified));
+    }
+
+    #[test]
+    fn each_combinable_checksum_is_wanted_alone_and_known_again() {
+        for crc in [Crc::Crc32c, Crc::Crc64nvme, Crc::Crc32] {
+            assert_eq!(Crc::of(crc.wanted()), Some(crc));
+            let run = Run::of(b"abc", crc.wanted());
+            assert_eq!(Run::known(3, crc, run.value(crc).unwrap()), run);
+        }
+        assert_eq!(Crc::of(ALL), None);
+        assert_eq!(Crc::of(Wanted::default()), None);
     }
 
     #[test]

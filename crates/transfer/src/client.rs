@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use laneway_lanes::Counters;
-use laneway_store::ObjectMeta;
+use laneway_lanes::{Counters, Times};
+use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::engine::Engine;
 use crate::runtime::Runtime;
@@ -84,5 +84,15 @@ impl Client {
     /// What the engine has done so far.
     pub fn counters(&self) -> Counters {
         self.engine.lanes.counters()
+    }
+
+    /// How long the engine's requests had to wait so far.
+    pub fn times(&self) -> Times {
+        self.engine.lanes.times()
+    }
+
+    /// What has been asked of a provider so far, as its price list classes requests.
+    pub fn requests(&self, provider: Provider) -> Requests {
+        self.engine.requests(provider)
     }
 }

@@ -1,5 +1,6 @@
 //! From a store to this machine.
 
+mod composite;
 pub(crate) mod in_order;
 mod landing;
 mod large;

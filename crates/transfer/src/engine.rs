@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Lanes;
-use laneway_store::{Provider, Store};
+use laneway_store::{Provider, Requests, Store};
 
 use crate::files::Files;
 use crate::{CopySizes, Error, Settings};
@@ -40,15 +40,24 @@ impl Engine {
         })
     }
 
+    /// What has been asked of a provider.
+    pub(crate) fn requests(&self, provider: Provider) -> Requests {
+        self.slot(provider).get().map_or_else(Requests::default, Store::requests)
+    }
+
+    fn slot(&self, provider: Provider) -> &OnceLock<Store> {
+        match provider {
+            Provider::Gcs => &self.stores[0],
+            Provider::S3 => &self.stores[1],
+        }
+    }
+
     /// The store of a provider, made at its first use.
     ///
     /// # Errors
     /// For an endpoint that is no URL.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
-        let slot = match provider {
-            Provider::Gcs => &self.stores[0],
-            Provider::S3 => &self.stores[1],
-        };
+        let slot = self.slot(provider);
         if let Some(store) = slot.get() {
             return Ok(store);
         }

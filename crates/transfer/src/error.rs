@@ -50,7 +50,8 @@ impl Error {
 
     /// A move whose copy could not be compared, so that its source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
-        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept";
+        let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept: remove it yourself \
+                       once you have compared the two";
         Self::told("integrity", target, message)
     }
 

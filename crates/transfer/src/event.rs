@@ -91,6 +91,8 @@ pub enum Verified {
     Crc32c,
     /// CRC64/NVME of the whole object.
     Crc64nvme,
+    /// CRC32 of the whole object.
+    Crc32,
     /// MD5 of the whole object.
     Md5,
     /// The CRC32C of each part, and of those.
@@ -106,6 +108,7 @@ impl fmt::Display for Verified {
         f.pad(match self {
             Self::Crc32c => "crc32c",
             Self::Crc64nvme => "crc64nvme",
+            Self::Crc32 => "crc32",
             Self::Md5 => "md5",
             Self::Composite => "crc32c-parts",
             Self::Unverified => "unverified",

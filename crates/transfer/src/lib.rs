@@ -47,9 +47,10 @@ pub use error::Error;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::Role;
-pub use laneway_lanes::{Config as LanesConfig, Counters, Protocol, Trust, trace};
+pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
-    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Settings as StoreSettings, Version,
+    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Requests, Settings as StoreSettings,
+    Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

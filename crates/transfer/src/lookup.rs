@@ -12,14 +12,11 @@ use crate::{CopyRequest, Location};
 
 /// Named objects from which on a listing pays: fewer are on their way before its answer.
 const NAMED_MIN: usize = 32;
-/// Named objects that don't wait for the listing: they keep the first connections busy meanwhile.
-const EAGER: usize = 8;
 /// Pages that are read at most for each thousand named objects: beyond, most of what is listed is not asked for.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
 /// The sizes of the objects that a request names, as far as a lookup tells them.
 pub(crate) struct Sizes {
-    asked: usize,
     coming: Option<oneshot::Receiver<HashMap<String, u64>>>,
     known: HashMap<String, u64>,
 }
@@ -38,20 +35,19 @@ impl Sizes {
         let store = lookup.as_ref().and_then(|lookup| work.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
             let (out, coming) = oneshot::channel();
+            // The listing's round trips are also those in which the connections for the objects are opened.
+            store.anticipate(&lookup.list.bucket, lookup.keys);
             tokio::spawn(async move {
                 let _ = out.send(lookup.sizes(&store).await);
             });
             coming
         });
-        Self { asked: 0, coming, known: HashMap::new() }
+        Self { coming, known: HashMap::new() }
     }
 
-    /// The size of the next named object. The first few are not waited for.
+    /// The size of a named object.
     pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
-        self.asked += 1;
-        if self.asked > EAGER
-            && let Some(coming) = self.coming.take()
-        {
+        if let Some(coming) = self.coming.take() {
             self.known = coming.await.unwrap_or_default();
         }
         self.known.get(key).copied()
@@ -63,6 +59,8 @@ impl Sizes {
 struct Lookup {
     provider: Provider,
     list: List,
+    /// How many keys are looked up.
+    keys: usize,
     pages_max: usize,
 }
 
@@ -86,7 +84,7 @@ impl Lookup {
         // Some key that is not asked for may sort between; the last one is in.
         list.end_before = Some(format!("{last} "));
         let pages_max = keys.len().div_ceil(1000) * PAGES_FOR_A_THOUSAND;
-        Some(Self { provider, list, pages_max })
+        Some(Self { provider, list, keys: keys.len(), pages_max })
     }
 
     /// Asks the store: sizes by key, of as many keys as were found. A listing that is refused or fails tells nothing;

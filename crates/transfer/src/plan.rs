@@ -1,6 +1,7 @@
 //! Plans, as pure functions and state machines: how a download is sliced, who takes which slice, how an upload is cut
 //! into parts, and what goes as one request.
 
+pub(crate) mod boundaries;
 pub(crate) mod copies;
 pub(crate) mod parts;
 #[cfg(test)]

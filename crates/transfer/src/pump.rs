@@ -1,6 +1,7 @@
 //! Keeps a job's items going: as many small ones as the memory budget holds, a few large ones beside them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -24,9 +25,13 @@ pub(crate) const GROUP_MAX: usize = 64;
 /// Most bytes that a group of small items reserves, unless a single one is larger.
 pub(crate) const GROUP_COST_MAX: usize = 2 << 20;
 
+/// How long small items that are under way may still end when their job is cancelled.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Work that a search has found.
 pub(crate) enum Unit {
-    /// Items that need `cost` bytes of the memory budget. Given up by being dropped.
+    /// Items that need `cost` bytes of the memory budget. Given up by being dropped, a moment after the job is cancelled:
+    /// they begin nothing in that time.
     Light { cost: usize, run: BoxFuture<'static, ()> },
     /// An item that reserves what it needs itself, and cleans up after itself when the job is cancelled.
     Heavy(BoxFuture<'static, ()>),
@@ -77,7 +82,20 @@ pub(crate) async fn pump(work: &Work, mut units: mpsc::Receiver<Unit>) {
             },
         }
     }
-    drop((light, reserving, heavy_waiting, units));
+    drop((reserving, heavy_waiting, units));
+    // A request whose answer nobody waits for may have been carried out all the same: what a job did could not be told.
+    let ending = async {
+        while !light.is_empty() {
+            tokio::select! {
+                Some(()) = light.next() => {}
+                Some(()) = heavy.next(), if !heavy.is_empty() => {}
+            }
+        }
+    };
+    if work.is_heard() {
+        let _ = tokio::time::timeout(GRACE, ending).await;
+    }
+    drop(light);
     while heavy.next().await.is_some() {}
 }
 

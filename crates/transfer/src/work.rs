@@ -146,6 +146,11 @@ impl Work {
         let _ = self.events.send(event).await;
     }
 
+    /// Whether anybody still takes the job's events.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.events.is_closed()
+    }
+
     /// To be held by work on a file thread, which goes on when the future that waits for it is dropped.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.

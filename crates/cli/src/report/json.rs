@@ -3,6 +3,8 @@
 use laneway::{Item, Outcome, Summary};
 use serde::Serialize;
 
+use super::stats::{Stats, StatsRecord};
+
 /// One object's end, as the record of kind `item`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ItemRecord<'a> {
@@ -48,6 +50,9 @@ pub(crate) struct SummaryRecord {
     unverified: u64,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
+    /// With `--stats` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<StatsRecord>,
 }
 
 /// A failure of the whole command, as the record of kind `error`.
@@ -88,8 +93,8 @@ impl<'a> ItemRecord<'a> {
     }
 }
 
-impl From<&Summary> for SummaryRecord {
-    fn from(summary: &Summary) -> Self {
+impl SummaryRecord {
+    pub(crate) fn new(summary: &Summary, stats: Option<&Stats>) -> Self {
         Self {
             kind: "summary",
             files: summary.files,
@@ -105,6 +110,7 @@ impl From<&Summary> for SummaryRecord {
             skipped: summary.skipped,
             unverified: summary.unverified,
             interrupted: summary.interrupted,
+            stats: stats.map(StatsRecord::from),
         }
     }
 }
@@ -175,10 +181,12 @@ mod tests {
     fn a_summary_has_the_documented_fields_and_others_only_where_they_tell_something() {
         let summary = Summary { files: 2, seconds: 0.45, ..Summary::default() };
         assert_eq!(
-            json(&SummaryRecord::from(&summary)),
+            json(&SummaryRecord::new(&summary, None)),
             r#"{"kind":"summary","files":2,"failed":0,"bytes":0,"seconds":0.45,"network_bytes":0,"connections":0,"handshakes":0,"requests":0,"retries":0,"hedges":0}"#
         );
         let interrupted = Summary { interrupted: true, skipped: 3, ..summary };
-        assert!(json(&SummaryRecord::from(&interrupted)).ends_with(r#","skipped":3,"interrupted":true}"#));
+        assert!(
+            json(&SummaryRecord::new(&interrupted, None)).ends_with(r#","skipped":3,"interrupted":true}"#)
+        );
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     fn the_final_line_has_everything_in_its_place() {
         assert_eq!(
             last(&COPY, &summary(), &sums(&["crc32c"])),
-            "1000 files, 4.7 MB in 0.45 s (10.4 MB/s), 16 connections, 1000 requests, 0 retries, crc32c verified"
+            "1000 files, 4.5 MiB in 0.45 s (10.0 MiB/s), 16 connections, 1000 requests, 0 retries, crc32c verified"
         );
     }
 
@@ -173,6 +173,6 @@ mod tests {
 
     #[test]
     fn a_dry_run_says_that_nothing_was_changed() {
-        assert_eq!(planned(&COPY, &summary()), "would copy 1000 files, 4.7 MB; nothing was changed");
+        assert_eq!(planned(&COPY, &summary()), "would copy 1000 files, 4.5 MiB; nothing was changed");
     }
 }

@@ -1,72 +1,231 @@
-//! The counters that `--stats` prints.
+//! What `--stats` prints: what a command took of the network, of the machine, and of the user's money.
 
-use laneway_lanes::Counters;
+use std::time::Duration;
+
+use laneway::{Client, Counters, Provider, Requests, Summary, Times};
 use serde::Serialize;
 
+use super::prices;
 use crate::quantity;
 
-/// The counters as the record of kind `stats`.
+/// What was counted, at the end of a command.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    counters: Counters,
+    times: Times,
+    /// Of each provider that was asked anything.
+    requests: Vec<(Provider, Requests)>,
+    /// Bytes that arrived where they were to go, a second.
+    goodput: Option<u64>,
+    /// User and system time of all threads.
+    cpu: Duration,
+}
+
+impl Stats {
+    /// What `client` has done up to now. What a job moved is in its `summary`; without one the bytes that were received
+    /// in `elapsed` are what the command was about.
+    pub(crate) fn of(client: &Client, summary: Option<&Summary>, elapsed: Duration) -> Self {
+        let counters = client.counters();
+        let (bytes, seconds) = match summary {
+            Some(summary) => (summary.bytes, summary.seconds),
+            None => (counters.bytes_received, elapsed.as_secs_f64()),
+        };
+        let asked = |provider: Provider| {
+            let requests = client.requests(provider);
+            (requests != Requests::default()).then_some((provider, requests))
+        };
+        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Self {
+            counters,
+            times: client.times(),
+            requests: [Provider::Gcs, Provider::S3].into_iter().filter_map(asked).collect(),
+            goodput: (bytes > 0 && seconds > 0.0).then_some((bytes as f64 / seconds) as u64),
+            cpu: Duration::try_from(cpu).unwrap_or_default(),
+        }
+    }
+
+    /// As a table for people.
+    pub(crate) fn table(&self) -> String {
+        let Self { counters, times, .. } = self;
+        let plain = |n: u64| n.to_string();
+        let bytes = |n: u64| format!("{n} ({})", quantity::size(n));
+        let waits = |times: &laneway::Distribution| match (times.quantile(0.5), times.quantile(0.99)) {
+            (Some(p50), Some(p99)) => format!("{} p50, {} p99", quantity::short(p50), quantity::short(p99)),
+            _ => "-".to_owned(),
+        };
+        let mut rows = vec![
+            ("connections", plain(counters.connections)),
+            ("  open at once", plain(counters.connections_peak)),
+            ("  speaking h1", plain(counters.connections_h1)),
+            ("  speaking h2", plain(counters.connections_h2)),
+            ("TLS handshakes", plain(counters.handshakes)),
+            ("requests", plain(counters.requests)),
+            ("  retries", plain(counters.retries)),
+            ("  hedges", plain(counters.hedges)),
+            ("  throttled", plain(counters.throttles)),
+            ("time to first byte", waits(&times.first_byte)),
+            ("wait for a lane", waits(&times.queued)),
+            ("body bytes sent", bytes(counters.bytes_sent)),
+            ("body bytes received", bytes(counters.bytes_received)),
+        ];
+        let goodput = self.goodput.and_then(|rate| quantity::rate(rate, Duration::from_secs(1)));
+        rows.push(("goodput", goodput.unwrap_or_else(|| "-".to_owned())));
+        rows.push(("CPU time", quantity::duration(self.cpu)));
+        for (provider, requests) in &self.requests {
+            let Requests { writes, reads, deletes } = requests;
+            let cost = prices::dollars(prices::cost(*provider, requests));
+            let scheme = provider.scheme();
+            rows.push((
+                "cost of requests",
+                format!(
+                    "{cost} for {writes} writes and lists, {reads} reads, {deletes} deletes on {scheme}://"
+                ),
+            ));
+        }
+        let mut table = String::new();
+        for (name, value) in rows {
+            table += &format!("{name:<20} {value}\n");
+        }
+        if !self.requests.is_empty() {
+            table += &format!("{:<20} list price as of {}, {}\n", "", prices::AS_OF, prices::LEFT_OUT);
+        }
+        table.truncate(table.trim_end().len());
+        table
+    }
+}
+
+/// The same for programs: `stats` of a summary. Times are in seconds, rates in bytes a second.
 #[derive(Serialize, Debug)]
 pub(crate) struct StatsRecord {
-    kind: &'static str,
     connections: u64,
     connections_peak: u64,
+    connections_h1: u64,
     connections_h2: u64,
     handshakes: u64,
     requests: u64,
     retries: u64,
-    throttles: u64,
     hedges: u64,
+    throttles: u64,
+    first_byte_p50_s: Option<f64>,
+    first_byte_p99_s: Option<f64>,
+    queued_p50_s: Option<f64>,
+    queued_p99_s: Option<f64>,
     bytes_sent: u64,
     bytes_received: u64,
+    goodput: Option<u64>,
+    cpu_s: f64,
+    billed: Vec<BilledRecord>,
+    cost_usd: f64,
+    prices_as_of: &'static str,
 }
 
-impl From<&Counters> for StatsRecord {
-    fn from(counters: &Counters) -> Self {
+/// What a provider bills.
+#[derive(Serialize, Debug)]
+struct BilledRecord {
+    store: &'static str,
+    writes: u64,
+    reads: u64,
+    deletes: u64,
+    cost_usd: f64,
+}
+
+/// The counters of a command that has no summary, as the record of kind `stats`.
+#[derive(Serialize, Debug)]
+pub(crate) struct StatsLine {
+    kind: &'static str,
+    #[serde(flatten)]
+    stats: StatsRecord,
+}
+
+impl From<&Stats> for StatsLine {
+    fn from(stats: &Stats) -> Self {
+        Self { kind: "stats", stats: stats.into() }
+    }
+}
+
+impl From<&Stats> for StatsRecord {
+    fn from(stats: &Stats) -> Self {
+        let Stats { counters, times, .. } = stats;
+        let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
+        let dollars = |amount: f64| (amount * 1e7).round() / 1e7;
+        let billed: Vec<_> = stats
+            .requests
+            .iter()
+            .map(|(provider, requests)| BilledRecord {
+                store: provider.scheme(),
+                writes: requests.writes,
+                reads: requests.reads,
+                deletes: requests.deletes,
+                cost_usd: dollars(prices::cost(*provider, requests)),
+            })
+            .collect();
         Self {
-            kind: "stats",
             connections: counters.connections,
             connections_peak: counters.connections_peak,
+            connections_h1: counters.connections_h1,
             connections_h2: counters.connections_h2,
             handshakes: counters.handshakes,
             requests: counters.requests,
             retries: counters.retries,
-            throttles: counters.throttles,
             hedges: counters.hedges,
+            throttles: counters.throttles,
+            first_byte_p50_s: times.first_byte.quantile(0.5).map(seconds),
+            first_byte_p99_s: times.first_byte.quantile(0.99).map(seconds),
+            queued_p50_s: times.queued.quantile(0.5).map(seconds),
+            queued_p99_s: times.queued.quantile(0.99).map(seconds),
             bytes_sent: counters.bytes_sent,
             bytes_received: counters.bytes_received,
+            goodput: stats.goodput,
+            cpu_s: seconds(stats.cpu),
+            cost_usd: dollars(billed.iter().map(|b| b.cost_usd).sum()),
+            billed,
+            prices_as_of: prices::AS_OF,
         }
     }
-}
-
-/// The counters as a table, one a line.
-pub(crate) fn table(counters: &Counters) -> String {
-    let plain = |n: u64| n.to_string();
-    let bytes = |n: u64| format!("{n} ({})", quantity::size(n));
-    let rows = [
-        ("connections", plain(counters.connections)),
-        ("  open at once", plain(counters.connections_peak)),
-        ("  speaking h2", plain(counters.connections_h2)),
-        ("TLS handshakes", plain(counters.handshakes)),
-        ("requests", plain(counters.requests)),
-        ("  retries", plain(counters.retries)),
-        ("  hedges", plain(counters.hedges)),
-        ("throttled answers", plain(counters.throttles)),
-        ("body bytes sent", bytes(counters.bytes_sent)),
-        ("body bytes received", bytes(counters.bytes_received)),
-    ];
-    rows.iter().map(|(name, value)| format!("{name:<20} {value}")).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn stats() -> Stats {
+        Stats {
+            counters: Counters { connections: 16, bytes_sent: 4_700_000, ..Counters::default() },
+            times: Times::default(),
+            requests: vec![(Provider::Gcs, Requests { writes: 1000, reads: 3, deletes: 0 })],
+            goodput: Some(10 << 20),
+            cpu: Duration::from_millis(120),
+        }
+    }
+
     #[test]
-    fn the_table_has_a_line_for_each_counter() {
-        let counters = Counters { connections: 16, bytes_sent: 4_700_000, ..Counters::default() };
-        let table = table(&counters);
-        assert!(table.starts_with("connections          16\n"), "{table}");
-        assert!(table.contains("body bytes sent      4700000 (4.7 MB)"), "{table}");
+    fn the_table_has_a_line_for_each_thing() {
+        let table = stats().table();
+        for line in [
+            "connections          16",
+            "time to first byte   -",
+            "body bytes sent      4700000 (4.5 MiB)",
+            "goodput              10.0 MiB/s",
+            "CPU time             0.12 s",
+            "cost of requests     $0.0050012 for 1000 writes and lists, 3 reads, 0 deletes on gs://",
+            "                     list price as of 2026-01, one region, egress and storage not included",
+        ] {
+            assert!(table.lines().any(|l| l == line), "{line:?} is missing: {table}");
+        }
+    }
+
+    #[test]
+    fn the_record_has_the_documented_fields() {
+        let json = serde_json::to_string(&StatsRecord::from(&stats())).expect("it serialises");
+        assert_eq!(
+            json,
+            concat!(
+                r#"{"connections":16,"connections_peak":0,"connections_h1":0,"connections_h2":0,"handshakes":0,"#,
+                r#""requests":0,"retries":0,"hedges":0,"throttles":0,"first_byte_p50_s":null,"first_byte_p99_s":null,"#,
+                r#""queued_p50_s":null,"queued_p99_s":null,"bytes_sent":4700000,"bytes_received":0,"goodput":10485760,"#,
+                r#""cpu_s":0.12,"billed":[{"store":"gs","writes":1000,"reads":3,"deletes":0,"cost_usd":0.0050012}],"#,
+                r#""cost_usd":0.0050012,"prices_as_of":"2026-01"}"#
+            )
+        );
     }
 }

@@ -1,33 +1,45 @@
 //! `laneway demo`: the main job, shown on a store of the program's own.
 
 mod content;
-mod room;
 mod stage;
 mod steps;
 
 use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
+use laneway_experiments::report::Page;
 
 use crate::context::{Context, complain};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::verbs::bench::{all, report};
 use stage::{Stop, Stopped};
 
 /// Show what Laneway does, without an account or a network
 ///
 /// Starts a store in this process, with TLS, HTTP/2 and a round trip of 50 ms, and moves files to it and back: fifty of
 /// them first one by one, as a simple script would, then as Laneway does; then a thousand; then one large object. All of
-/// it is compared byte for byte, and everything is removed at the end.
+/// it is compared byte for byte, and everything is removed. At the end every benchmark is run for a few seconds, beside
+/// the usual ways, and a page is written about them.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Size of the large object
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_server::parse_size)]
     size: u64,
+    /// Where the page about the benchmarks is written
+    #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]
+    report: PathBuf,
+    /// Leave the benchmarks and the page about them out
+    #[arg(long, conflicts_with = "report")]
+    no_report: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if !self.no_report {
+            report::check(&self.report)?;
+        }
         let stop = Stop::default();
         let pressed = stop.clone();
         let _interrupt = Interrupt::listen(move || pressed.press())?;
@@ -36,8 +48,26 @@ impl Demo {
                 complain("interrupted; everything the demo made has been removed");
                 Ok(Exit::Interrupted)
             }
-            ended => ended.map(|()| Exit::Done),
+            Err(error) => Err(error),
+            Ok(()) if self.no_report => Ok(Exit::Done),
+            Ok(()) => self.measure(context),
         }
+    }
+}
+
+impl Demo {
+    /// Every benchmark, and the page about them. The demo itself has been printed already.
+    fn measure(&self, context: &Context) -> anyhow::Result<Exit> {
+        if !context.options.json {
+            context.output.line("\nNow the benchmarks, each beside the usual ways, for a few seconds.")?;
+            context.output.flush()?;
+        }
+        let mut page = Page::default();
+        let exit = all::quickly(context, &mut page)?;
+        if exit != Exit::Interrupted {
+            report::write(context, &self.report, &page, "laneway bench all --quick")?;
+        }
+        Ok(exit)
     }
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use clap::Args;
 use laneway::{Entry, ListRequest, Location, Provider};
 
+use crate::arguments;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::locations;
@@ -17,12 +18,14 @@ use crate::report::object::{ObjectRecord, PlaceRecord};
 ///
 /// Without -r one level is listed, with prefixes as gs://bucket/prefix/. With -r every object below is listed, one URL
 /// a line. gs:// and s3:// alone list buckets.
+///
+/// -h is help, as everywhere; beside -l it means --readable-sizes, so that `ls -lh` does what it does elsewhere.
 #[derive(Args, Debug)]
-// -h is a size option here, as in `ls -lh`.
+// The flag of the same letter below decides by what stands beside it.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
     /// What to list: gs://bucket/prefix/, a pattern, or gs:// for all buckets
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required_unless_present = "short_h")]
     urls: Vec<OsString>,
     /// Size, time of the last change (UTC) and URL of each object, and their total
     #[arg(long, short)]
@@ -31,15 +34,23 @@ pub(crate) struct Ls {
     #[arg(long, short)]
     recursive: bool,
     /// Sizes like 4.59KiB, with -l
-    #[arg(long, short = 'h')]
+    #[arg(long)]
     readable_sizes: bool,
-    /// Print help
+    /// Print help; with -l, sizes like 4.59KiB
+    #[arg(short = 'h', id = "short_h")]
+    short_h: bool,
+    /// Print help with details
     #[arg(long, action = clap::ArgAction::HelpLong)]
     help: Option<bool>,
 }
 
 impl Ls {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub(crate) fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
+        if self.short_h && (!self.long || self.urls.is_empty()) {
+            context.output.bytes(arguments::short_help("ls").as_bytes())?;
+            return Ok(Exit::Done);
+        }
+        self.readable_sizes |= self.short_h;
         let places = locations::remote(&self.urls)?;
         let client = context.client()?;
         let mut printer =

@@ -2,11 +2,13 @@
 
 use tokio::task::JoinSet;
 
-use super::result::{Failure, Tally};
-use super::rival::{Protocol, Rival, all};
 use super::work::Work;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::rival::{Protocol, Rival, all};
+use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut uploads = JoinSet::new();
     for name in work.files.names() {
@@ -14,5 +16,5 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
         uploads.spawn(async move { rival.connect_h1().await?.send(request).await?.succeeded() });
     }
     all(uploads).await?;
-    Ok(rival.tally())
+    Ok((rival.tally(), rival.trace()))
 }

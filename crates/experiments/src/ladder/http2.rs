@@ -3,11 +3,13 @@
 
 use tokio::task::JoinSet;
 
-use super::result::{Failure, Tally};
-use super::rival::{Protocol, Rival, all};
 use super::work::Work;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::rival::{Protocol, Rival, all};
+use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let rival = Rival::new(&work.site, Protocol::H2);
     let connection = rival.connect_h2().await?;
     let mut uploads = JoinSet::new();
@@ -16,5 +18,5 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
         uploads.spawn(async move { connection.send(request).await?.succeeded() });
     }
     all(uploads).await?;
-    Ok(rival.tally())
+    Ok((rival.tally(), rival.trace()))
 }

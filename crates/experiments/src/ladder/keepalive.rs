@@ -1,10 +1,12 @@
 //! One request for each file on one connection that is kept, one after another.
 
-use super::result::{Failure, Tally};
-use super::rival::{Protocol, Rival};
 use super::work::Work;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::rival::{Protocol, Rival};
+use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     let mut connection = rival.connect_h1().await?;
     for name in work.files.names() {
@@ -14,5 +16,5 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
         }
         connection.send(work.upload_request(name)?).await?.succeeded()?;
     }
-    Ok(rival.tally())
+    Ok((rival.tally(), rival.trace()))
 }

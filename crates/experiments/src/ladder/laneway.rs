@@ -4,13 +4,22 @@
 //! The library and not the program as a child process, because the rivals' processes have started already, too: a
 //! process start in one row only would be a handicap. Whole-process times are a matter for comparisons of programs.
 
+use std::time::Instant;
+
+use laneway::trace::Trace as Recorder;
 use laneway::{Client, CopyRequest, Event, Location, Outcome, Provider};
 
-use super::result::{Failure, Tally};
 use super::work::Work;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
-    let client = Client::new(work.site.laneway_settings())?;
+pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
+    let started = Instant::now();
+    let recorder = Recorder::default();
+    let mut settings = work.site.laneway_settings();
+    settings.lanes.trace = Some(recorder.clone());
+    let client = Client::new(settings)?;
     let folder = Location::from(work.files.folder());
     // Without a slash at its end the destination is what the folder becomes.
     let destination =
@@ -28,7 +37,10 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
             Event::Done(summary) => {
                 return match failure {
                     Some(error) => Err(error.into()),
-                    None => Ok(Tally { requests: summary.requests, connections: summary.connections }),
+                    None => {
+                        let tally = Tally { requests: summary.requests, connections: summary.connections };
+                        Ok((tally, Trace::of_engine(&recorder.moments(), started)))
+                    }
                 };
             }
         }

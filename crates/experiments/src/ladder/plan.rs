@@ -1,9 +1,9 @@
 //! What a ladder is to measure, and where.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Error;
+use crate::Error;
+use crate::place::{Imitated, Target};
 
 /// Most files of a ladder: the concurrent rung opens a connection for each.
 const FILES_MAX: usize = 10_000;
@@ -23,43 +23,15 @@ pub struct Plan {
     pub target: Target,
 }
 
-/// The store that files are uploaded to.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// One in this process, in memory, with TLS and HTTP/2.
-    Embedded {
-        /// The round-trip time that it imitates.
-        rtt: Duration,
-    },
-    /// Any server that speaks GCS's JSON API.
-    Remote(Remote),
-}
-
-/// A store elsewhere. What the ladder uploads lies under a prefix of its own and is removed after each rung.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// Its base URL.
-    pub endpoint: String,
-    /// The bucket; `None` is `laneway-ladder`, which is created, and removed at the end if it is new.
-    pub bucket: Option<String>,
-    /// Under which prefix of the bucket; empty for its root.
-    pub prefix: String,
-    /// Send no credentials. Without this, Google itself is shown the application default credentials, another TLS
-    /// endpoint what `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one nothing.
-    pub anonymous: bool,
-    /// PEM files of certificates to be trusted beside the platform's.
-    pub ca_files: Vec<PathBuf>,
-}
-
-impl Remote {
-    /// Google's own endpoint.
-    pub const GOOGLE: &str = "https://storage.googleapis.com";
-}
-
 impl Default for Plan {
     /// The measurement as it was made: fifty empty files, at the distance of another continent.
     fn default() -> Self {
-        Self { files: 50, size: 0, runs: 3, target: Target::Embedded { rtt: Duration::from_millis(50) } }
+        Self {
+            files: 50,
+            size: 0,
+            runs: 3,
+            target: Target::Embedded(Imitated::at(Duration::from_millis(50))),
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::Rung;
-use super::rival;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::table::{Line, Table, seconds};
+use crate::trace::Trace;
 
 /// A ladder that was climbed.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub struct Row {
     pub rung: Rung,
     /// Its median run (of an even number, the slower of the two in the middle), or why one of its runs failed.
     pub result: Result<Figures, Failure>,
+    /// What that run did on its connections; empty where it failed.
+    pub trace: Trace,
 }
 
 /// What a run took.
@@ -40,59 +45,49 @@ pub struct Figures {
     pub floor_ratio: f64,
 }
 
-/// What a client counted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Tally {
-    /// Requests sent.
-    pub requests: u64,
-    /// TCP connections established.
-    pub connections: u64,
-}
-
-/// Why a run has no figures.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// A request of one of the five usual ways failed.
-    #[error(transparent)]
-    Rival(#[from] rival::Error),
-    /// Laneway failed.
-    #[error(transparent)]
-    Laneway(#[from] ::laneway::Error),
-    /// Laneway's job ended without telling how.
-    #[error("the job ended without a summary")]
-    Unfinished,
-    /// A file of the ladder's own couldn't be read.
-    #[error("a file to be uploaded can't be read")]
-    File(#[source] std::io::Error),
-    /// The uploads succeeded, and afterwards the store held something else.
-    #[error("{right} of {wanted} objects are in the store with {size} bytes each, and {wrong} others")]
-    Wrong {
-        /// Objects with the right name and size.
-        right: usize,
-        /// How many there should be.
-        wanted: usize,
-        /// Bytes that each should have.
-        size: u64,
-        /// Objects with another name or size.
-        wrong: usize,
-    },
+impl Ladder {
+    /// What people are shown.
+    pub fn table(&self) -> Table {
+        let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
+        let cells = |figures: &Figures| {
+            vec![
+                seconds(figures.time.as_secs_f64()),
+                figures.tally.requests.to_string(),
+                figures.tally.connections.to_string(),
+                format!("{:.1}", figures.round_trips),
+                format!("{:.2}", figures.floor_ratio),
+            ]
+        };
+        let line = |row: &Row| Line {
+            name: row.rung.description().to_owned(),
+            cells: row.result.as_ref().map(cells).unwrap_or_default(),
+            failure: row.result.as_ref().err().map(Failure::remark),
+        };
+        Table { head, rows: self.rows.iter().map(line).collect() }
+    }
 }
 
 /// A row from a rung's runs.
 pub(super) fn row(
     rung: Rung,
-    runs: Vec<Result<(Duration, Tally), Failure>>,
+    runs: Vec<Result<(Duration, Tally, Trace), Failure>>,
     rtt: Duration,
     floor: Duration,
 ) -> Row {
     let over =
         |time: Duration, unit: Duration| time.as_secs_f64() / unit.as_secs_f64().max(f64::MIN_POSITIVE);
     let result = runs.into_iter().collect::<Result<Vec<_>, _>>().map(|mut runs| {
-        runs.sort_by_key(|(time, _)| *time);
-        let (time, tally) = runs.get(runs.len() / 2).copied().unwrap_or_default();
-        Figures { time, tally, round_trips: over(time, rtt), floor_ratio: over(time, floor) }
+        runs.sort_by_key(|(time, ..)| *time);
+        let middle = runs.len() / 2;
+        let (time, tally, trace) = runs.into_iter().nth(middle).unwrap_or_default();
+        let figures = Figures { time, tally, round_trips: over(time, rtt), floor_ratio: over(time, floor) };
+        (figures, trace)
     });
-    Row { rung, result }
+    let (result, trace) = match result {
+        Ok((figures, trace)) => (Ok(figures), trace),
+        Err(failure) => (Err(failure), Trace::default()),
+    };
+    Row { rung, result, trace }
 }
 
 #[cfg(test)]
@@ -101,8 +96,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn ran(ms: u32, connections: u64) -> Result<(Duration, Tally), Failure> {
-        Ok((MS * ms, Tally { requests: 50, connections }))
+    fn ran(ms: u32, connections: u64) -> Result<(Duration, Tally, Trace), Failure> {
+        Ok((MS * ms, Tally { requests: 50, connections }, Trace::default()))
     }
 
     #[test]

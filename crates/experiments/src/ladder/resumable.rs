@@ -6,11 +6,13 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::result::{Failure, Tally};
-use super::rival::{Error, Protocol, Rival};
 use super::work::Work;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::rival::{Error, Protocol, Rival};
+use crate::trace::Trace;
 
-pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
+pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let rival = Rival::new(&work.site, Protocol::H1);
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
@@ -19,7 +21,7 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }
-    Ok(rival.tally())
+    Ok((rival.tally(), rival.trace()))
 }
 
 /// The path and query of a new session.

@@ -1,8 +1,10 @@
 //! The rungs, from the slowest way to Laneway's.
 
-use super::result::{Failure, Tally};
 use super::work::Work;
 use super::{concurrent, http2, keepalive, laneway, resumable, single};
+use crate::Failure;
+use crate::rival::Tally;
+use crate::trace::Trace;
 
 /// A way to upload many small files.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,7 +53,7 @@ impl Rung {
     }
 
     /// Uploads all files, cold: no connection is open before, and none is used afterwards.
-    pub(super) async fn upload(self, work: &Work) -> Result<Tally, Failure> {
+    pub(super) async fn upload(self, work: &Work) -> Result<(Tally, Trace), Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,
             Self::Single => single::upload(work).await,

@@ -1,17 +1,15 @@
-//! What the store holds afterwards: looked at through a client of its own, and cleared away.
+//! What the store holds after a rung: looked at through a client of its own.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use laneway::{Client, Event, Location, Outcome, Provider, RemoveRequest};
+use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
-use super::result::Failure;
-use super::rival::{self, Http1, Protocol, Rival};
-use super::site::Site;
 use super::work::Work;
+use crate::Failure;
+use crate::rival::{self, Http1, Protocol, Rival};
 
 /// A page of a listing.
 #[derive(Deserialize)]
@@ -65,53 +63,4 @@ async fn list(connection: &mut Http1, work: &Work, token: &str) -> Result<Page, 
     let request = work.site.request(Method::GET, &target, Bytes::new())?;
     let answer = connection.send(request).await?.succeeded()?;
     Ok(serde_json::from_slice(&answer.body).map_err(|e| rival::Error::Answer(Box::new(e)))?)
-}
-
-/// Removes everything under a prefix. Not being measured, it is done the fast way.
-///
-/// # Errors
-/// The first failure; the rest is removed.
-pub(super) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
-    let client = Client::new(site.laneway_settings())?;
-    let targets = vec![Location::object(Provider::Gcs, site.bucket.clone(), prefix)];
-    let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
-    let mut failure = None;
-    while let Some(event) = job.next().await {
-        if let Event::Item(item) = event
-            && let Outcome::Failed(error) = item.outcome
-            // A rung that failed at its first request has left nothing.
-            && !error.is_not_found()
-        {
-            failure = failure.or(Some(error));
-        }
-    }
-    failure.map_or(Ok(()), |error| Err(error.into()))
-}
-
-/// Creates the site's bucket; whether it is new.
-///
-/// # Errors
-/// What the server says.
-pub(super) async fn create_bucket(site: &Site) -> Result<bool, Failure> {
-    let name = serde_json::json!({ "name": site.bucket }).to_string();
-    let target = format!("{}?project=laneway-ladder", site.buckets_target());
-    let mut request = site.request(Method::POST, &target, name.into())?;
-    let json = http::HeaderValue::from_static("application/json; charset=UTF-8");
-    request.headers_mut().insert(http::header::CONTENT_TYPE, json);
-    let answer = Rival::new(site, Protocol::H1).connect_h1().await?.send(request).await?;
-    if answer.status == StatusCode::CONFLICT {
-        return Ok(false);
-    }
-    answer.succeeded()?;
-    Ok(true)
-}
-
-/// Removes the site's bucket, which has to be empty.
-///
-/// # Errors
-/// What the server says.
-pub(super) async fn remove_bucket(site: &Site) -> Result<(), Failure> {
-    let request = site.request(Method::DELETE, &site.bucket_target(), Bytes::new())?;
-    Rival::new(site, Protocol::H1).connect_h1().await?.send(request).await?.succeeded()?;
-    Ok(())
 }

@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Request};
+use http::Request;
 
-use super::result::Failure;
-use super::site::Site;
-
-/// Between the two parts of an upload in one request. The files hold no text, so that it can't occur in them.
-const BOUNDARY: &str = "ladder-part";
+use crate::Failure;
+use crate::site::Site;
 
 /// One run of one rung.
 pub(super) struct Work {
@@ -73,28 +70,12 @@ impl Work {
         format!("{}{name}", self.prefix)
     }
 
-    /// A file's upload in one request: `uploadType=multipart`, which servers were seen to take better than `media`.
+    /// A file's upload in one request.
     ///
     /// # Errors
     /// When the file can't be read, or there can be no such request.
     pub(super) fn upload_request(&self, name: &str) -> Result<Request<Bytes>, Failure> {
         let content = self.files.read(name)?;
-        let metadata = serde_json::json!({ "name": self.key(name) });
-        let mut body = Vec::with_capacity(content.len() + 512);
-        body.extend_from_slice(
-            format!(
-                "--{BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{metadata}\r\n\
-                 --{BOUNDARY}\r\nContent-Type: application/octet-stream\r\n\r\n"
-            )
-            .as_bytes(),
-        );
-        body.extend_from_slice(&content);
-        body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-        // Without `fields` the answer is four times as long, which would cost the rivals on a real path.
-        let target = self.site.upload_target("multipart");
-        let mut request = self.site.request(Method::POST, &format!("{target}&fields=name"), body.into())?;
-        let content_type = http::HeaderValue::from_static("multipart/related; boundary=ladder-part");
-        request.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
-        Ok(request)
+        Ok(self.site.multipart(&self.key(name), &content, None)?)
     }
 }

@@ -11,7 +11,7 @@ pub const FREIGHT_ABOVE: u64 = 1 << 20;
 const OVERHEAD: u64 = 1024;
 
 /// What the body of an opener is taken for until its answer tells: what most small objects stay below.
-const OPENER_ASSUMED: u64 = 256 * 1024;
+pub(super) const OPENER_ASSUMED: u64 = 256 * 1024;
 
 /// An opener may go as freight at once while at most this many are alive and nothing else is: a program that fetches
 /// one or two objects of unknown size saves bulk the detour over an express lane. Among many, most are small.

@@ -35,6 +35,8 @@ struct Window {
     ends: Instant,
     began: Instant,
     bytes: Option<u64>,
+    /// Whether bulk was held back in it.
+    yielded: bool,
 }
 
 impl Default for FreightLanes {
@@ -52,10 +54,23 @@ impl FreightLanes {
     /// Begins or ends watching, as there is freight or not.
     pub(super) fn watch(&mut self, now: Instant, live: bool) {
         match (live, &self.window) {
-            (true, None) => self.window = Some(Window { ends: now + WINDOW_MIN, began: now, bytes: None }),
+            (true, None) => {
+                let ends = now + WINDOW_MIN;
+                self.window = Some(Window { ends, began: now, bytes: None, yielded: false });
+            }
             (false, Some(_)) => self.window = None,
             _ => {}
         }
+    }
+
+    /// Bulk was held back for small work: the window's goodput is not what its lanes can do, and the next one's not
+    /// what a step has gained.
+    pub(super) fn yielded(&mut self) {
+        if let Some(window) = &mut self.window {
+            window.yielded = true;
+        }
+        self.before = 0.0;
+        self.stepped = false;
     }
 
     /// When the window ends.
@@ -70,13 +85,14 @@ impl FreightLanes {
             return;
         }
         let seconds = now.saturating_duration_since(window.began).as_secs_f64();
-        // A window in which nothing was counted says nothing: an upload's bytes count when it is answered.
-        let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target;
+        // A window in which nothing was counted says nothing: an upload's bytes count when it is answered. Neither does
+        // one in which bulk had to yield.
+        let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target && !window.yielded;
         if let Some(first) = window.bytes.filter(moved) {
             self.decide((bytes.saturating_sub(first)) as f64 / seconds);
         }
         let length = WINDOW_MIN.max(rtt * 4);
-        self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes) });
+        self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes), yielded: false });
     }
 
     /// One measured window in which every lane was busy.

@@ -82,7 +82,7 @@ impl Yielding {
     }
 
     /// Whether bulk is held back.
-    pub(super) fn is_on(&self) -> bool {
+    pub(super) fn is_yielding(&self) -> bool {
         self.allowed.is_some()
     }
 

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::{Command, Reusable};
-use crate::dispatch::{LaneId, WorkId};
+use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
 use crate::trace::What;
-use crate::{Protocol, Response, Route};
+use crate::{Protocol, Request, Response, Route};
 
 /// A request's ride on a lane.
 pub(super) struct Carriage {
@@ -34,6 +34,36 @@ struct Waiter {
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
     shared: Arc<Shared>,
+    /// Only where it is logged.
+    asked: Option<Box<Asked>>,
+}
+
+/// What a log says of a request. No header and no query: they carry credentials.
+struct Asked {
+    line: String,
+    at: Instant,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Option<Box<Self>> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| {
+            let line = format!("{} {}{}", request.method, request.origin, request.target.path());
+            Box::new(Self { line, at: Instant::now() })
+        })
+    }
+
+    fn log(&self, lane: LaneId, outcome: &Result<Response, Error>) {
+        let micros = |time: Duration| Duration::from_micros(time.as_micros() as u64);
+        let (lane, took) = (lane.0, micros(self.at.elapsed()));
+        match outcome {
+            Ok(response) => {
+                let (status, protocol) = (response.head.status.as_u16(), response.protocol.name());
+                let (first_byte, queued) = (micros(response.first_byte), micros(response.queued));
+                tracing::debug!(lane, %protocol, status, ?took, ?first_byte, ?queued, "{}", self.line);
+            }
+            Err(error) => tracing::debug!(lane, ?took, %error, "{}", self.line),
+        }
+    }
 }
 
 impl Waiter {
@@ -52,6 +82,12 @@ impl Waiter {
 
     fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
         let Some(reply) = self.reply.take() else { return };
+        if let Some(asked) = &self.asked {
+            asked.log(self.lane, &outcome);
+        }
+        if let Ok(response) = &outcome {
+            self.shared.counts.answered(response);
+        }
         self.shared.note(|| {
             let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
             What::Finished { work: self.work.0, bytes }
@@ -74,7 +110,7 @@ impl Drop for Waiter {
 impl Carriage {
     pub(super) async fn over_h1(self, mut connection: Box<H1>, job: Box<Job>) {
         let Job { work, mut request, reply, submitted, .. } = *job;
-        let mut waiter = self.waiter(work, reply);
+        let mut waiter = self.waiter(work, reply, &request);
         let patience = request.patience.unwrap_or(self.shared.no_progress);
         let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
         self.shared.counts.requests.fetch_add(1, Relaxed);
@@ -127,7 +163,7 @@ impl Carriage {
             return self.shared.tell(Command::Bounced { job, lane: self.lane });
         }
         let Job { work, mut request, reply, submitted, .. } = *job;
-        let mut waiter = self.waiter(work, reply);
+        let mut waiter = self.waiter(work, reply, &request);
         let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
         self.shared.counts.requests.fetch_add(1, Relaxed);
         let progress = connection.progress();
@@ -137,6 +173,7 @@ impl Carriage {
             _ => Reusable::H2,
         };
         let sent = request.body.len();
+        let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
         let asked = tokio::select! {
             biased;
             asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
@@ -153,28 +190,44 @@ impl Carriage {
                 return waiter.end(outcome, reusable);
             }
         };
-        if pending.route == Route::Freight && !self.freight {
+        let moves = pending.route == Route::Freight && !self.freight;
+        if moves && !is_small {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight.
             drop(pending);
             return waiter.end(intake.finish(Protocol::H2, true), Reusable::H2);
         }
-        let received = tokio::select! {
-            biased;
-            received = pending.receive(&mut intake, patience, &self.shared) => received,
-            () = waiter.gone() => Err(cancelled()),
+        let home = self.shared.freight(self.lane.0).clone();
+        let rest = async move {
+            let received = tokio::select! {
+                biased;
+                received = pending.receive(&mut intake, patience, &self.shared) => received,
+                () = waiter.gone() => Err(cancelled()),
+            };
+            let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
+            let reusable = reusable(&outcome);
+            waiter.end(outcome, reusable);
         };
-        let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
-        let reusable = reusable(&outcome);
-        waiter.end(outcome, reusable);
+        if moves {
+            // The end of a large object, small by itself: it may block where it is written.
+            home.spawn(rest);
+        } else {
+            rest.await;
+        }
     }
 
     fn freight_bytes(&self) -> Option<Arc<AtomicU64>> {
         self.freight.then(|| Arc::clone(&self.moved))
     }
 
-    fn waiter(&self, work: WorkId, reply: oneshot::Sender<Result<Response, Error>>) -> Waiter {
-        Waiter { work, lane: self.lane, reply: Some(reply), shared: Arc::clone(&self.shared) }
+    fn waiter(
+        &self,
+        work: WorkId,
+        reply: oneshot::Sender<Result<Response, Error>>,
+        request: &Request,
+    ) -> Waiter {
+        let (shared, asked) = (Arc::clone(&self.shared), Asked::of(request));
+        Waiter { work, lane: self.lane, reply: Some(reply), shared, asked }
     }
 }
 

@@ -41,7 +41,10 @@ impl Dial {
         counts.handshakes.fetch_add(u64::from(self.origin.scheme == Scheme::Https), Relaxed);
         let Dialed { stream, protocol, rtt, progress, absolute_form } = dialed;
         let connection = match protocol {
-            Protocol::H1 => Connection::H1(Box::new(H1::new(stream, progress, absolute_form))),
+            Protocol::H1 => {
+                counts.connections_h1.fetch_add(1, Relaxed);
+                Connection::H1(Box::new(H1::new(stream, progress, absolute_form)))
+            }
             Protocol::H2 => {
                 let shared = Arc::clone(&self.shared);
                 let h2 = H2::open(stream, progress, self.lane, self.role, shared).await?;
@@ -49,6 +52,8 @@ impl Dial {
                 Connection::H2(h2)
             }
         };
+        let (lane, role, protocol) = (self.lane.0, self.role.name(), protocol.name());
+        tracing::info!(lane, %role, %protocol, ?rtt, "connection opened to {}", self.origin);
         let open = counts.connections_open.fetch_add(1, Relaxed) + 1;
         counts.connections_peak.fetch_max(open, Relaxed);
         Ok(Opened { connection, rtt })

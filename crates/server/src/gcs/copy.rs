@@ -81,6 +81,7 @@ async fn carry_out(
         checksum: source.checksum.clone(),
         components: source.components,
         parts: None,
+        part_sizes: Vec::new(),
     };
     let precondition = conditions::in_query(&call.query)?;
     call.shared

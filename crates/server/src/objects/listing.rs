@@ -173,6 +173,7 @@ mod tests {
                     etag: String::new(),
                     components: None,
                     parts: None,
+                    part_sizes: Vec::new(),
                     attributes: Default::default(),
                     created_us: 0,
                     updated_us: 0,

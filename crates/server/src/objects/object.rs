@@ -49,6 +49,9 @@ pub struct Object {
     pub components: Option<u32>,
     /// Of how many parts an S3 multipart object is made.
     pub parts: Option<u32>,
+    /// How long each of them is.
+    #[serde(default)]
+    pub(crate) part_sizes: Vec<u64>,
     /// What its writer said about it.
     pub attributes: Attributes,
     /// Microseconds since 1970.

@@ -71,6 +71,7 @@ mod tests {
             etag: "e".to_owned(),
             components: None,
             parts: None,
+            part_sizes: Vec::new(),
             attributes: Default::default(),
             created_us: 0,
             updated_us: 0,

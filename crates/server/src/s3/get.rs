@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use s3s::dto::*;
-use s3s::{S3Error, S3ErrorCode, S3Response, S3Result};
+use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
 use super::checksums::{kind, set_checksum};
 use super::{Dialect, checksums, conditions, refusal_to_read, timestamp};
@@ -32,7 +32,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjec
         ..Default::default()
     };
     // S3 leaves checksums out of ranged answers: they are the whole object's.
-    if range.is_none() && enabled(input.checksum_mode.as_ref()) {
+    if range.is_none() && dialect.config.checksums && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
         set_checksum!(output, stored.algorithm, stored.value);
@@ -52,7 +52,10 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
-    let range = within(input.range, object.size)?;
+    let range = match input.part_number {
+        Some(number) => Some(part(&object, number)?),
+        None => within(input.range, object.size)?,
+    };
     let attributes = &object.attributes;
     let mut output = HeadObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
@@ -69,7 +72,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         storage_class: storage_class(&object),
         ..Default::default()
     };
-    if range.is_none() && enabled(input.checksum_mode.as_ref()) {
+    if range.is_none() && dialect.config.checksums && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
         set_checksum!(output, stored.algorithm, stored.value);
@@ -92,6 +95,20 @@ fn find(
     let object = dialect.objects.find(bucket, key).map_err(refusal_to_read)?;
     etags.check(Some(&object)).map_err(|failed| refusal_to_read(Refused::Precondition(failed)))?;
     Ok(object)
+}
+
+/// The bytes that a part of the object is; one that was written whole is its only part.
+fn part(object: &Object, number: i32) -> S3Result<std::ops::Range<u64>> {
+    let whole = [object.size];
+    let sizes = if object.part_sizes.is_empty() { &whole[..] } else { &object.part_sizes };
+    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    match index.and_then(|index| Some((index, sizes.get(index)?))) {
+        Some((index, size)) => {
+            let start: u64 = sizes[..index].iter().sum();
+            Ok(start..start + size)
+        }
+        None => Err(s3_error!(InvalidRange, "The requested partnumber is not satisfiable")),
+    }
 }
 
 /// The range as bytes of the object; an error where there are none.

@@ -161,6 +161,7 @@ pub(super) fn complete(
         checksum: checksum.clone(),
         components: None,
         parts: Some(parts.len() as u32),
+        part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
     };
     let precondition = conditions::etags(input.if_match, input.if_none_match);
     let object =

@@ -21,6 +21,23 @@ fn request(id: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String>
 }
 
 impl S3 {
+    /// How many bytes a part of a multipart object has; `None` where the server pays no attention to part numbers.
+    pub(crate) async fn part_len(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        number: u32,
+    ) -> Result<Option<u64>, Error> {
+        let exchange = Exchange::object(self, Operation::Head, id);
+        let query = Query::new().and("partNumber", &number.to_string());
+        let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version)
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        let head = &sent.response.head;
+        let is_part = head.status.as_u16() == 206 || head.headers.contains_key("x-amz-mp-parts-count");
+        Ok(head.content_length().filter(|_| is_part))
+    }
+
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let outgoing = request(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;

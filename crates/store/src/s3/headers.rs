@@ -50,6 +50,7 @@ pub(super) fn checksums(head: &Head) -> Checksums {
         Some(value) => sums.crc32c = decode_crc32c(value),
         None => {}
     }
+    sums.crc32 = head.header("x-amz-checksum-crc32").filter(|_| !composite).and_then(decode_crc32c);
     sums.crc64nvme = head.header("x-amz-checksum-crc64nvme").and_then(decode_crc64);
     sums
 }
@@ -152,6 +153,14 @@ mod tests {
             read(200, &[("x-amz-checksum-crc32c", "4waSgw==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
         assert_eq!(meta.checksums.crc32c, None);
         assert_eq!(meta.checksums.parts, Some(CompositeCrc32c { value: 0xe306_9283, parts: 2 }));
+        let meta = read(200, &[("x-amz-checksum-crc32", "y/Q5Jg==-2"), ("x-amz-checksum-type", "COMPOSITE")]);
+        assert!(meta.checksums.is_empty());
+    }
+
+    #[test]
+    fn a_crc32_of_the_whole_is_read_too() {
+        let meta = read(200, &[("x-amz-checksum-crc32", "y/Q5Jg=="), ("x-amz-checksum-type", "FULL_OBJECT")]);
+        assert_eq!(meta.checksums.crc32, Some(0xcbf4_3926));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use laneway_store::{Body, Checksums, Get, ObjectMeta, Version};
 
 use super::{Ends, Target};
 use crate::Error;
-use crate::checksum::{Run, Wanted};
+use crate::checksum::{Crc, Run, Wanted};
 use crate::download::{Into, Landing, Pinned};
 use crate::event::Verified;
 use crate::location::url;
@@ -91,7 +91,7 @@ pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
     };
     let parts = Parts { work, store: &ends.to, id: &target.to, options: &options };
     let moved = parts.send(Some(input.meta.size), &input).await?;
-    let can_compare = input.meta.checksums.crc32c.is_some() || input.meta.checksums.crc64nvme.is_some();
+    let can_compare = Crc::told(&input.meta.checksums).is_some();
     let verified = if can_compare { moved.verified } else { Verified::Unverified };
     Ok((Moved { verified, ..moved }, input.meta.version.clone()))
 }

@@ -8,14 +8,15 @@ use futures_util::future::{BoxFuture, Fuse, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
-use super::Terms;
 use super::landing::{Into, Landing, Pinned};
 use super::opening::{Destination, Large, Opened, Opening};
-use crate::checksum::{Run, Wanted};
+use super::{Terms, composite};
+use crate::checksum::{Crc, Run, Wanted};
 use crate::event::Verified;
 use crate::folder::{Place, Staged};
 use crate::location::url;
 use crate::plan::pieces_in_flight;
+use crate::plan::slices::is_sliced;
 use crate::work::{Moved, Work};
 use crate::{Error, Version};
 
@@ -43,14 +44,17 @@ pub(crate) async fn fetch(
     let destination = Destination { place, source: url(store.provider(), id), in_flight };
     let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
     // With the state and a checksum known nothing has to be asked first.
-    let is_planned = known.as_ref().is_some_and(|meta| {
-        meta.version.is_some() && (meta.checksums.crc32c.is_some() || meta.checksums.crc64nvme.is_some())
-    });
+    let is_planned =
+        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::told(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    if work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+    // Of an object that a listing has shown to be large others are likely to be under way: one more request, which waits
+    // for none of them, tells what an unranged one would, and that one's connection would have to be closed where the
+    // slices begin.
+    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
+    if is_listed || work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
         // An unranged first request would begin to bring again what is there.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
         let meta = work.unless_cancelled(store.head(id, version)).await??;
@@ -261,16 +265,34 @@ impl Rest<'_> {
             }
         }
         drop(slices);
-        let (meta, runs, attempts) = (Arc::clone(&large.meta), self.runs, self.attempts);
+        let (meta, attempts) = (Arc::clone(&large.meta), self.attempts);
         let source = url(store.provider(), id);
-        let verified = verify(&source, &meta, &runs, large.wanted)?;
+        let mut verified = verify(&source, &meta, &self.runs, large.wanted)?;
         drop(stream);
+        if verified == Verified::Unverified {
+            verified = match meta.checksums.parts {
+                Some(told) => composite::verify(work, store, &meta, &large.staged, told).await?,
+                None if large.wanted.md5 => self.read_back(&large).await?,
+                None => verified,
+            };
+        }
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
         let durable = self.terms.durable;
         work.engine.files.run(move || staged.commit(durable)).await??;
         let moved = Moved { bytes: meta.size, attempts, verified };
         Ok(Fetched { moved, version: meta.version.clone() })
+    }
+
+    /// Compares by the MD5 of a file whose stream broke, so that none came out of it.
+    async fn read_back(&self, large: &Large) -> Result<Verified, Error> {
+        let (staged, meta, wanted) = (Arc::clone(&large.staged), Arc::clone(&large.meta), large.wanted);
+        let (source, cancel) = (url(self.store.provider(), self.id), self.work.cancel.clone());
+        let compare = move || {
+            let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
+            run.verify(&meta.checksums).map_err(|difference| Error::integrity(source, difference))
+        };
+        self.work.engine.files.run(compare).await?
     }
 }
 

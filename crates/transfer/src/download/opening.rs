@@ -160,7 +160,7 @@ impl Large {
         let Destination { place, source, in_flight } = destination;
         let size = meta.size;
         let told = &meta.checksums;
-        let is_md5_only = told.crc32c.is_none() && told.crc64nvme.is_none() && told.md5.is_some();
+        let is_md5_only = Crc::told(told).is_none() && told.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
         let wanted = Wanted::to_compare_with(told, in_order);
         // Slices of an object whose state can't be pinned could be of two objects.

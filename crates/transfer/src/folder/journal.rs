@@ -68,6 +68,7 @@ impl Subject {
         let crc = match self.crc {
             Crc::Crc32c => 1,
             Crc::Crc64nvme => 2,
+            Crc::Crc32 => 3,
         };
         let mut header = MAGIC.to_vec();
         header.extend([FORMAT, kind, crc, 0]);
@@ -118,15 +119,19 @@ fn decode(record: &[u8], seal: u32) -> Option<Claim> {
 
 /// The claims that a journal's bytes hold; `None` where they are no journal of an object with this header.
 pub(crate) fn read(bytes: &[u8], header: &[u8]) -> Option<Vec<Claim>> {
-    let records = bytes.strip_prefix(header)?;
-    let seal = seal(header);
-    Some(records.chunks_exact(RECORD).filter_map(|record| decode(record, seal)).collect())
+    Some(claims(bytes.strip_prefix(header)?, seal(header)).collect())
+}
+
+fn claims(records: &[u8], seal: u32) -> impl Iterator<Item = Claim> {
+    records.chunks_exact(RECORD).filter_map(move |record| decode(record, seal))
 }
 
 /// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
+    /// The header's length in bytes.
+    header: u64,
     seal: u32,
     crc: Crc,
     boot: u64,
@@ -156,7 +161,8 @@ impl Journal {
             }
         };
         let (end, claimed) = (AtomicU64::new(end), AtomicU64::new(claimed.unwrap_or(0)));
-        Ok(Self { file, seal: seal(&header), crc: subject.crc, boot, end, claimed })
+        let (seal, header) = (seal(&header), header.len() as u64);
+        Ok(Self { file, header, seal, crc: subject.crc, boot, end, claimed })
     }
 
     /// Claims a run from `start` on, all of which has been written to the file. Any number of threads may.
@@ -174,6 +180,18 @@ impl Journal {
         if let Err(e) = self.file.write_all_at(&record, at) {
             tracing::debug!(error = %e, "a record of the journal could not be written");
         }
+    }
+
+    /// What was claimed in this boot of the machine, in no order. Nothing where boots can't be told apart: then a claim
+    /// that did not hold can't be either.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn claims(&self) -> io::Result<Vec<Claim>> {
+        let mut bytes = vec![0; (self.end.load(Ordering::Relaxed) - self.header) as usize];
+        self.file.read_exact_at(&mut bytes, self.header)?;
+        let is_sure = |claim: &Claim| self.boot != 0 && claim.boot == self.boot;
+        Ok(claims(&bytes, self.seal).filter(is_sure).collect())
     }
 
     /// How many bytes are claimed.

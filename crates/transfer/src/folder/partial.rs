@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 
 use super::journal::{Claim, Journal, Subject, read};
 use super::staged::temporary_name;
-use crate::checksum::{Hashing, Run};
+use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::resume::settled;
 
 /// How often a file is opened again that was put in its place or removed just before it was locked.
@@ -86,7 +87,7 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     let mut certain = settled(certain, subject.size, Claim::range);
     // What another boot has claimed and this one has again needs no reading.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
-    let read_back = read_back(&file, settled(candidates, subject.size, Claim::range), how)?;
+    let read_back = confirmed(&file, settled(candidates, subject.size, Claim::range), how)?;
     let claimed = match (how.is_cancelled)() {
         // What was not read back is still to be kept.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
@@ -118,26 +119,38 @@ fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
 }
 
 /// The claims whose bytes are what they say.
-fn read_back(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> io::Result<Vec<Claim>> {
-    let mut buffer = vec![0; if claims.is_empty() { 0 } else { READ }];
+fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> io::Result<Vec<Claim>> {
+    let crc = how.subject.crc;
     let mut good = Vec::new();
     for claim in claims {
-        if (how.is_cancelled)() {
-            break;
-        }
-        let mut hashing = Hashing::new(how.subject.crc.wanted());
-        let range = claim.range();
-        while range.start + hashing.len() < range.end {
-            let at = range.start + hashing.len();
-            let want = READ.min((range.end - at) as usize);
-            file.read_exact_at(&mut buffer[..want], at)?;
-            hashing.update(&buffer[..want]);
-        }
-        if hashing.finish().value(how.subject.crc) == Some(claim.sum) {
-            good.push(claim);
+        match read_back(file, claim.range(), crc.wanted(), how.is_cancelled)? {
+            Some(run) if run.value(crc) == Some(claim.sum) => good.push(claim),
+            Some(_) => {}
+            None => break,
         }
     }
     Ok(good)
+}
+
+/// The checksums of a range of a file; `None` if `is_cancelled` meanwhile.
+pub(super) fn read_back(
+    file: &File,
+    range: Range<u64>,
+    wanted: Wanted,
+    is_cancelled: &dyn Fn() -> bool,
+) -> io::Result<Option<Run>> {
+    let mut buffer = vec![0; READ.min((range.end - range.start) as usize)];
+    let mut hashing = Hashing::new(wanted);
+    while range.start + hashing.len() < range.end {
+        if is_cancelled() {
+            return Ok(None);
+        }
+        let at = range.start + hashing.len();
+        let want = READ.min((range.end - at) as usize);
+        file.read_exact_at(&mut buffer[..want], at)?;
+        hashing.update(&buffer[..want]);
+    }
+    Ok(Some(hashing.finish()))
 }
 
 /// Claims as runs, those that touch as one.

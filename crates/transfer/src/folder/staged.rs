@@ -3,19 +3,21 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::journal::Journal;
+use super::journal::{Claim, Journal};
 use super::partial::{self, Names};
 use crate::Error;
-use crate::checksum::Run;
+use crate::checksum::{Run, Wanted};
+use crate::plan::resume::settled;
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -36,8 +38,10 @@ pub(crate) struct Staged {
     /// What a later run goes on by, where the file is one that can be resumed, and the name of that.
     journal: Option<(Journal, OsString)>,
     /// Whether the file may still be written to. It may not once it is renamed, removed or left to a later run, also
-    /// when a sink of a download that was given up still runs.
-    is_open: RwLock<bool>,
+    /// when a sink of a download that was given up still runs. Held while a thread writes: a file system lets one at a
+    /// time write into a file, and on Linux the others spin meanwhile, which of a download over two lanes was a tenth of
+    /// the CPU time.
+    is_open: Mutex<bool>,
 }
 
 impl Staged {
@@ -47,7 +51,7 @@ impl Staged {
         size: u64,
         path: PathBuf,
     ) -> Result<Self, Error> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mut attempt = 0;
         let (fd, temporary) = loop {
             let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
@@ -61,7 +65,7 @@ impl Staged {
         };
         let (file, name) = (File::from(fd), name.to_owned());
         let staged =
-            Self { file, directory, temporary, name, path, journal: None, is_open: RwLock::new(true) };
+            Self { file, directory, temporary, name, path, journal: None, is_open: Mutex::new(true) };
         staged.set_len(size)?;
         Ok(staged)
     }
@@ -76,7 +80,7 @@ impl Staged {
     ) -> Self {
         let journal = Some((journal, names.journal));
         let (temporary, name) = (names.part, name.to_owned());
-        Self { file, directory, temporary, name, path, journal, is_open: RwLock::new(true) }
+        Self { file, directory, temporary, name, path, journal, is_open: Mutex::new(true) }
     }
 
     /// Gives the file its size at once. Blocks are not reserved: `fallocate` costs 0.1 s a GiB on memory-backed file
@@ -94,7 +98,7 @@ impl Staged {
     /// What the file system says, a full disk for one; class `cancelled` once the file is settled.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         // Held while the bytes are written: who settles the file waits for that.
-        let is_open = self.is_open.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_open {
             return Err(Error::cancelled(self.path.display().to_string()));
         }
@@ -108,9 +112,33 @@ impl Staged {
 
     /// Claims a run from `start` on, all of which was written, for a later run.
     pub(crate) fn claim(&self, start: u64, run: &Run) {
-        let is_open = self.is_open.read().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((journal, _)) = self.journal.as_ref().filter(|_| *is_open && run.len > 0) {
             journal.claim(start, run);
+        }
+    }
+
+    /// What the journal claims, in order; nothing without a journal.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
+        let len = self.file.metadata().map_or(0, |metadata| metadata.len());
+        settled(claims.unwrap_or_default(), len, Claim::range)
+    }
+
+    /// The checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; class `cancelled`.
+    pub(crate) fn read_back(
+        &self,
+        range: Range<u64>,
+        wanted: Wanted,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Run, Error> {
+        match partial::read_back(&self.file, range, wanted, is_cancelled) {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(Error::cancelled(self.path.display().to_string())),
+            Err(e) => Err(Error::local(&self.path, "can't be read back", e)),
         }
     }
 
@@ -122,6 +150,7 @@ impl Staged {
         if durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
+        self.check_name()?;
         let renamed = renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name);
         renamed.map_err(|e| match e {
             // It was made since the file was begun: another object lies below this one's name.
@@ -140,11 +169,35 @@ impl Staged {
         Ok(())
     }
 
+    /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.
+    fn check_name(&self) -> Result<(), Error> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        let failed = |e| Error::local(&self.path, "can't be looked at", e);
+        let held = self.file.metadata().map_err(failed)?;
+        let named = statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW);
+        match named {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => Ok(()),
+            _ => {
+                // What lies there is not this file, and not to be removed with it.
+                self.settle();
+                let why = format!("its temporary file {} was replaced", self.temporary.display());
+                Err(Error::refused(self.path.display().to_string(), why))
+            }
+        }
+    }
+
     /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
-    /// `None` if there is nothing to go on with; it is still to be removed then.
+    /// `None` if there is nothing to go on with: then it is removed.
     pub(crate) fn keep(&self) -> Option<u64> {
-        let claimed = self.journal.as_ref().map(|(journal, _)| journal.claimed())?;
-        if claimed == 0 || !self.settle() {
+        if !self.settle() {
+            return None;
+        }
+        // Counted only now that nobody claims more.
+        let claimed = self.journal.as_ref().map_or(0, |(journal, _)| journal.claimed());
+        if claimed == 0 {
+            self.remove();
             return None;
         }
         partial::release(&self.file);
@@ -153,9 +206,12 @@ impl Staged {
 
     /// Removes the file unless it was put in its place or kept. For when others still hold it.
     pub(crate) fn abandon(&self) {
-        if !self.settle() {
-            return;
+        if self.settle() {
+            self.remove();
         }
+    }
+
+    fn remove(&self) {
         // They may be gone already, and there is nobody to tell. The journal goes first: whoever then finds the file
         // alone begins anew.
         if let Some((_, journal)) = &self.journal {
@@ -166,7 +222,7 @@ impl Staged {
 
     /// Lets nobody write any more; whether that is news.
     fn settle(&self) -> bool {
-        std::mem::replace(&mut *self.is_open.write().unwrap_or_else(PoisonError::into_inner), false)
+        std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }
 }
 

@@ -52,6 +52,8 @@ async fn upload(
 ) {
     let begun = target.begin(work, store);
     let result = match loaded {
+        // Read before the job was cancelled, and not yet on its way.
+        _ if work.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => put(work, store, &target, loaded, terms).await,
         // It has grown since it was found; boxed, because hardly any does.
         Ok(None) => Box::pin(large::upload(work, store, &target, terms)).await,

@@ -98,6 +98,29 @@ fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
 }
 
 #[test]
+fn what_was_under_way_when_a_job_was_cancelled_is_counted() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["put delay 50ms", "get delay 50ms"]);
+        let files: Vec<_> = (0..3).map(|i| Location::Local(stage.file(&format!("{i}"), "x"))).collect();
+        let job = stage.client.copy(CopyRequest::new(files, stage.url("p/")));
+        stage.wait_for("put", 3);
+        job.canceller().cancel();
+        let summary = finish(job);
+        assert_eq!((summary.files, summary.interrupted), (3, true), "{kind:?}: {summary:?}");
+        assert_eq!(stage.keys().len(), 3);
+
+        let mut request = CopyRequest::new(vec![stage.url("p")], Place::from(stage.path("out")).0);
+        request.recursive = true;
+        let job = stage.client.copy(request);
+        stage.wait_for("get", 3);
+        job.canceller().cancel();
+        let summary = finish(job);
+        assert_eq!((summary.files, summary.interrupted), (3, true), "{kind:?}: {summary:?}");
+        assert_eq!(names(&stage.path("out")).len(), 3);
+    }
+}
+
+#[test]
 fn dropping_a_job_cancels_it_and_the_client_goes_on() {
     for kind in DIALECTS {
         let stage = Stage::with_faults(kind, &["get:1 stall"]);

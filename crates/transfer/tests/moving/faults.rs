@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::CopyRequest;
+use laneway::{CopyRequest, Location, Provider, ReadRequest};
 use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
@@ -87,9 +87,8 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
         let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
         let old = noise(40 * MIB, 1);
         stage.object("k", &old);
-        let mut job = stage
-            .client
-            .copy(CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path("out/k"))));
+        let mut job =
+            stage.client.copy(CopyRequest::new(vec![stage.url("k")], Location::Local(stage.path("out/k"))));
         stage.wait_for("get", 2);
         stage.object("k", &noise(40 * MIB, 2));
         let mut failed = 0;
@@ -101,6 +100,41 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
         // Where the old generation can still be had, or had come already, that is what is in the file.
         let is_old = std::fs::read(stage.path("out/k")).is_ok_and(|bytes| bytes == old);
         assert!(failed == 1 && names(&stage.path("out")).is_empty() || is_old, "{kind:?}");
+    }
+}
+
+/// The same of what takes bytes in order, where an error comes behind bytes that were written, and of another store.
+#[test]
+fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
+    for kind in KINDS {
+        for to_store in [false, true] {
+            let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
+            stage.server.create_bucket("other").unwrap();
+            let (old, new) = (noise(40 * MIB, 1), noise(40 * MIB, 2));
+            stage.object("k", &old);
+            let mut read = Vec::new();
+            let done = std::thread::scope(|scope| {
+                let replace = scope.spawn(|| {
+                    stage.wait_for("get", 2);
+                    stage.object("k", &new);
+                });
+                let done = if to_store {
+                    let other = if kind.provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs };
+                    stage.cp(stage.url("k"), Location::object(other, "other", "k")).summary.failed == 0
+                } else {
+                    stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).is_ok()
+                };
+                replace.join().unwrap();
+                done
+            });
+            if to_store {
+                let stored = stage.server.store().read("other", "k").ok();
+                assert_eq!(stored.is_some(), done, "{kind:?}");
+                assert!(stored.is_none_or(|bytes| bytes == old), "{kind:?}");
+            } else {
+                assert!(old.starts_with(&read) && (read.len() == old.len()) == done, "{kind:?}");
+            }
+        }
     }
 }
 
@@ -142,7 +176,7 @@ fn an_upload_that_fails_for_good_leaves_nothing_behind() {
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
         // The same of a session, which a condition makes of it on GCS.
-        let request = CopyRequest::new(vec![laneway::Location::Local(path)], stage.url("big"));
+        let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
         let report = stage.copy(CopyRequest { no_clobber: true, ..request });
         assert_eq!(report.failure().0, "permission");
         let counters = stage.server.counters();

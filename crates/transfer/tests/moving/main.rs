@@ -7,6 +7,7 @@ mod compressing;
 mod copies;
 mod downloads;
 mod faults;
+mod integrity;
 mod listings;
 mod memory;
 mod removals;

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use laneway::Location;
+use laneway_experiments::room;
 use serde::Serialize;
 
+use super::content;
 use super::stage::{Stage, Stop, Took};
-use super::{content, room};
 use crate::context::Context;
 use crate::quantity;
 
@@ -40,7 +41,9 @@ struct Step<'a> {
 /// What goes wrong first; [`Stopped`](super::stage::Stopped) when `stop` is pressed.
 pub(super) fn play(context: &Context, size: u64, stop: &Stop) -> anyhow::Result<()> {
     // The large file and its object at first, later the object and what was downloaded.
-    let folder = room::folder(size * 2 + SLACK)?;
+    let bytes = size.saturating_mul(2).saturating_add(SLACK);
+    let folder = room::folder("laneway-demo-", None, bytes);
+    let folder = folder.context("no room for the demo's files; --size makes the large object smaller")?;
     let at = |name: &str| folder.path().join(name);
     let stage = Stage::set(folder.path(), stop.clone())?;
     let table = Table { context };
@@ -114,7 +117,7 @@ impl Table<'_> {
     fn end(&self, files: usize, large: &str) -> anyhow::Result<()> {
         self.print(&format!(
             "\nEvery byte of the {files} files and of the {large} that came back was compared with what was sent,\n\
-             and every checksum (CRC32C) with the store's. Nothing of the demo is left on this machine."
+             and every checksum (CRC32C) with the store's. Its files are gone from this machine."
         ))
     }
 

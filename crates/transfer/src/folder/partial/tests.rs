@@ -80,7 +80,6 @@ fn a_file_that_is_neither_kept_nor_done_is_removed_with_its_journal() {
     assert!(names(dir.path()).is_empty());
     let (staged, _) = resume(dir.path(), &subject(), 1);
     assert_eq!(staged.keep(), None, "there is nothing to go on with");
-    drop(staged);
     assert!(names(dir.path()).is_empty());
 }
 
@@ -214,6 +213,22 @@ fn what_lies_under_the_name_and_is_no_file_of_ours_is_left_alone() {
         assert_eq!(std::fs::read(&victim).unwrap(), b"theirs");
         let _ = std::fs::remove_file(&at);
     }
+}
+
+#[test]
+fn a_file_that_took_the_temporary_name_is_neither_put_in_place_nor_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (staged, _) = resume(dir.path(), &subject(), 1);
+    write(&staged, 0, &[1; 10]);
+    let part = part_in(dir.path());
+    // As the download of an object of that very name does it.
+    std::fs::write(dir.path().join("other"), "theirs").unwrap();
+    std::fs::rename(dir.path().join("other"), &part).unwrap();
+    let error = staged.commit(false).unwrap_err();
+    assert!(error.class() == "refused" && error.to_string().contains(".part was replaced"), "{error}");
+    drop(staged);
+    assert_eq!(std::fs::read(part).unwrap(), b"theirs");
+    assert!(!dir.path().join("f").exists());
 }
 
 #[test]

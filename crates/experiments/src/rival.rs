@@ -1,28 +1,34 @@
 //! What the rivals share: connections over hyper and rustls with their defaults, opened one at a time and counted.
 
+mod connection;
+mod outgoing;
+pub(crate) mod pool;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use bytes::{Buf as _, Bytes};
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ClientConfig;
+use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::result::{Failure, Tally};
-use super::site::{Origin, Site};
+use crate::Failure;
+use crate::site::{Origin, Site};
+use crate::trace::{Role, Trace, Tracer};
+pub(crate) use connection::{Http1, Http2};
 
-/// How long a connection or an answer may take.
+/// How long a connection, an answer or, of a long one, the next piece may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Largest answer that is read; a page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -67,45 +73,69 @@ pub enum Error {
     /// A resumable upload was begun, and the answer names no session.
     #[error("the answer names no upload session")]
     NoSession,
+    /// The answer names no version of the object.
+    #[error("the answer names no version of the object")]
+    NoVersion,
+    /// The request can't be signed.
+    #[error("the request can't be signed: {0}")]
+    Unsigned(String),
+    /// What came can't be put where it belongs.
+    #[error("the answer can't be put into its file")]
+    Sink(#[source] io::Error),
 }
 
 /// What a connection is to speak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     H1,
     H2,
 }
 
+/// What a client counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Tally {
+    /// Requests sent.
+    pub requests: u64,
+    /// TCP connections established.
+    pub connections: u64,
+}
+
+/// How a request stands in the trace; one without says its method and path and counts as something small.
+#[derive(Clone, Debug)]
+pub(crate) struct Tag(pub(crate) Role, pub(crate) String);
+
 /// A client of one run: fresh TLS sessions, and counters. Clones share them.
 #[derive(Clone)]
-pub(super) struct Rival(Arc<Inner>);
+pub(crate) struct Rival(Arc<Inner>);
 
 struct Inner {
     origin: Origin,
     tls: Option<TlsConnector>,
     requests: AtomicU64,
     connections: AtomicU64,
+    /// Body bytes in both directions.
+    moved: AtomicU64,
+    tracer: Tracer,
 }
 
-/// An HTTP/1.1 connection.
-pub(super) struct Http1 {
-    sender: http1::SendRequest<Full<Bytes>>,
+/// A connection's place in the trace, which is told when it ends.
+struct Lane {
+    number: u64,
     rival: Rival,
 }
 
-/// An HTTP/2 connection; clones share it.
-#[derive(Clone)]
-pub(super) struct Http2 {
-    sender: http2::SendRequest<Full<Bytes>>,
-    rival: Rival,
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.rival.0.tracer.closed();
+    }
 }
 
 /// An answer that was read to its end.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -115,7 +145,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 ///
 /// # Errors
 /// The first failure; what still runs is given up.
-pub(super) async fn all(mut uploads: JoinSet<Result<Answer, Error>>) -> Result<(), Failure> {
+pub(crate) async fn all<T: 'static>(mut uploads: JoinSet<Result<T, Error>>) -> Result<(), Failure> {
     while let Some(joined) = uploads.join_next().await {
         // A task that didn't end by itself has panicked, and so does this one.
         joined.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
@@ -124,30 +154,52 @@ pub(super) async fn all(mut uploads: JoinSet<Result<Answer, Error>>) -> Result<(
 }
 
 impl Rival {
-    pub(super) fn new(site: &Site, protocol: Protocol) -> Self {
+    pub(crate) fn new(site: &Site, protocol: Protocol) -> Self {
         Self::at(site.origin.clone(), site.tls(protocol))
     }
 
-    pub(super) fn at(origin: Origin, tls: Option<ClientConfig>) -> Self {
+    pub(crate) fn at(origin: Origin, tls: Option<ClientConfig>) -> Self {
         let tls = tls.map(|config| TlsConnector::from(Arc::new(config)));
-        Self(Arc::new(Inner { origin, tls, requests: AtomicU64::new(0), connections: AtomicU64::new(0) }))
+        Self(Arc::new(Inner {
+            origin,
+            tls,
+            requests: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+            tracer: Tracer::start(),
+        }))
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         Tally { requests: self.0.requests.load(Relaxed), connections: self.0.connections.load(Relaxed) }
+    }
+
+    /// Everything that was counted.
+    pub(crate) fn ended(&self) -> (Tally, u64, Trace) {
+        (self.tally(), self.moved(), self.trace())
+    }
+
+    /// Body bytes so far: those of answers as they come, those of requests when they are answered.
+    fn moved(&self) -> u64 {
+        self.0.moved.load(Relaxed)
+    }
+
+    /// What was done on the connections so far; times count from the client's making.
+    pub(crate) fn trace(&self) -> Trace {
+        self.0.tracer.trace()
     }
 
     /// Opens an HTTP/1.1 connection.
     ///
     /// # Errors
     /// What keeps it from being opened.
-    pub(super) async fn connect_h1(&self) -> Result<Http1, Error> {
+    pub(crate) async fn connect_h1(&self) -> Result<Http1, Error> {
         patiently(async {
             let (stream, _) = self.dial().await?;
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
             // How it ends is told to whoever waits for an answer.
             tokio::spawn(connection);
-            Ok(Http1 { sender, rival: self.clone() })
+            Ok(Http1 { sender, lane: self.lane() })
         })
         .await
     }
@@ -156,7 +208,7 @@ impl Rival {
     ///
     /// # Errors
     /// [`Error::NoHttp2`]; what keeps it from being opened.
-    pub(super) async fn connect_h2(&self) -> Result<Http2, Error> {
+    pub(crate) async fn connect_h2(&self) -> Result<Http2, Error> {
         patiently(async {
             let (stream, protocol) = self.dial().await?;
             if protocol != Protocol::H2 {
@@ -167,7 +219,7 @@ impl Rival {
                 .handshake(TokioIo::new(stream))
                 .await?;
             tokio::spawn(connection);
-            Ok(Http2 { sender, rival: self.clone() })
+            Ok(Http2 { sender, lane: Arc::new(self.lane()) })
         })
         .await
     }
@@ -178,7 +230,7 @@ impl Rival {
     ///
     /// # Errors
     /// What keeps a connection from being opened.
-    pub(super) async fn probe(&self) -> Result<(Duration, u32), Error> {
+    pub(crate) async fn probe(&self) -> Result<(Duration, u32), Error> {
         let begun = Instant::now();
         patiently(async {
             let tcp = self.dial_tcp().await?;
@@ -215,42 +267,28 @@ impl Rival {
         Error::Connect { host: self.0.origin.host.clone(), source }
     }
 
-    fn count(&self) {
-        self.0.requests.fetch_add(1, Relaxed);
+    fn lane(&self) -> Lane {
+        Lane { number: self.0.tracer.opened(), rival: self.clone() }
     }
 }
 
-impl Http1 {
-    /// Whether another request can be sent, once the one before has ended.
-    pub(super) async fn is_usable(&mut self) -> bool {
-        self.sender.ready().await.is_ok()
-    }
-
-    /// Sends a request and reads the answer.
-    ///
-    /// # Errors
-    /// What broke the exchange off.
-    pub(super) async fn send(&mut self, mut request: Request<Bytes>) -> Result<Answer, Error> {
-        // HTTP/1.1 names the host in a header and only the path in the request line.
-        if let Some(authority) = request.uri().authority() {
-            let host = HeaderValue::from_str(authority.as_str()).map_err(http::Error::from)?;
-            request.headers_mut().insert(HOST, host);
-        }
-        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-        *request.uri_mut() = target.parse().map_err(http::Error::from)?;
-        self.rival.count();
-        patiently(async { read(self.sender.send_request(request.map(Full::new)).await?).await }).await
-    }
-}
-
-impl Http2 {
-    /// Sends a request and reads the answer.
-    ///
-    /// # Errors
-    /// What broke the exchange off.
-    pub(super) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
-        self.rival.count();
-        patiently(async { read(self.sender.send_request(request.map(Full::new)).await?).await }).await
+impl Lane {
+    /// One exchange: counted, traced, and given up when nothing moves for a while.
+    async fn exchange<T>(
+        &self,
+        tag: Option<Tag>,
+        method_and_path: String,
+        sent: u64,
+        exchange: impl Future<Output = Result<(T, u64), Error>>,
+    ) -> Result<T, Error> {
+        let inner = &self.rival.0;
+        inner.requests.fetch_add(1, Relaxed);
+        let start = inner.tracer.now();
+        let (answer, received) = exchange.await?;
+        inner.moved.fetch_add(sent, Relaxed);
+        let Tag(role, label) = tag.unwrap_or(Tag(Role::Express, method_and_path));
+        inner.tracer.ended(self.number, role, label, start, sent + received);
+        Ok(answer)
     }
 }
 
@@ -259,7 +297,7 @@ impl Answer {
     ///
     /// # Errors
     /// [`Error::Refused`].
-    pub(super) fn succeeded(self) -> Result<Self, Error> {
+    pub(crate) fn succeeded(self) -> Result<Self, Error> {
         if self.status.is_success() {
             return Ok(self);
         }
@@ -269,7 +307,8 @@ impl Answer {
     }
 }
 
-async fn read(response: http::Response<Incoming>) -> Result<Answer, Error> {
+/// Reads an answer into memory; with it the length of its body.
+async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Error> {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {
         match error.downcast::<hyper::Error>() {
@@ -280,9 +319,53 @@ async fn read(response: http::Response<Incoming>) -> Result<Answer, Error> {
             }
         }
     })?;
-    Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+    let body = body.to_bytes();
+    let len = body.len() as u64;
+    Ok((Answer { status: parts.status, headers: parts.headers, body }, len))
+}
+
+/// Hands a successful answer's body on; another answer is an error.
+async fn hand_on(
+    response: http::Response<Incoming>,
+    moved: &AtomicU64,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(Answer, u64), Error> {
+    if !response.status().is_success() {
+        let (answer, len) = patiently(collect(response)).await?;
+        return answer.succeeded().map(|answer| (answer, len));
+    }
+    let (parts, mut body) = response.into_parts();
+    let mut len = 0;
+    while let Some(frame) = patiently(async { Ok(body.frame().await.transpose()?) }).await? {
+        let Ok(mut data) = frame.into_data() else { continue };
+        len += data.len() as u64;
+        moved.fetch_add(data.len() as u64, Relaxed);
+        while data.has_remaining() {
+            take(data.chunk()).map_err(Error::Sink)?;
+            data.advance(data.chunk().len());
+        }
+    }
+    Ok((Answer { status: parts.status, headers: parts.headers, body: Bytes::new() }, len))
 }
 
 async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::time::timeout(PATIENCE, work).await.unwrap_or(Err(Error::TimedOut))
+}
+
+/// How often the round-trip time is measured; the shortest counts, as everything that disturbs only adds to it.
+const PROBES: usize = 5;
+
+/// The shortest round trip of several, and the segments' size.
+///
+/// # Errors
+/// What keeps a connection from being opened.
+pub(crate) async fn probe(site: &Site) -> Result<(Duration, u32), Failure> {
+    let rival = Rival::new(site, Protocol::H1);
+    let (mut rtt, mut segment) = rival.probe().await?;
+    for _ in 1..PROBES {
+        let (another, size) = rival.probe().await?;
+        rtt = rtt.min(another);
+        segment = size;
+    }
+    Ok((rtt, segment))
 }

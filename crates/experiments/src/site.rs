@@ -1,47 +1,52 @@
-//! Where a ladder's objects go, as the rivals and Laneway are told.
+//! Where an experiment's objects lie, as the rivals and Laneway are told.
+
+mod requests;
 
 use std::io;
 use std::path::PathBuf;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Method, Request, Uri};
-use laneway::{LanesConfig, Settings, StoreSettings, Trust};
+use http::{Method, Request, Uri};
+use laneway::{LanesConfig, Provider, Settings, StoreSettings, Trust};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
-use super::Error;
-use super::plan::Remote;
-use super::rival::{self, Protocol};
-use super::token;
-use super::trust::Roots;
+use crate::Error;
+use crate::access::Access;
+use crate::place::Remote;
+use crate::rival::{self, Protocol};
+use crate::trust::Roots;
 
 /// A server's scheme, host and port.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Origin {
-    pub(super) https: bool,
+pub(crate) struct Origin {
+    pub(crate) https: bool,
     /// A name or an address, an IPv6 one without brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 /// A bucket behind an endpoint.
-pub(super) struct Site {
-    pub(super) origin: Origin,
-    pub(super) bucket: String,
-    /// What all keys of this ladder begin with; empty, or a slash at its end.
-    pub(super) prefix: String,
+pub(crate) struct Site {
+    pub(crate) origin: Origin,
+    pub(crate) provider: Provider,
+    pub(crate) bucket: String,
+    /// What all keys of this experiment begin with; empty, or a slash at its end.
+    pub(crate) prefix: String,
     /// The base URL, without a slash at its end.
-    pub(super) endpoint: String,
-    token: Option<HeaderValue>,
+    pub(crate) endpoint: String,
+    pub(crate) access: Access,
     roots: Roots,
+    region: String,
+    anonymous: bool,
     ca_files: Vec<PathBuf>,
 }
 
 impl Origin {
     /// Reads a URL's beginning.
-    pub(super) fn of(url: &Uri) -> Option<Self> {
+    pub(crate) fn of(url: &Uri) -> Option<Self> {
         let https = match url.scheme_str()? {
             "https" => true,
             "http" => false,
@@ -56,18 +61,18 @@ impl Origin {
     ///
     /// # Errors
     /// For a host that is neither a DNS name nor an address.
-    pub(super) fn server_name(&self) -> io::Result<ServerName<'static>> {
+    pub(crate) fn server_name(&self) -> io::Result<ServerName<'static>> {
         ServerName::try_from(self.host.clone()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
     }
 }
 
 impl Site {
-    /// Finds out all that the rungs need: certificates and a token, so that no rung's time holds them. `unique` is a
-    /// prefix that no other ladder uses.
+    /// Finds out all that the rungs need: certificates and credentials, so that no rung's time holds them. `unique` is a
+    /// prefix that no other experiment uses.
     ///
     /// # Errors
     /// For an endpoint that is no URL, an unreadable CA file, and credentials that can't be used.
-    pub(super) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
+    pub(crate) async fn prepare(remote: &Remote, bucket: &str, unique: &str) -> Result<Self, Error> {
         // Google's clients read an emulator's address without a scheme as plain HTTP.
         let endpoint = match remote.endpoint.contains("://") {
             true => remote.endpoint.clone(),
@@ -79,34 +84,45 @@ impl Site {
         let origin =
             origin.ok_or_else(|| Error::Plan(format!("{:?} is no endpoint URL", remote.endpoint)))?;
         let roots = Roots::read(&remote.ca_files)?;
-        let token = if remote.anonymous { None } else { token::find(&origin, &roots).await? };
+        let access = Access::find(remote, &origin, &roots).await?;
         let above = remote.prefix.trim_end_matches('/');
         let prefix = if above.is_empty() { format!("{unique}/") } else { format!("{above}/{unique}/") };
         let ca_files = remote.ca_files.clone();
-        Ok(Self { origin, bucket: bucket.to_owned(), prefix, endpoint, token, roots, ca_files })
+        Ok(Self {
+            origin,
+            provider: remote.provider,
+            bucket: bucket.to_owned(),
+            prefix,
+            endpoint,
+            access,
+            roots,
+            region: remote.region.clone(),
+            anonymous: remote.anonymous,
+            ca_files,
+        })
     }
 
     /// The path and query that uploads of a kind go to.
-    pub(super) fn upload_target(&self, kind: &str) -> String {
+    pub(crate) fn upload_target(&self, kind: &str) -> String {
         let bucket = utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC);
         format!("{}/upload/storage/v1/b/{bucket}/o?uploadType={kind}", self.base())
     }
 
     /// The path of the bucket's resource.
-    pub(super) fn bucket_target(&self) -> String {
+    pub(crate) fn bucket_target(&self) -> String {
         format!("{}/{}", self.buckets_target(), utf8_percent_encode(&self.bucket, NON_ALPHANUMERIC))
     }
 
     /// The path of all buckets.
-    pub(super) fn buckets_target(&self) -> String {
+    pub(crate) fn buckets_target(&self) -> String {
         format!("{}/storage/v1/b", self.base())
     }
 
-    /// A request with this ladder's token.
+    /// A request with the token, where there is one. One that has to be signed isn't yet.
     ///
     /// # Errors
     /// For a target that is none.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         method: Method,
         target: &str,
@@ -114,23 +130,35 @@ impl Site {
     ) -> Result<Request<Bytes>, rival::Error> {
         let scheme_and_host = &self.endpoint[..self.endpoint.len() - self.base().len()];
         let mut request = Request::builder().method(method).uri(format!("{scheme_and_host}{target}"));
-        if let Some(token) = &self.token {
+        if let Some(token) = self.access.bearer() {
             request = request.header(AUTHORIZATION, token);
         }
         Ok(request.body(body)?)
     }
 
     /// TLS as a plain user of rustls has it; `None` for plain HTTP. Without sessions of earlier runs to resume.
-    pub(super) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
+    pub(crate) fn tls(&self, protocol: Protocol) -> Option<ClientConfig> {
         self.origin.https.then(|| self.roots.config(protocol))
     }
 
     /// Laneway's settings: the same server, certificates and token as the rivals have, no proxy.
-    pub(super) fn laneway_settings(&self) -> Settings {
-        let headers = self.token.iter().map(|token| (AUTHORIZATION, token.clone())).collect();
-        let gcs_endpoint = Some(self.endpoint.clone());
+    pub(crate) fn laneway_settings(&self) -> Settings {
+        let headers = self.access.bearer().iter().map(|token| (AUTHORIZATION, (*token).clone())).collect();
+        let (gcs_endpoint, s3_endpoint) = match self.provider {
+            Provider::Gcs => (Some(self.endpoint.clone()), None),
+            Provider::S3 => (None, Some(self.endpoint.clone())),
+        };
         Settings {
-            store: StoreSettings { anonymous: true, gcs_endpoint, headers, ..StoreSettings::default() },
+            store: StoreSettings {
+                // A GCS token is handed over as a header, found already; S3 requests have to be signed one by one.
+                anonymous: self.provider == Provider::Gcs || self.anonymous,
+                gcs_endpoint,
+                s3_endpoint,
+                s3_path_style: Some(true),
+                region: Some(self.region.clone()),
+                headers,
+                ..StoreSettings::default()
+            },
             lanes: LanesConfig {
                 trust: Trust { extra_ca_files: self.ca_files.clone() },
                 ..LanesConfig::default()
@@ -151,13 +179,7 @@ mod tests {
     use super::*;
 
     fn site(endpoint: &str, prefix: &str) -> Site {
-        let remote = Remote {
-            endpoint: endpoint.to_owned(),
-            bucket: None,
-            prefix: prefix.to_owned(),
-            anonymous: true,
-            ca_files: Vec::new(),
-        };
+        let remote = Remote { prefix: prefix.to_owned(), anonymous: true, ..Remote::gcs(endpoint) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(Site::prepare(&remote, "b c", "unique")).unwrap()
     }
@@ -173,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_keeps_to_a_prefix_of_its_own() {
+    fn an_experiment_keeps_to_a_prefix_of_its_own() {
         assert_eq!(site("http://h", "").prefix, "unique/");
         assert_eq!(site("http://h", "a/b/").prefix, "a/b/unique/");
     }

@@ -9,12 +9,12 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_platform_verifier::Verifier;
 
-use super::Error;
-use super::rival::Protocol;
+use crate::Error;
+use crate::rival::Protocol;
 
 /// Read once, before any clock runs.
 #[derive(Clone, Debug)]
-pub(super) struct Roots {
+pub(crate) struct Roots {
     base: ClientConfig,
 }
 
@@ -23,7 +23,7 @@ impl Roots {
     ///
     /// # Errors
     /// [`Error::Certificates`] naming the file that can't be read, or saying what the platform lacks.
-    pub(super) fn read(ca_files: &[PathBuf]) -> Result<Self, Error> {
+    pub(crate) fn read(ca_files: &[PathBuf]) -> Result<Self, Error> {
         let mut extra = Vec::new();
         for file in ca_files {
             let failed = |e: rustls_pki_types::pem::Error| Error::Certificates {
@@ -51,7 +51,7 @@ impl Roots {
     }
 
     /// A configuration with rustls's defaults and no sessions yet.
-    pub(super) fn config(&self, protocol: Protocol) -> ClientConfig {
+    pub(crate) fn config(&self, protocol: Protocol) -> ClientConfig {
         let mut config = self.base.clone();
         // The clone would share the sessions of earlier runs. 256 of them are rustls's default.
         config.resumption = rustls::client::Resumption::in_memory_sessions(256);

@@ -1,12 +1,12 @@
-//! Ends a ladder early.
+//! Ends an experiment early.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::Error;
+use crate::Error;
 
-/// Ends a ladder from any thread: what was uploaded is removed, and [`run`](super::run) returns.
+/// Ends an experiment from any thread: what it wrote is removed, and the experiment's `run` returns.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -22,11 +22,16 @@ impl Stop {
         self.0.send_replace(true);
     }
 
+    /// Whether the end was asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Carries work out, unless the end was or is asked for: then the work is dropped where it is.
     ///
     /// # Errors
     /// [`Error::Stopped`].
-    pub(super) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+    pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         let mut stopped = self.0.subscribe();
         tokio::select! {
             done = work => Ok(done),

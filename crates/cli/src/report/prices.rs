@@ -1,0 +1,65 @@
+//! What requests cost by the stores' price lists, as of [`AS_OF`].
+//!
+//! One region's list price for the standard class: S3 in us-east-1 (<https://aws.amazon.com/s3/pricing/>), GCS in a
+//! region (<https://cloud.google.com/storage/pricing>). Egress, storage, retrieval and discounts are not in it, and a
+//! store that only speaks the protocol has prices of its own.
+
+use laneway::{Provider, Requests};
+
+/// When the prices were read off.
+pub(crate) const AS_OF: &str = "2026-01";
+
+/// What the figures leave out, for people.
+pub(crate) const LEFT_OUT: &str = "one region, egress and storage not included";
+
+/// US dollars for a thousand requests of each class.
+struct Prices {
+    writes: f64,
+    reads: f64,
+    deletes: f64,
+}
+
+const S3_STANDARD: Prices = Prices { writes: 0.005, reads: 0.0004, deletes: 0.0 };
+const GCS_STANDARD: Prices = Prices { writes: 0.005, reads: 0.0004, deletes: 0.0 };
+
+/// US dollars for requests.
+pub(crate) fn cost(provider: Provider, requests: &Requests) -> f64 {
+    let prices = match provider {
+        Provider::Gcs => &GCS_STANDARD,
+        Provider::S3 => &S3_STANDARD,
+    };
+    let of = |requests: u64, price: f64| requests as f64 / 1000.0 * price;
+    of(requests.writes, prices.writes)
+        + of(requests.reads, prices.reads)
+        + of(requests.deletes, prices.deletes)
+}
+
+/// An amount with as many digits as a single request needs: `$0.0000004`, `$0.005`, `$1.25`.
+pub(crate) fn dollars(amount: f64) -> String {
+    let digits = format!("{amount:.7}");
+    let trimmed = digits.trim_end_matches('0');
+    match trimmed.split_once('.') {
+        Some((whole, cents)) => format!("${whole}.{cents:0<2}"),
+        None => format!("${trimmed}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_writes_cost_what_the_list_says() {
+        for provider in [Provider::Gcs, Provider::S3] {
+            let requests = Requests { writes: 1000, reads: 1000, deletes: 1000 };
+            assert_eq!(dollars(cost(provider, &requests)), "$0.0054");
+        }
+    }
+
+    #[test]
+    fn amounts_keep_the_digits_of_a_single_read() {
+        let one = Requests { reads: 1, ..Requests::default() };
+        assert_eq!(dollars(cost(Provider::S3, &one)), "$0.0000004");
+        assert_eq!([0.0, 0.005, 1.2, 12.0].map(dollars), ["$0.00", "$0.005", "$1.20", "$12.00"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Small objects beside large ones.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use laneway_experiments::mixed::{self, Mixed, Plan};
+use laneway_experiments::parse_arrivals;
+use serde_json::{Value, json};
+
+use super::place::{Place, Tongue, Usual};
+use super::report::Report;
+use super::run;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// A link that two cores can fill, TLS on both ends included.
+pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidth: Some(125_000_000) };
+
+/// Move small objects beside large ones, and see who waits for whom
+///
+/// A few large and hundreds of small GETs are issued in one breath: by a pool of 50 HTTP/1.1
+/// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, small ones also come at random
+/// while bulk is running, compared with the same arrivals on the idle link. Latencies count from the moment of issue. The
+/// rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one stream. The
+/// store is one in this process (RTT 20 ms, 1 Gbit/s) unless an endpoint or a URL says otherwise.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// Whose protocol is spoken with the store in this process
+    #[arg(long, value_enum, default_value_t)]
+    store: Tongue,
+    /// How many large objects
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    large: usize,
+    /// Size of each large object
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = laneway_server::parse_size)]
+    large_size: u64,
+    /// How many small objects, of 32 to 512 KiB
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    small: usize,
+    /// Small objects that arrive at random while bulk is running: 50/s
+    #[arg(long, value_name = "RATE", value_parser = parse_arrivals)]
+    arrivals: Option<f64>,
+    /// Upload instead of downloading
+    #[arg(long)]
+    puts: bool,
+    /// What sizes and arrivals are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How often each rung runs, in turns; the median counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: usize,
+    /// Where files are [default: in memory where there is enough, or among the temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    report: Report,
+}
+
+impl Arguments {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        self.report.check()?;
+        let plan = Plan {
+            large: self.large,
+            large_size: self.large_size,
+            small: self.small,
+            small_size: mixed::SMALL_SIZE,
+            arrivals: self.arrivals,
+            puts: self.puts,
+            seed: self.seed,
+            runs: self.runs,
+            folder: self.dir,
+            target: self.place.target(context, USUAL, self.store)?,
+        };
+        let workers = run::workers()?;
+        let found = match run::measure(context, |stop, tell| mixed::run(&plan, &workers, stop, tell))? {
+            Ok(found) => found,
+            Err(exit) => return Ok(exit),
+        };
+        let tables: Vec<_> = std::iter::once(found.table()).chain(found.arrivals_table()).collect();
+        run::print(context, &heading(&found), &tables, records(&found))?;
+        self.report.write(context, |page| page.mixed(&found))?;
+        Ok(run::exit(found.is_complete()))
+    }
+}
+
+pub(super) fn heading(found: &Mixed) -> String {
+    let way = if found.puts { "to" } else { "from" };
+    format!("{} {way} {}; {}", found.what, found.store, run::path(found.rtt_s, found.floor_s))
+}
+
+pub(super) fn records(found: &Mixed) -> Vec<Value> {
+    let bench = if found.puts { "mixed-puts" } else { "mixed" };
+    let arrivals = if found.puts { "mixed-puts-arrivals" } else { "mixed-arrivals" };
+    let mut records: Vec<_> = found.together.iter().map(|row| row.record(bench)).collect();
+    records.extend(found.arrivals.iter().map(|row| row.record(arrivals)));
+    records.push(json!({
+        "kind": bench,
+        "store": found.store,
+        "rtt_s": found.rtt_s,
+        "floor_s": found.floor_s,
+        "total_floor_s": found.total_floor_s,
+    }));
+    records
+}

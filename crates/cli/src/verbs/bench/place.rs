@@ -1,0 +1,117 @@
+//! Where a benchmark takes place: the embedded store, or one elsewhere.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use laneway::{Location, Provider};
+use laneway_experiments::{Imitated, Remote, Target};
+
+use crate::context::Context;
+use crate::exit::BadUsage;
+
+/// The store that a benchmark uses.
+#[derive(Args, Clone, Default, Debug)]
+pub(super) struct Place {
+    /// A bucket, or a prefix in it, to work in; without one, a store in this process
+    #[arg(value_name = "URL")]
+    target: Option<OsString>,
+    /// A server that speaks Google Cloud Storage's JSON API, such as fake-gcs-server, or with an s3:// URL S3's; without
+    /// a URL of a bucket, one is created there
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// The delay that the store in this process imitates
+    #[arg(long, value_name = "TIME", value_parser = laneway_server::parse_duration,
+          conflicts_with_all = ["target", "endpoint"])]
+    rtt: Option<Duration>,
+    /// Bytes a second that all connections to the store in this process share, in each direction: 1Gbit/s, 100MB/s
+    #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate,
+          conflicts_with_all = ["target", "endpoint"])]
+    bandwidth: Option<u64>,
+}
+
+/// Whose protocol is spoken with the store in this process.
+#[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
+pub(super) enum Tongue {
+    /// Google Cloud Storage's
+    #[default]
+    Gcs,
+    /// Amazon S3's
+    S3,
+}
+
+impl From<Tongue> for Provider {
+    fn from(tongue: Tongue) -> Self {
+        match tongue {
+            Tongue::Gcs => Self::Gcs,
+            Tongue::S3 => Self::S3,
+        }
+    }
+}
+
+/// What the store in this process imitates where no option says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usual {
+    pub(super) rtt: Duration,
+    pub(super) bandwidth: Option<u64>,
+}
+
+impl Usual {
+    /// The distance of another continent, on a link that the machine can't fill.
+    pub(super) const FAR: Self = Self { rtt: Duration::from_millis(50), bandwidth: None };
+}
+
+impl Place {
+    /// The store that the options and variables name.
+    ///
+    /// # Errors
+    /// For what names no bucket of a store.
+    pub(super) fn target(&self, context: &Context, usual: Usual, tongue: Tongue) -> anyhow::Result<Target> {
+        let place = self.target.as_deref().map(Location::parse).transpose()?;
+        let (provider, bucket, prefix) = match place {
+            None => (Provider::from(tongue), None, String::new()),
+            Some(Location::Object { provider, bucket, key }) if !bucket.is_empty() => {
+                (provider, Some(bucket), key)
+            }
+            Some(place) => {
+                let why = format!("{place}: a benchmark works in gs://bucket/prefix or s3://bucket/prefix");
+                return Err(BadUsage(why).into());
+            }
+        };
+        let options = &context.options;
+        let region = options.region.clone().or_else(|| variable(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
+        let region = region.unwrap_or_else(|| Remote::REGION.to_owned());
+        let (option, variables) = match provider {
+            Provider::Gcs => (&options.gcs_endpoint, &["STORAGE_EMULATOR_HOST"][..]),
+            Provider::S3 => (&options.s3_endpoint, &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"][..]),
+        };
+        let endpoint = self.endpoint.clone().or_else(|| option.clone());
+        if endpoint.is_none() && bucket.is_none() {
+            return Ok(Target::Embedded(Imitated {
+                rtt: self.rtt.unwrap_or(usual.rtt),
+                bandwidth: self.bandwidth.or(usual.bandwidth),
+                provider,
+            }));
+        }
+        if provider == Provider::S3 && bucket.is_none() {
+            return Err(BadUsage("s3://bucket: a bucket of the endpoint has to be named".to_owned()).into());
+        }
+        let endpoint = endpoint.or_else(|| variable(variables)).unwrap_or_else(|| match provider {
+            Provider::Gcs => Remote::GOOGLE.to_owned(),
+            Provider::S3 => format!("https://s3.{region}.amazonaws.com"),
+        });
+        Ok(Target::Remote(Remote {
+            provider,
+            bucket,
+            prefix,
+            region,
+            anonymous: options.anonymous,
+            ca_files: options.ca_certs.clone(),
+            ..Remote::gcs(endpoint)
+        }))
+    }
+}
+
+fn variable(names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}

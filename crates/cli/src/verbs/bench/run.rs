@@ -1,0 +1,99 @@
+//! What all benchmarks do around their measuring: hear Ctrl-C, tell how far they are, print what was found.
+
+use std::time::Duration;
+
+use laneway_experiments::{Error, Event, Stop, Table, Workers};
+use serde_json::Value;
+
+use crate::context::{Context, complain, say};
+use crate::exit::{BadUsage, Exit};
+use crate::interrupt::Interrupt;
+use crate::quantity;
+
+/// Each run in a process of this program's own.
+///
+/// # Errors
+/// When the system doesn't tell where this program is.
+pub(super) fn workers() -> anyhow::Result<Workers> {
+    let arguments = ["bench", "errand"].map(str::to_owned).to_vec();
+    Ok(Workers::Program(std::env::current_exe()?, arguments))
+}
+
+/// Measures, unless Ctrl-C ends it.
+///
+/// # Errors
+/// What keeps the measurement from being made.
+pub(super) fn measure<T>(
+    context: &Context,
+    measure: impl FnOnce(&Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
+) -> anyhow::Result<Result<T, Exit>> {
+    let stop = Stop::default();
+    let pressed = stop.clone();
+    let _interrupt = Interrupt::listen(move || pressed.stop())?;
+    let shows_progress = context.shows_progress();
+    match measure(&stop, &mut |event| tell(&event, shows_progress)) {
+        Ok(found) => Ok(Ok(found)),
+        Err(Error::Stopped) => {
+            complain("interrupted; what the benchmark wrote has been removed");
+            Ok(Err(Exit::Interrupted))
+        }
+        Err(Error::Plan(why)) => Err(BadUsage(why).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tell(event: &Event<'_>, shows_progress: bool) {
+    match event {
+        Event::Left(left) => {
+            complain(&format!("warning: {} is left behind: {}", left.url, left.failure.reason()));
+        }
+        Event::Begun { bench, store, rtt } if shows_progress => {
+            let rtt = rtt.as_secs_f64() * 1000.0;
+            say(&format!("{bench}: {store}, {rtt:.1} ms away"));
+        }
+        Event::Ran { rung, run, runs, result } if shows_progress => {
+            let result = match result {
+                Ok(seconds) => quantity::duration(Duration::from_secs_f64(*seconds)),
+                Err(failure) => format!("failed: {}", failure.reason()),
+            };
+            say(&format!("  {rung}, run {run} of {runs}: {result}"));
+        }
+        Event::Begun { .. } | Event::Ran { .. } => {}
+    }
+}
+
+/// Prints what was found: a heading and a table for people, or lines of JSON.
+///
+/// # Errors
+/// When standard output can't be written.
+pub(super) fn print(
+    context: &Context,
+    heading: &str,
+    tables: &[Table],
+    records: impl IntoIterator<Item = Value>,
+) -> anyhow::Result<()> {
+    if context.options.json {
+        for record in records {
+            context.output.json(&record)?;
+        }
+        return Ok(context.output.flush()?);
+    }
+    context.output.line(heading)?;
+    for table in tables {
+        context.output.line("")?;
+        for line in table.lines() {
+            context.output.line(&line)?;
+        }
+    }
+    Ok(context.output.flush()?)
+}
+
+/// How the program ends: well only if every rung has figures.
+pub(super) fn exit(all_done: bool) -> Exit {
+    if all_done { Exit::Done } else { Exit::Failed }
+}
+
+/// Seconds of a floor and of a round trip, as every heading ends.
+pub(super) fn path(rtt_s: f64, floor_s: f64) -> String {
+    format!("round trip {:.1} ms, floor {floor_s:.3} s", rtt_s * 1000.0)
+}

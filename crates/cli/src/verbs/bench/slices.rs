@@ -1,0 +1,77 @@
+//! One huge object down.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use laneway_experiments::Row;
+use laneway_experiments::slices::{self, Plan, Slices};
+use serde_json::{Value, json};
+
+use super::place::{Place, Tongue, Usual};
+use super::report::Report;
+use super::run;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::quantity;
+
+/// The distance of a bucket in the same region.
+pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(5), bandwidth: None };
+
+/// Download one huge object as a program of 2021 does, then with Laneway
+///
+/// The program of 2021 takes slices of at least 64 MiB, two threads a core, a connection for each slice, writes them into
+/// the destination in place and reads the file back for its checksum. Each run is a process of its own, whose processor
+/// time and memory are told. The store is one in this process (RTT 5 ms) unless an endpoint or a URL says otherwise.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// Whose protocol is spoken with the store in this process
+    #[arg(long, value_enum, default_value_t)]
+    store: Tongue,
+    /// Size of the object
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_server::parse_size)]
+    size: u64,
+    /// Where the file is written [default: in memory where there is enough, or among the temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How often each rung runs, in turns; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+    #[command(flatten)]
+    report: Report,
+}
+
+impl Arguments {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        self.report.check()?;
+        let target = self.place.target(context, USUAL, self.store)?;
+        let plan = Plan { size: self.size, runs: self.runs, folder: self.dir, target };
+        let workers = run::workers()?;
+        let found = match run::measure(context, |stop, tell| slices::run(&plan, &workers, stop, tell))? {
+            Ok(found) => found,
+            Err(exit) => return Ok(exit),
+        };
+        run::print(context, &heading(&found), &[found.table()], records(&found))?;
+        self.report.write(context, |page| page.slices(&found))?;
+        Ok(run::exit(found.rows.iter().all(Row::is_fine)))
+    }
+}
+
+pub(super) fn heading(found: &Slices) -> String {
+    let size = quantity::readable_size(found.size);
+    format!("{size} from {}; {}", found.store, run::path(found.rtt_s, found.floor_s))
+}
+
+pub(super) fn records(found: &Slices) -> Vec<Value> {
+    let mut records: Vec<_> = found.rows.iter().map(|row| row.record("slices")).collect();
+    records.push(json!({
+        "kind": "slices",
+        "store": found.store,
+        "size": found.size,
+        "rtt_s": found.rtt_s,
+        "floor_s": found.floor_s,
+    }));
+    records
+}

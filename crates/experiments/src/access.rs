@@ -1,0 +1,189 @@
+//! What the rivals show a store, found before any clock runs: Google's application default credentials or AWS's chain.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use laneway::Provider;
+use reqsign_aws_v4::Credential;
+use reqsign_core::{CommandExecute, CommandOutput, Context, FileRead, HttpSend, OsEnv, Signer};
+use reqsign_google::{DefaultCredentialProvider, EnvCredentialProvider};
+
+use crate::Error;
+use crate::place::Remote;
+use crate::rival::{self, Protocol, Rival};
+use crate::site::Origin;
+use crate::trust::Roots;
+
+/// How long a token server may take. A machine without a metadata server often swallows the packets to it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What requests show.
+#[derive(Clone)]
+pub(crate) enum Access {
+    /// Nothing.
+    Open,
+    /// The same header always.
+    Bearer(HeaderValue),
+    /// A signature over each request's head.
+    Signed(Box<Signer<Credential>>),
+}
+
+/// Whom a token is for, as the store's own rule has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trusted {
+    Google,
+    Named,
+    Nobody,
+}
+
+impl Access {
+    /// Finds credentials: for GCS what [`trusted`] says, for S3 those of AWS's default chain.
+    ///
+    /// # Errors
+    /// [`Error::Credentials`] when there are none where some are wanted, or they can't be used.
+    pub(crate) async fn find(remote: &Remote, origin: &Origin, roots: &Roots) -> Result<Self, Error> {
+        if remote.anonymous {
+            return Ok(Self::Open);
+        }
+        let context = Context::new()
+            .with_http_send(OverRival { roots: roots.clone() })
+            .with_file_read(Files)
+            .with_env(OsEnv)
+            .with_command_execute(NoCommands);
+        if remote.provider == Provider::S3 {
+            let chain = reqsign_aws_v4::DefaultCredentialProvider::new();
+            let signer = reqsign_aws_v4::RequestSigner::new("s3", &remote.region);
+            let access = Self::Signed(Box::new(Signer::new(context, chain, signer)));
+            // The chain is asked now, so that no run's time holds the asking.
+            let trial = http::Request::get(&remote.endpoint).body(Bytes::new());
+            access.sign(&mut trial.map_err(failed)?).await.map_err(failed)?;
+            return Ok(access);
+        }
+        let named = std::env::var_os("GOOGLE_APPLICATION_CREDENTIALS").is_some_and(|name| !name.is_empty());
+        let signer = reqsign_google::RequestSigner::new("storage");
+        let signer = match trusted(origin, named) {
+            Trusted::Nobody => return Ok(Self::Open),
+            Trusted::Google => Signer::new(context, DefaultCredentialProvider::new(), signer),
+            Trusted::Named => Signer::new(context, EnvCredentialProvider::new(), signer),
+        };
+        let request = http::Request::get("https://storage.googleapis.com/").body(());
+        let mut parts = request.map_err(failed)?.into_parts().0;
+        signer.sign(&mut parts, None).await.map_err(failed)?;
+        Ok(parts.headers.remove(AUTHORIZATION).map_or(Self::Open, Self::Bearer))
+    }
+
+    /// The header that every request shows, if it is the same for all.
+    pub(crate) fn bearer(&self) -> Option<&HeaderValue> {
+        match self {
+            Self::Bearer(token) => Some(token),
+            Self::Open | Self::Signed(_) => None,
+        }
+    }
+
+    /// Signs a request's head, which must be complete.
+    ///
+    /// # Errors
+    /// When there are no credentials, or the head can't be signed.
+    pub(crate) async fn sign<B>(&self, request: &mut http::Request<B>) -> Result<(), rival::Error> {
+        match self {
+            Self::Open => Ok(()),
+            Self::Bearer(token) => {
+                request.headers_mut().insert(AUTHORIZATION, token.clone());
+                Ok(())
+            }
+            Self::Signed(signer) => {
+                // Bodies are sent over TLS and checked by their own checksums.
+                let unsigned = HeaderValue::from_static("UNSIGNED-PAYLOAD");
+                request.headers_mut().insert("x-amz-content-sha256", unsigned);
+                let mut head = http::Request::new(()).into_parts().0;
+                head.method = request.method().clone();
+                head.uri = request.uri().clone();
+                head.headers = request.headers().clone();
+                signer.sign(&mut head, None).await.map_err(|e| rival::Error::Unsigned(e.to_string()))?;
+                *request.headers_mut() = head.headers;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Credentials(error.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+/// The `Authorization` that a GCS server is shown: Google the default credentials, another one over TLS what
+/// `GOOGLE_APPLICATION_CREDENTIALS` names, a plain-HTTP one nothing.
+fn trusted(origin: &Origin, named: bool) -> Trusted {
+    let google = origin.host == "googleapis.com" || origin.host.ends_with(".googleapis.com");
+    match origin.https {
+        false => Trusted::Nobody,
+        true if google => Trusted::Google,
+        true if named => Trusted::Named,
+        true => Trusted::Nobody,
+    }
+}
+
+#[derive(Debug)]
+struct OverRival {
+    roots: Roots,
+}
+
+impl HttpSend for OverRival {
+    async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
+        let invalid = || reqsign_core::Error::config_invalid("a token URL that is no URL");
+        let origin = Origin::of(request.uri()).ok_or_else(invalid)?;
+        let tls = origin.https.then(|| self.roots.config(Protocol::H1));
+        let failed = |e: String| reqsign_core::Error::unexpected(e);
+        let exchange = async {
+            let rival = Rival::at(origin.clone(), tls);
+            rival.connect_h1().await?.send(request).await
+        };
+        let answer = tokio::time::timeout(PATIENCE, exchange)
+            .await
+            .map_err(|_| failed(format!("{} doesn't answer", origin.host)))?
+            .map_err(|e| failed(e.to_string()))?;
+        let mut response = http::Response::new(answer.body);
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+}
+
+#[derive(Debug)]
+struct Files;
+
+impl FileRead for Files {
+    async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
+        std::fs::read(path).map_err(|e| reqsign_core::Error::config_invalid(format!("{path}: {e}")))
+    }
+}
+
+/// Credentials that a command prints are left to the program itself.
+#[derive(Debug)]
+struct NoCommands;
+
+impl CommandExecute for NoCommands {
+    async fn command_execute<'a>(
+        &'a self,
+        program: &'a str,
+        _: &'a [&'a str],
+    ) -> reqsign_core::Result<CommandOutput> {
+        Err(reqsign_core::Error::config_invalid(format!("{program} is not run for a benchmark")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_to_google_or_where_it_was_meant_to() {
+        let origin = |url: &str| Origin::of(&url.parse().unwrap()).unwrap();
+        assert_eq!(trusted(&origin("https://storage.googleapis.com"), false), Trusted::Google);
+        assert_eq!(trusted(&origin("https://evilgoogleapis.com"), false), Trusted::Nobody);
+        assert_eq!(trusted(&origin("https://127.0.0.1:1"), true), Trusted::Named);
+        assert_eq!(trusted(&origin("http://storage.googleapis.com"), true), Trusted::Nobody);
+    }
+}

@@ -1,0 +1,62 @@
+//! When small requests arrive that don't wait for each other: a Poisson process.
+
+use crate::random::Random;
+
+/// Moments in seconds from the start, `rate` a second on average, the same for the same seed. Endless.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrivals {
+    random: Random,
+    rate: f64,
+    now: f64,
+}
+
+impl Arrivals {
+    pub(crate) fn new(rate: f64, seed: u64) -> Self {
+        Self { random: Random::new(seed), rate, now: 0.0 }
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = f64;
+
+    fn next(&mut self) -> Option<f64> {
+        // The gaps of a Poisson process are exponential; 1 - u is never 0.
+        self.now += -(1.0 - self.random.unit()).ln() / self.rate;
+        Some(self.now)
+    }
+}
+
+/// Reads `50/s`.
+///
+/// # Errors
+/// For anything else than a positive number of arrivals a second.
+pub fn parse_arrivals(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).trim();
+    let rate = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0 && *rate <= 10_000.0);
+    rate.ok_or_else(|| format!("{text:?} is no rate of arrivals; write it as 50/s, at most 10000/s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_come_at_their_rate_and_not_in_step() {
+        let times: Vec<f64> = Arrivals::new(50.0, 1).take(10_000).collect();
+        assert!(times.is_sorted() && times[0] > 0.0);
+        assert!((times[9_999] - 200.0).abs() < 8.0, "{}", times[9_999]);
+        // Of a Poisson process's gaps, 1 - 1/e = 63 % are shorter than the mean.
+        let short = times.windows(2).filter(|pair| pair[1] - pair[0] < 0.02).count();
+        assert!((6100..6550).contains(&short), "{short}");
+        assert_eq!(times[..9], Arrivals::new(50.0, 1).take(9).collect::<Vec<_>>()[..]);
+        assert_ne!(times[0], Arrivals::new(50.0, 2).next().unwrap());
+    }
+
+    #[test]
+    fn a_rate_is_a_number_a_second() {
+        assert_eq!((parse_arrivals("50/s"), parse_arrivals("0.5")), (Ok(50.0), Ok(0.5)));
+        for wrong in ["", "0/s", "-1/s", "inf", "50/m", "NaN", "1e9/s"] {
+            assert!(parse_arrivals(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Deletes by the thousand, as a cleaning run of a lakehouse makes them.
+
+mod laneway;
+mod rivals;
+
+use std::sync::Arc;
+
+use ::laneway::Provider;
+use serde::{Deserialize, Serialize};
+
+use crate::commit;
+use crate::errand::{self, Measured};
+use crate::place::Target;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::stage::{Stage, Supply};
+use crate::table::Table;
+use crate::trace::Trace;
+use crate::turns::{Event, Row, Run, Way, turns};
+use crate::{Error, Failure, Stop, Workers};
+pub use commit::Figures;
+
+/// What to delete, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many objects.
+    pub objects: usize,
+    /// How often each rung runs, in turns.
+    pub runs: usize,
+    /// The store. An embedded one is spoken with in both tongues.
+    pub target: Target,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Clean {
+    /// The store's URL.
+    pub store: String,
+    /// How many objects.
+    pub objects: usize,
+    /// The path's round trip in seconds.
+    pub rtt_s: f64,
+    /// The least seconds that the path allows.
+    pub floor_s: f64,
+    /// A row for each rung.
+    pub rows: Vec<Row<Figures>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Broom {
+    /// One request an object, over a pool of so many connections.
+    Pool(usize),
+    /// As many objects a request as the store takes.
+    Batches,
+    /// Laneway's removing of a prefix, which lists it first.
+    Laneway,
+}
+
+const WAYS: [Way<(Provider, Broom)>; 6] = [
+    way(Provider::Gcs, Broom::Pool(50), "gcs-one-by-one", "GCS: one by one over a pool of 50 connections"),
+    way(Provider::Gcs, Broom::Batches, "gcs-batch", "GCS: batches of 100, all at once"),
+    way(Provider::Gcs, Broom::Laneway, "gcs-laneway", "GCS: Laneway (lists, then deletes)"),
+    way(Provider::S3, Broom::Pool(50), "s3-one-by-one", "S3: one by one over a pool of 50 connections"),
+    way(Provider::S3, Broom::Batches, "s3-delete-objects", "S3: DeleteObjects of 1000, all at once"),
+    way(Provider::S3, Broom::Laneway, "s3-laneway", "S3: Laneway (lists, then deletes)"),
+];
+
+const fn way(
+    provider: Provider,
+    broom: Broom,
+    name: &'static str,
+    description: &'static str,
+) -> Way<(Provider, Broom)> {
+    Way { way: (provider, broom), name, description }
+}
+
+/// One run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Errand {
+    broom: Broom,
+    prefix: String,
+    keys: Vec<String>,
+}
+
+/// What one run took.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    seconds: f64,
+    tally: Tally,
+    trace: Trace,
+}
+
+impl errand::Errand for Errand {
+    const NAME: &'static str = "clean";
+    type Found = Found;
+
+    async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
+        match self.broom {
+            Broom::Pool(bound) => rivals::one_by_one(&site, self.keys, bound).await,
+            Broom::Batches => rivals::batches(&site, &self.keys).await,
+            Broom::Laneway => laneway::remove(&site, &self.prefix).await,
+        }
+    }
+}
+
+/// Deletes the objects in each way. Blocks the thread, which must not be one that runs async tasks.
+///
+/// # Errors
+/// What keeps it from being done at all. A rung that fails is a row that says so.
+pub fn run(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Clean, Error> {
+    if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 {
+        return Err(Error::Plan("from 1 to 100,000 objects and one run are needed".to_owned()));
+    }
+    let stage = Stage::set(&plan.target, None, 0, workers, stop)?;
+    let found = climb(plan, &stage, tell);
+    if let Err(left) = stage.end() {
+        tell(Event::Left(left));
+    }
+    found
+}
+
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Clean, Error> {
+    tell(Event::Begun { bench: "clean", store: stage.store(), rtt: stage.rtt });
+    let rtt_s = stage.rtt.as_secs_f64();
+    // TCP, TLS, and one request.
+    let floor_s = rtt_s * if stage.tls() { 3.0 } else { 2.0 };
+    let supplies: Vec<Supply> = (0..plan.objects)
+        .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })
+        .collect();
+    let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
+    let one = |(provider, broom), _| {
+        stage.stock(&supplies)?;
+        let errand = Errand { broom, prefix: stage.key("old/"), keys: keys.clone() };
+        let ran = stage.carry_as(provider, errand)?;
+        let left = stage.count("old/")?;
+        if left > 0 {
+            let _ = stage.clear("old/");
+        }
+        Ok(ran.and_then(|measured| match left {
+            0 => Ok(figures(measured, rtt_s, floor_s)),
+            left => Err(Failure::Different(format!("{left} objects are still there"))),
+        }))
+    };
+    let ways: Vec<_> = match &plan.target {
+        Target::Embedded(_) => WAYS.to_vec(),
+        Target::Remote(remote) => WAYS.into_iter().filter(|way| way.way.0 == remote.provider).collect(),
+    };
+    let rows = turns(&ways, plan.runs, tell, one, |figures| figures.seconds)?;
+    let (store, objects) = (stage.store().to_owned(), plan.objects);
+    Ok(Clean { store, objects, rtt_s, floor_s, rows })
+}
+
+fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
+    let Found { seconds, tally, trace } = measured.found;
+    let figures = Figures {
+        seconds,
+        requests: tally.requests,
+        connections: tally.connections,
+        round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
+        floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
+    };
+    Run { figures, trace }
+}
+
+impl Clean {
+    /// What people are shown.
+    pub fn table(&self) -> Table {
+        commit::table(&self.rows)
+    }
+}

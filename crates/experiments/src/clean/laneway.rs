@@ -1,0 +1,33 @@
+//! Laneway's library, told a prefix.
+
+use std::time::Instant;
+
+use laneway::trace::Trace as Recorder;
+use laneway::{Client, Event, Location, Outcome, RemoveRequest};
+
+use super::Found;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::trace::Trace;
+
+pub(super) async fn remove(site: &Site, prefix: &str) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let recorder = Recorder::default();
+    let mut settings = site.laneway_settings();
+    settings.lanes.trace = Some(recorder.clone());
+    let client = Client::new(settings)?;
+    let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
+    let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
+    while let Some(event) = job.next().await {
+        if let Event::Item(item) = event
+            && let Outcome::Failed(error) = item.outcome
+        {
+            return Err(error.into());
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let counters = client.counters();
+    let tally = Tally { requests: counters.requests, connections: counters.connections };
+    Ok(Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) })
+}

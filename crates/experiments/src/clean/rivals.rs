@@ -1,0 +1,68 @@
+//! One by one, or as many in a request as the store takes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use laneway::Provider;
+use tokio::task::JoinSet;
+
+use super::Found;
+use crate::Failure;
+use crate::rival::pool::Pool;
+use crate::rival::{Answer, Protocol, Rival, all};
+use crate::site::Site;
+
+/// Connections that batches are sent over.
+const BATCH_CONNECTIONS: usize = 50;
+
+pub(super) async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(bound));
+    let mut deletes = JoinSet::new();
+    for key in keys {
+        let (site, pool) = (Arc::clone(site), pool.clone());
+        deletes.spawn(async move {
+            let mut taken = pool.take().await?;
+            taken.connection.send(site.delete(&key).await?).await?.succeeded()?;
+            taken.give_back();
+            Ok(())
+        });
+    }
+    all(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+}
+
+pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(BATCH_CONNECTIONS));
+    let mut deletes = JoinSet::new();
+    for batch in keys.chunks(site.delete_many_max()) {
+        let (site, pool, batch) = (Arc::clone(site), pool.clone(), batch.to_vec());
+        deletes.spawn(async move {
+            let mut taken = pool.take().await?;
+            let answer = taken.connection.send(site.delete_many(&batch).await?).await?.succeeded()?;
+            taken.give_back();
+            Ok(refusals(&site, &answer))
+        });
+    }
+    let mut refused = 0;
+    while let Some(ended) = deletes.join_next().await {
+        let ended: Result<usize, crate::rival::Error> = ended.map_err(|_| Failure::Unfinished)?;
+        refused += ended?;
+    }
+    if refused > 0 {
+        return Err(Failure::Different(format!("the store refused {refused} of the deletes")));
+    }
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+}
+
+/// How many calls of a batch failed. What is left in the store is counted besides.
+fn refusals(site: &Site, answer: &Answer) -> usize {
+    let text = String::from_utf8_lossy(&answer.body);
+    match site.provider {
+        Provider::Gcs => text.matches("HTTP/1.1 4").count() + text.matches("HTTP/1.1 5").count(),
+        Provider::S3 => text.matches("<Error>").count(),
+    }
+}

@@ -1,0 +1,189 @@
+//! Read-modify-writes, as a commit of a lakehouse table makes them by the hundred: read an object, change it, write it
+//! back under the condition that nobody else has.
+
+mod laneway;
+mod rivals;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::errand::{self, Measured};
+use crate::place::Target;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::stage::{Stage, Supply};
+use crate::table::{Line, Table, seconds};
+use crate::trace::Trace;
+use crate::turns::{Event, Row, Run, Way, turns};
+use crate::{Error, Failure, Stop, Workers};
+
+/// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
+const TRIPS: f64 = 2.0;
+
+/// What to change, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many objects.
+    pub objects: usize,
+    /// Bytes of each.
+    pub size: u64,
+    /// How often each rung runs, in turns.
+    pub runs: usize,
+    /// The store.
+    pub target: Target,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Commit {
+    /// The store's URL.
+    pub store: String,
+    /// How many objects.
+    pub objects: usize,
+    /// The path's round trip in seconds.
+    pub rtt_s: f64,
+    /// The least seconds that the path allows.
+    pub floor_s: f64,
+    /// A row for each rung.
+    pub rows: Vec<Row<Figures>>,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// Seconds from nothing to the last answer.
+    pub seconds: f64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// The time in round trips.
+    pub round_trips: f64,
+    /// The time over the floor.
+    pub floor_ratio: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Writer {
+    Sequential,
+    Pool(usize),
+    Laneway,
+}
+
+const WAYS: [Way<Writer>; 3] = [
+    Way {
+        way: Writer::Sequential,
+        name: "sequential",
+        description: "one after another on a kept-alive connection",
+    },
+    Way { way: Writer::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
+    Way { way: Writer::Laneway, name: "laneway", description: "Laneway" },
+];
+
+/// One run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Errand {
+    writer: Writer,
+    keys: Vec<String>,
+}
+
+/// What one run took.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    seconds: f64,
+    tally: Tally,
+    trace: Trace,
+}
+
+impl errand::Errand for Errand {
+    const NAME: &'static str = "commit";
+    type Found = Found;
+
+    async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
+        match self.writer {
+            Writer::Sequential => rivals::one_by_one(&site, &self.keys).await,
+            Writer::Pool(bound) => rivals::pooled(&site, &self.keys, bound).await,
+            Writer::Laneway => laneway::all_at_once(&site, &self.keys).await,
+        }
+    }
+}
+
+/// What becomes of a content: any change will do.
+fn changed(content: &[u8]) -> Vec<u8> {
+    content.iter().map(|byte| byte.wrapping_add(1)).collect()
+}
+
+/// Changes the objects in each way. Blocks the thread, which must not be one that runs async tasks.
+///
+/// # Errors
+/// What keeps it from being done at all. A rung that fails is a row that says so.
+pub fn run(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Commit, Error> {
+    if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
+        let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
+        return Err(Error::Plan(why.to_owned()));
+    }
+    let stage = Stage::set(&plan.target, None, plan.objects as u64 * plan.size, workers, stop)?;
+    let found = climb(plan, &stage, tell);
+    if let Err(left) = stage.end() {
+        tell(Event::Left(left));
+    }
+    found
+}
+
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Commit, Error> {
+    let supplies: Vec<Supply> = (0..plan.objects)
+        .map(|n| Supply { name: format!("table/{n:05}.json"), seed: n as u64, size: plan.size })
+        .collect();
+    stage.stock(&supplies)?;
+    tell(Event::Begun { bench: "commit", store: stage.store(), rtt: stage.rtt });
+    let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
+    let rtt_s = stage.rtt.as_secs_f64();
+    let floor_s = rtt_s * (TRIPS + if stage.tls() { 2.0 } else { 1.0 });
+    let one = |writer, _| {
+        let ran = stage.carry(Errand { writer, keys: keys.clone() })?;
+        Ok(ran.map(|measured| figures(measured, rtt_s, floor_s)))
+    };
+    let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
+    let (store, objects) = (stage.store().to_owned(), plan.objects);
+    Ok(Commit { store, objects, rtt_s, floor_s, rows })
+}
+
+fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
+    let Found { seconds, tally, trace } = measured.found;
+    let figures = Figures {
+        seconds,
+        requests: tally.requests,
+        connections: tally.connections,
+        round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
+        floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
+    };
+    Run { figures, trace }
+}
+
+/// What people are shown of figures of this kind.
+pub(crate) fn table(rows: &[Row<Figures>]) -> Table {
+    let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
+    let cells = |f: &Figures| {
+        vec![
+            seconds(f.seconds),
+            f.requests.to_string(),
+            f.connections.to_string(),
+            format!("{:.1}", f.round_trips),
+            format!("{:.2}", f.floor_ratio),
+        ]
+    };
+    Table { head, rows: rows.iter().map(|row| Line::new(row, cells)).collect() }
+}
+
+impl Commit {
+    /// What people are shown.
+    pub fn table(&self) -> Table {
+        table(&self.rows)
+    }
+}

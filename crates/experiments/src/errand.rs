@@ -1,0 +1,152 @@
+//! One run of one rung, carried out in this process or in one of its own.
+//!
+//! A process of its own tells the rung's processor time and memory apart from those of the embedded store, and starts
+//! every rung with nothing, as a user's program starts. What it is told comes on its standard input, what it found goes
+//! to its standard output, as JSON.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::place::Remote;
+use crate::site::Site;
+use crate::usage::Meter;
+use crate::{Error, Failure, Usage, clean, commit, mixed, slices};
+
+/// Where runs are carried out.
+#[derive(Clone, Debug, Default)]
+pub enum Workers {
+    /// In this process; what it uses can't be told apart from what else it does.
+    #[default]
+    ThisProcess,
+    /// Each in a process of its own: this program with these arguments, which has to call [`carry_out`].
+    Program(PathBuf, Vec<String>),
+}
+
+/// One run of one rung.
+pub(crate) trait Errand: Serialize + DeserializeOwned + Send + 'static {
+    /// What it is called in an order.
+    const NAME: &'static str;
+    /// What it finds.
+    type Found: Serialize + DeserializeOwned + Send;
+
+    /// Carries it out.
+    fn run(self, site: Arc<Site>) -> impl Future<Output = Result<Self::Found, Failure>> + Send;
+}
+
+/// What a run found, and what its process used meanwhile if it had one of its own.
+#[derive(Debug)]
+pub(crate) struct Measured<T> {
+    pub(crate) found: T,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Where a site is, so that another process can find out the rest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Address {
+    pub(crate) remote: Remote,
+    pub(crate) bucket: String,
+    /// A prefix that nobody else uses.
+    pub(crate) unique: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    errand: String,
+    at: Address,
+    with: serde_json::Value,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Reply<T> {
+    Found(T, Usage),
+    Absent(String),
+    Failed(String),
+}
+
+impl Workers {
+    /// Has an errand carried out. Given up, it ends.
+    ///
+    /// # Errors
+    /// What the errand says.
+    pub(crate) async fn carry<E: Errand>(
+        &self,
+        errand: E,
+        site: &Arc<Site>,
+        at: &Address,
+    ) -> Result<Measured<E::Found>, Failure> {
+        let (program, arguments) = match self {
+            Self::ThisProcess => {
+                return Ok(Measured { found: errand.run(Arc::clone(site)).await?, usage: None });
+            }
+            Self::Program(program, arguments) => (program, arguments),
+        };
+        let failed =
+            |what: &str, why: String| Failure::Process(format!("{what} {}: {why}", program.display()));
+        let with = serde_json::to_value(errand).map_err(|e| failed("an order for", e.to_string()))?;
+        let order = Order { errand: E::NAME.to_owned(), at: at.clone(), with };
+        let order = serde_json::to_vec(&order).map_err(|e| failed("an order for", e.to_string()))?;
+        let mut child = tokio::process::Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|e| failed("starting", e.to_string()))?;
+        if let Some(mut input) = child.stdin.take() {
+            // A process that has ended already tells why below.
+            let _ = input.write_all(&order).await;
+        }
+        let output = child.wait_with_output().await.map_err(|e| failed("waiting for", e.to_string()))?;
+        match serde_json::from_slice(&output.stdout) {
+            Ok(Reply::Found(found, usage)) => Ok(Measured { found, usage: Some(usage) }),
+            Ok(Reply::Absent(what)) => Err(Failure::Absent(what)),
+            Ok(Reply::Failed(why)) => Err(Failure::Process(why)),
+            Err(_) => Err(failed("running", format!("it ended without an answer ({})", output.status))),
+        }
+    }
+}
+
+/// Carries out one run: the order is read from `input`, and what was found is written to `output`. Blocks the thread,
+/// which must not be one that runs async tasks.
+///
+/// # Errors
+/// When the order can't be read, or nobody reads the answer.
+pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> {
+    let order: Order = serde_json::from_reader(input)
+        .map_err(|e| Error::Plan(format!("no order of a benchmark on standard input: {e}")))?;
+    let Order { errand, at, with } = order;
+    let reply = match errand.as_str() {
+        slices::Errand::NAME => reply::<slices::Errand>(&at, with),
+        mixed::Errand::NAME => reply::<mixed::Errand>(&at, with),
+        commit::Errand::NAME => reply::<commit::Errand>(&at, with),
+        clean::Errand::NAME => reply::<clean::Errand>(&at, with),
+        other => Err(Error::Plan(format!("{other:?} is no benchmark"))),
+    }?;
+    let failed = |source| Error::Local { what: "writing what was found", source };
+    output.write_all(&reply).map_err(failed)?;
+    output.flush().map_err(failed)
+}
+
+fn reply<E: Errand>(at: &Address, with: serde_json::Value) -> Result<Vec<u8>, Error> {
+    let unreadable = |e: serde_json::Error| Error::Plan(format!("an order that can't be read: {e}"));
+    let errand: E = serde_json::from_value(with).map_err(unreadable)?;
+    let runtime = crate::stage::runtime()?;
+    let reply = runtime.block_on(async {
+        let site = Arc::new(Site::prepare(&at.remote, &at.bucket, &at.unique).await?);
+        let meter = Meter::start();
+        Ok::<_, Error>(match errand.run(site).await {
+            Ok(found) => Reply::Found(found, meter.stop()),
+            Err(failure) if failure.is_absence() => Reply::Absent(failure.reason()),
+            Err(failure) => Reply::Failed(failure.reason()),
+        })
+    })?;
+    serde_json::to_vec(&reply).map_err(unreadable)
+}

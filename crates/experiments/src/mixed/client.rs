@@ -1,0 +1,75 @@
+//! What is asked of every mover: to bring one object, or to take one away.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::laneway::Laneway;
+use super::load::Object;
+use super::rivals::{Http2, Pooled};
+use super::{Errand, Mover};
+use crate::Failure;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::trace::Trace;
+
+/// One client, used as its users use it: every object is asked for by itself, at the moment when it is wanted.
+pub(super) enum Client {
+    Pooled(Pooled),
+    Http2(Http2),
+    Laneway(Laneway),
+}
+
+/// One object to be moved.
+pub(super) struct Job<'a> {
+    pub(super) key: String,
+    pub(super) size: u64,
+    pub(super) large: bool,
+    pub(super) file: &'a Path,
+}
+
+impl Client {
+    /// A client that has done nothing yet.
+    ///
+    /// # Errors
+    /// What keeps Laneway's from starting.
+    pub(super) fn start(errand: &Errand, site: &Arc<Site>, now: Instant) -> Result<Self, Failure> {
+        Ok(match errand.mover {
+            Mover::Pool(bound) => Self::Pooled(Pooled::new(site, Some(bound))),
+            Mover::Unbounded => Self::Pooled(Pooled::new(site, None)),
+            Mover::Http2 => Self::Http2(Http2::new(site)),
+            Mover::Laneway => Self::Laneway(Laneway::start(site, now)?),
+        })
+    }
+
+    /// Moves one object to its end.
+    ///
+    /// # Errors
+    /// Why it isn't there.
+    pub(super) async fn transfer(
+        &self,
+        errand: &Errand,
+        object: &Object,
+        large: bool,
+    ) -> Result<(), Failure> {
+        let file = errand.folder.join(&object.name);
+        let key = format!("{}{}", errand.prefix, object.name);
+        let job = Job { key, size: object.size, large, file: &file };
+        match (self, errand.puts) {
+            (Self::Pooled(client), false) => client.get(&job).await,
+            (Self::Pooled(client), true) => client.put(&job).await,
+            (Self::Http2(client), false) => client.get(&job).await,
+            (Self::Http2(client), true) => client.put(&job).await,
+            (Self::Laneway(client), puts) => client.copy(&job, puts).await,
+        }
+    }
+
+    /// What was counted, the body bytes that were moved, and the trace.
+    pub(super) fn end(&self) -> (Tally, u64, Trace) {
+        match self {
+            Self::Pooled(client) => client.rival().ended(),
+            Self::Http2(client) => client.rival().ended(),
+            Self::Laneway(client) => client.end(),
+        }
+    }
+}

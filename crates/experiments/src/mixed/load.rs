@@ -1,0 +1,56 @@
+//! Which objects there are, drawn from the plan's seed.
+
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use crate::random::Random;
+use crate::stage::Supply;
+
+/// An object by its name below the experiment's prefix.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Object {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+}
+
+pub(super) struct Load {
+    pub(super) large: Vec<Object>,
+    pub(super) small: Vec<Object>,
+    seed: u64,
+}
+
+impl Load {
+    pub(super) fn draw(plan: &Plan) -> Self {
+        let mut random = Random::new(plan.seed);
+        let large = (0..plan.large)
+            .map(|n| Object { name: format!("large-{n:03}"), size: plan.large_size })
+            .collect();
+        let (least, most) = plan.small_size;
+        let small = (0..plan.small)
+            .map(|n| Object { name: format!("small-{n:05}"), size: random.between(least, most) })
+            .collect();
+        Self { large, small, seed: plan.seed }
+    }
+
+    /// Bytes of all of them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.large.iter().chain(&self.small).map(|object| object.size).sum()
+    }
+
+    /// Bytes that must have passed when half of the small objects are there: those of the smaller half.
+    pub(super) fn smaller_half(&self) -> u64 {
+        let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
+        sizes.sort_unstable();
+        sizes[..sizes.len().div_ceil(2)].iter().sum()
+    }
+
+    pub(super) fn supplies(&self) -> Vec<Supply> {
+        let objects = self.large.iter().chain(&self.small).enumerate();
+        let supply = |(n, object): (usize, &Object)| Supply {
+            name: object.name.clone(),
+            seed: self.seed ^ ((n as u64) << 32),
+            size: object.size,
+        };
+        objects.map(supply).collect()
+    }
+}

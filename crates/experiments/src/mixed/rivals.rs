@@ -1,0 +1,169 @@
+//! The usual ways: a pool of HTTP/1.1 connections, or one HTTP/2 connection, for everything.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+
+use super::client::Job;
+use crate::Failure;
+use crate::rival::pool::Pool;
+use crate::rival::{self, Protocol, Rival, Tag, all};
+use crate::site::Site;
+use crate::trace::Role;
+
+/// The ranges that large objects are downloaded in: what SDKs' transfer managers default to.
+const PART: u64 = 8 << 20;
+
+pub(super) struct Pooled {
+    site: Arc<Site>,
+    rival: Rival,
+    pool: Pool,
+}
+
+pub(super) struct Http2 {
+    site: Arc<Site>,
+    rival: Rival,
+    connection: OnceCell<rival::Http2>,
+}
+
+impl Pooled {
+    pub(super) fn new(site: &Arc<Site>, bound: Option<usize>) -> Self {
+        let rival = Rival::new(site, Protocol::H1);
+        Self { site: Arc::clone(site), pool: Pool::new(rival.clone(), bound), rival }
+    }
+
+    pub(super) fn rival(&self) -> &Rival {
+        &self.rival
+    }
+
+    pub(super) async fn get(&self, job: &Job<'_>) -> Result<(), Failure> {
+        let file = Arc::new(File::create(job.file).map_err(Failure::File)?);
+        let mut parts = JoinSet::new();
+        for range in ranges(job) {
+            let (pool, site, file) = (self.pool.clone(), Arc::clone(&self.site), Arc::clone(&file));
+            let (key, tag) = (job.key.clone(), tag(job, range.as_ref()));
+            parts.spawn(async move {
+                let mut request = site.get(&key, range.as_ref()).await?;
+                request.extensions_mut().insert(tag);
+                let mut taken = pool.take().await?;
+                taken.connection.fetch(request, writer(&file, range)).await?;
+                taken.give_back();
+                Ok(())
+            });
+        }
+        all(parts).await?;
+        complete(&file, job)
+    }
+
+    pub(super) async fn put(&self, job: &Job<'_>) -> Result<(), Failure> {
+        let mut taken = self.pool.take().await?;
+        if job.large {
+            let mut request = self.site.put_stream(&job.key).await?;
+            request.extensions_mut().insert(tag(job, None));
+            let file = File::open(job.file).map_err(Failure::File)?;
+            taken.connection.send_file(request, file, job.size).await?.succeeded()?;
+        } else {
+            let content = std::fs::read(job.file).map_err(Failure::File)?;
+            let request = self.site.put(&job.key, &content, None).await?;
+            taken.connection.send(request).await?.succeeded()?;
+        }
+        taken.give_back();
+        Ok(())
+    }
+}
+
+impl Http2 {
+    pub(super) fn new(site: &Arc<Site>) -> Self {
+        let rival = Rival::new(site, Protocol::H2);
+        Self { site: Arc::clone(site), rival, connection: OnceCell::new() }
+    }
+
+    pub(super) fn rival(&self) -> &Rival {
+        &self.rival
+    }
+
+    async fn connection(&self) -> Result<rival::Http2, rival::Error> {
+        self.connection.get_or_try_init(|| self.rival.connect_h2()).await.cloned()
+    }
+
+    pub(super) async fn get(&self, job: &Job<'_>) -> Result<(), Failure> {
+        let connection = self.connection().await?;
+        let file = Arc::new(File::create(job.file).map_err(Failure::File)?);
+        let mut parts = JoinSet::new();
+        for range in ranges(job) {
+            let (mut connection, file) = (connection.clone(), Arc::clone(&file));
+            let mut request = self.site.get(&job.key, range.as_ref()).await?;
+            request.extensions_mut().insert(tag(job, range.as_ref()));
+            parts.spawn(async move { connection.fetch(request, writer(&file, range)).await });
+        }
+        all(parts).await?;
+        complete(&file, job)
+    }
+
+    pub(super) async fn put(&self, job: &Job<'_>) -> Result<(), Failure> {
+        let mut connection = self.connection().await?;
+        if job.large {
+            let mut request = self.site.put_stream(&job.key).await?;
+            request.extensions_mut().insert(tag(job, None));
+            let file = File::open(job.file).map_err(Failure::File)?;
+            connection.send_file(request, file, job.size).await?.succeeded()?;
+        } else {
+            let content = std::fs::read(job.file).map_err(Failure::File)?;
+            let request = self.site.put(&job.key, &content, None).await?;
+            connection.send(request).await?.succeeded()?;
+        }
+        Ok(())
+    }
+}
+
+/// What an object is asked for in: a small one as it is, a large one in ranges.
+fn ranges(job: &Job<'_>) -> Vec<Option<Range<u64>>> {
+    if !job.large || job.size <= PART {
+        return vec![None];
+    }
+    let parts = job.size.div_ceil(PART);
+    (0..parts).map(|n| Some(n * PART..((n + 1) * PART).min(job.size))).collect()
+}
+
+fn tag(job: &Job<'_>, range: Option<&Range<u64>>) -> Tag {
+    let role = if job.large { Role::Freight } else { Role::Express };
+    let range = range.map(|range| format!(" {}-{}", range.start, range.end - 1)).unwrap_or_default();
+    Tag(role, format!("{}{range}", job.key))
+}
+
+/// Puts what comes into its place. The pages are in memory, so that a write takes microseconds.
+fn writer(file: &File, range: Option<Range<u64>>) -> impl FnMut(&[u8]) -> std::io::Result<()> {
+    let mut at = range.map_or(0, |range| range.start);
+    move |bytes| {
+        file.write_all_at(bytes, at)?;
+        at += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn complete(file: &File, job: &Job<'_>) -> Result<(), Failure> {
+    let len = file.metadata().map_err(Failure::File)?.len();
+    if len == job.size {
+        return Ok(());
+    }
+    Err(Failure::Different(format!("{}: {len} bytes came of {}", job.key, job.size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_large_object_is_cut_as_transfer_managers_do() {
+        let job = |size, large| Job { key: "k".to_owned(), size, large, file: Path::new("f") };
+        assert_eq!(ranges(&job(PART + 1, true)), [Some(0..PART), Some(PART..PART + 1)]);
+        assert_eq!(ranges(&job(PART, true)), [None]);
+        assert_eq!(ranges(&job(PART * 2, false)), [None]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Where plots are drawn: twice, for a screen and for a phone, in colours that the page's style sheet decides.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::Error;
+
+/// Pixels of a plot on a screen, and on a phone.
+const WIDE: u32 = 760;
+const NARROW: u32 = 350;
+/// Text height in pixels. The backend divides what it is told by this factor.
+pub(super) const TEXT: f64 = 13.0 * 1.24;
+
+/// A plot, drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Drawing {
+    pub(super) wide: String,
+    pub(super) narrow: String,
+}
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type DrawError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+/// A colour by its meaning. The style sheet has a value for each, in the light and in the dark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Colour {
+    /// Text.
+    Ink,
+    /// Lines of axes, and text beside the point.
+    Faint,
+    /// Laneway, and small things.
+    Ours,
+    /// Bulk.
+    Freight,
+    /// The least that the path allows.
+    Floor,
+    /// A rival, by its number.
+    Rival(u8),
+}
+
+impl Colour {
+    /// How many rivals have colours of their own.
+    const RIVALS: u8 = 5;
+
+    /// All of them.
+    fn all() -> impl Iterator<Item = Self> {
+        let fixed = [Self::Ink, Self::Faint, Self::Ours, Self::Freight, Self::Floor];
+        fixed.into_iter().chain((0..Self::RIVALS).map(Self::Rival))
+    }
+
+    /// The colour of a rung among others.
+    pub(super) fn of(rung: &str, place: usize) -> Self {
+        if rung.contains("laneway") { Self::Ours } else { Self::Rival(place as u8 % Self::RIVALS) }
+    }
+
+    /// The style sheet's name for it.
+    pub(super) fn css(self) -> String {
+        match self {
+            Self::Ink => "var(--ink)".to_owned(),
+            Self::Faint => "var(--faint)".to_owned(),
+            Self::Ours => "var(--ours)".to_owned(),
+            Self::Freight => "var(--freight)".to_owned(),
+            Self::Floor => "var(--floor)".to_owned(),
+            Self::Rival(n) => format!("var(--rival-{n})"),
+        }
+    }
+
+    /// What stands for it while it is drawn: the library knows numbers only.
+    pub(super) fn rgb(self) -> RGBColor {
+        let number = match self {
+            Self::Ink => 1,
+            Self::Faint => 2,
+            Self::Ours => 3,
+            Self::Freight => 4,
+            Self::Floor => 5,
+            Self::Rival(n) => 16 + n,
+        };
+        RGBColor(1, 2, number)
+    }
+}
+
+/// Draws a plot at both widths. `height` and `draw` are told the width.
+///
+/// # Errors
+/// [`Error::Drawing`].
+pub(super) fn draw(
+    height: impl Fn(u32) -> u32,
+    draw: impl for<'a> Fn(&Area<'a>, u32) -> Result<(), DrawError<'a>>,
+) -> Result<Drawing, Error> {
+    let at = |width| {
+        let mut svg = String::new();
+        let size = (width, height(width));
+        {
+            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+            let drawn = draw(&area, width).and_then(|()| area.present());
+            drawn.map_err(|e| Error::Drawing(e.to_string()))?;
+        }
+        Ok::<_, Error>(styled(svg, size))
+    };
+    Ok(Drawing { wide: at(WIDE)?, narrow: at(NARROW)? })
+}
+
+/// Puts the style sheet's colours in the place of numbers, and lets the page decide about size and font.
+fn styled(mut svg: String, (width, height): (u32, u32)) -> String {
+    for colour in Colour::all() {
+        let RGBColor(r, g, b) = colour.rgb();
+        svg = svg.replace(&format!("\"#{r:02X}{g:02X}{b:02X}\""), &format!("\"{}\"", colour.css()));
+    }
+    let size = format!("width=\"{width}\" height=\"{height}\" viewBox");
+    svg.replacen(&size, "viewBox", 1).replace(" font-family=\"sans-serif\"", "").replace(" opacity=\"1\"", "")
+}
+
+/// Text of the usual height.
+pub(super) fn text(colour: Colour) -> TextStyle<'static> {
+    ("sans-serif", TEXT).into_font().color(&colour.rgb())
+}
+
+/// A number of seconds as an axis shows it.
+pub(super) fn axis_seconds(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 || s == 0.0 => format!("{} s", (s * 100.0).round() / 100.0),
+        s => format!("{} ms", (s * 100_000.0).round() / 100.0),
+    }
+}
+
+/// Steps of 1, 2 or 5 times a power of ten from 0 that don't pass `end`, about `wanted` of them.
+pub(super) fn ticks(end: f64, wanted: usize) -> Vec<f64> {
+    if end <= 0.0 || !end.is_finite() {
+        return vec![0.0];
+    }
+    let rough = end / wanted.max(1) as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * power).into_iter().find(|step| *step >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    (0..=(end / step * 1.000_001) as usize).map(|n| n as f64 * step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_has_no_colour_and_no_size_of_its_own() {
+        let drawing = draw(
+            |_| 10,
+            |area, _| {
+                for (at, colour) in Colour::all().enumerate() {
+                    area.draw(&Rectangle::new([(at as i32, 0), (9, 9)], colour.rgb().filled()))?;
+                }
+                area.draw(&Text::new("a<b", (0, 0), text(Colour::Ink)))
+            },
+        )
+        .unwrap();
+        for svg in [&drawing.wide, &drawing.narrow] {
+            assert!(!svg.contains('#') && !svg.contains(" height=\"10\" viewBox"), "{svg}");
+            assert!(svg.contains("var(--ours)") && svg.contains("var(--rival-4)") && svg.contains("a&lt;b"));
+        }
+    }
+
+    #[test]
+    fn ticks_are_round_and_end_within() {
+        assert_eq!(ticks(1.0, 5), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(ticks(15.2, 4), [0.0, 5.0, 10.0, 15.0]);
+        assert_eq!((ticks(0.0, 4), ticks(f64::NAN, 4)), (vec![0.0], vec![0.0]));
+    }
+
+    #[test]
+    fn seconds_below_one_are_milliseconds() {
+        assert_eq!([0.0, 0.05, 0.001, 2.5].map(axis_seconds), ["0 s", "50 ms", "1 ms", "2.5 s"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a rival sends as a body: bytes, or a file as it is read.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+/// How much of a file is read at a time.
+const PIECE: u64 = 256 << 10;
+
+pub(crate) enum Outgoing {
+    Bytes(Bytes),
+    /// A file, and how much of it is still to be sent. It lies in the page cache, so that reading it where the
+    /// connection runs takes microseconds.
+    File(File, u64),
+}
+
+impl Outgoing {
+    pub(crate) fn file(file: File, len: u64) -> Self {
+        Self::File(file, len)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(_, left) => *left,
+        }
+    }
+}
+
+impl From<Bytes> for Outgoing {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.len() == 0 {
+            return Poll::Ready(None);
+        }
+        let piece = match &mut *self {
+            Self::Bytes(bytes) => Ok(std::mem::take(bytes)),
+            Self::File(file, left) => {
+                let mut piece = vec![0; PIECE.min(*left) as usize];
+                *left -= piece.len() as u64;
+                file.read_exact(&mut piece).map(|()| Bytes::from(piece))
+            }
+        };
+        Poll::Ready(Some(piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len())
+    }
+}

@@ -1,0 +1,42 @@
+//! Laneway's library, as a program that has just started uses it.
+
+use std::path::Path;
+use std::time::Instant;
+
+use laneway::trace::Trace as Recorder;
+use laneway::{Client, CopyRequest, Event, Location, Outcome, Verified};
+
+use super::Found;
+use crate::Failure;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::trace::Trace;
+
+pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let recorder = Recorder::default();
+    let mut settings = site.laneway_settings();
+    settings.lanes.trace = Some(recorder.clone());
+    let client = Client::new(settings)?;
+    let source = Location::object(site.provider, site.bucket.clone(), key);
+    let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
+    let (mut checked, mut tally) = (None, Tally::default());
+    while let Some(event) = job.next().await {
+        match event {
+            Event::Item(item) => match item.outcome {
+                Outcome::Done { verified } => checked = Some(verified != Verified::Unverified),
+                Outcome::Failed(error) => return Err(error.into()),
+                Outcome::Skipped { .. } | Outcome::Planned => {}
+            },
+            Event::Warning(_) => {}
+            Event::Done(summary) => {
+                tally = Tally { requests: summary.requests, connections: summary.connections };
+            }
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let verified = checked.ok_or(Failure::Unfinished)?;
+    let trace = Trace::of_engine(&recorder.moments(), started);
+    // Checksums are made while the bytes pass, so that there is no time of their own.
+    Ok(Found { seconds, transfer_s: seconds, tally, verified, trace })
+}

@@ -1,0 +1,306 @@
+//! What an experiment stands on: a store, objects in it, and a place for files.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway::{Client, CopyRequest, Event, Location, Outcome, Provider};
+use laneway_server::{Config, Server, Tls};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::errand::{Address, Errand, Measured};
+use crate::place::{Imitated, Remote, Target};
+use crate::random::Random;
+use crate::rival::probe;
+use crate::site::Site;
+use crate::{Error, Failure, Stop, Workers, room, stock};
+
+/// The bucket of the embedded store, and of a remote one where none is named.
+const BUCKET: &str = "laneway-bench";
+/// Bytes that are made and stored at a time on a store elsewhere.
+const STOCKED_AT_ONCE: u64 = 64 << 20;
+
+/// An object to be in the store before a run begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Supply {
+    /// Its key below the experiment's prefix.
+    pub(crate) name: String,
+    /// What its bytes are made from.
+    pub(crate) seed: u64,
+    pub(crate) size: u64,
+}
+
+/// A store with what reaches it, and a folder. Everything is gone after [`end`](Self::end), or with it.
+pub(crate) struct Stage<'a> {
+    pub(crate) site: Arc<Site>,
+    /// The path's round-trip time as a client measures it.
+    pub(crate) rtt: Duration,
+    address: Address,
+    server: Option<Server>,
+    folder: TempDir,
+    runtime: Runtime,
+    workers: &'a Workers,
+    stop: &'a Stop,
+    bucket_is_new: bool,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts the embedded store, or reaches the one elsewhere. Files of `bytes` in all go to a folder of their own
+    /// below `parent`, or where there is memory for them.
+    ///
+    /// # Errors
+    /// What keeps the store from being used.
+    pub(crate) fn set(
+        target: &Target,
+        parent: Option<&Path>,
+        bytes: u64,
+        workers: &'a Workers,
+        stop: &'a Stop,
+    ) -> Result<Self, Error> {
+        let folder =
+            room::folder("laneway-bench-", parent, bytes).map_err(local("making a folder for the files"))?;
+        let (server, remote) = match target {
+            Target::Remote(remote) => (None, remote.clone()),
+            Target::Embedded(imitated) => {
+                let (server, remote) = embedded(*imitated, BUCKET, folder.path())?;
+                (Some(server), remote)
+            }
+        };
+        // The folder's name is used by nobody else, and so neither is a prefix of that name.
+        let unique = folder.path().file_name().map(|name| name.to_string_lossy().into_owned());
+        let bucket = remote.bucket.clone().unwrap_or_else(|| BUCKET.to_owned());
+        let address = Address { remote, bucket, unique: unique.unwrap_or_default() };
+        let runtime = runtime()?;
+        let (site, rtt, bucket_is_new) = runtime.block_on(async {
+            let prepared = Site::prepare(&address.remote, &address.bucket, &address.unique);
+            let site = Arc::new(stop.unless(prepared).await??);
+            let new = match address.remote.bucket {
+                Some(_) => false,
+                None => stop.unless(stock::create_bucket(&site)).await?.map_err(Error::Store)?,
+            };
+            let (rtt, _) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
+            Ok::<_, Error>((site, rtt, new))
+        })?;
+        Ok(Self { site, rtt, address, server, folder, runtime, workers, stop, bucket_is_new })
+    }
+
+    /// The store's URL.
+    pub(crate) fn store(&self) -> &str {
+        &self.site.endpoint
+    }
+
+    /// Whether connecting takes a TLS handshake.
+    pub(crate) fn tls(&self) -> bool {
+        self.site.origin.https
+    }
+
+    /// A key of the experiment.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.site.prefix)
+    }
+
+    /// The folder, for files of the experiment's own.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Puts objects into the store.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Stopped`].
+    pub(crate) fn stock(&self, supplies: &[Supply]) -> Result<(), Error> {
+        if let Some(server) = &self.server {
+            for supply in supplies {
+                let content = Random::new(supply.seed).content(supply.size);
+                server
+                    .store()
+                    .put(&self.site.bucket, &self.key(&supply.name), &content)
+                    .map_err(local("filling the embedded store"))?;
+                if self.stop.is_asked() {
+                    return Err(Error::Stopped);
+                }
+            }
+            return Ok(());
+        }
+        let mut rest = supplies;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let some = rest.iter().take_while(|supply| {
+                let fits = bytes == 0 || bytes + supply.size <= STOCKED_AT_ONCE;
+                bytes += supply.size;
+                fits
+            });
+            let (now, later) = rest.split_at(some.count());
+            self.upload(now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Writes files with the contents of supplies, below the folder.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub(crate) fn files(&self, below: &str, supplies: &[Supply]) -> Result<(), Error> {
+        let folder = self.folder().join(below);
+        for supply in supplies {
+            let path = folder.join(&supply.name);
+            path.parent().map_or(Ok(()), fs::create_dir_all).map_err(local("making a folder"))?;
+            fs::write(&path, Random::new(supply.seed).content(supply.size))
+                .map_err(local("writing the files"))?;
+        }
+        Ok(())
+    }
+
+    /// Not being measured, it is done the fast way.
+    fn upload(&self, supplies: &[Supply]) -> Result<(), Error> {
+        self.files("stock", supplies)?;
+        let stock = self.folder().join("stock");
+        let to = Location::object(self.site.provider, self.site.bucket.clone(), self.site.prefix.clone());
+        let entries = fs::read_dir(&stock).map_err(local("reading a folder"))?;
+        let sources: Vec<Location> =
+            entries.filter_map(|entry| Some(Location::Local(entry.ok()?.path()))).collect();
+        self.wait(async {
+            let client = Client::new(self.site.laneway_settings()).map_err(Failure::from)?;
+            let request = CopyRequest { recursive: true, ..CopyRequest::new(sources, to) };
+            let mut job = client.copy(request);
+            while let Some(event) = job.next().await {
+                match event {
+                    Event::Item(item) => {
+                        if let Outcome::Failed(error) = item.outcome {
+                            return Err(error.into());
+                        }
+                    }
+                    Event::Warning(_) | Event::Done(_) => {}
+                }
+            }
+            Ok(())
+        })?
+        .map_err(Error::Store)?;
+        fs::remove_dir_all(stock).map_err(local("removing a folder"))
+    }
+
+    /// Has an errand carried out.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`]; inside, why the run has no figures.
+    pub(crate) fn carry<E: Errand>(&self, errand: E) -> Result<Result<Measured<E::Found>, Failure>, Error> {
+        self.wait(self.workers.carry(errand, &self.site, &self.address))
+    }
+
+    /// Has an errand carried out in the tongue of a provider, which only the embedded store can change.
+    ///
+    /// # Errors
+    /// As [`carry`](Self::carry).
+    pub(crate) fn carry_as<E: Errand>(
+        &self,
+        provider: Provider,
+        errand: E,
+    ) -> Result<Result<Measured<E::Found>, Failure>, Error> {
+        let remote = Remote { provider, ..self.address.remote.clone() };
+        let address = Address { remote, ..self.address.clone() };
+        let prepared = Site::prepare(&address.remote, &address.bucket, &address.unique);
+        let site = Arc::new(self.wait(prepared)??);
+        self.wait(self.workers.carry(errand, &site, &address))
+    }
+
+    /// Does something, unless the end is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        self.runtime.block_on(self.stop.unless(work))
+    }
+
+    /// How many objects lie under a prefix of the experiment's.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Stopped`].
+    pub(crate) fn count(&self, below: &str) -> Result<usize, Error> {
+        let prefix = self.key(below);
+        match &self.server {
+            Some(server) => {
+                let keys = server.store().keys(&self.site.bucket);
+                Ok(keys.iter().filter(|key| key.starts_with(&prefix)).count())
+            }
+            None => self.wait(stock::count(&self.site, &prefix))?.map_err(Error::Store),
+        }
+    }
+
+    /// Removes what lies under a prefix of the experiment's.
+    ///
+    /// # Errors
+    /// What the store says; what wasn't removed is left behind.
+    pub(crate) fn clear(&self, below: &str) -> Result<(), Left> {
+        let prefix = self.key(below);
+        if let Some(server) = &self.server {
+            let keys = server.store().keys(&self.site.bucket);
+            for key in keys.iter().filter(|key| key.starts_with(&prefix)) {
+                server.store().remove(&self.site.bucket, key);
+            }
+            return Ok(());
+        }
+        // Cleared also when the end is asked for.
+        self.runtime.block_on(stock::clear(&self.site, &prefix)).map_err(|failure| Left {
+            url: format!("{}://{}/{prefix}", self.site.provider.scheme(), self.site.bucket),
+            failure,
+        })
+    }
+
+    /// Removes everything that the experiment has put into the store.
+    ///
+    /// # Errors
+    /// As [`clear`](Self::clear).
+    pub(crate) fn end(self) -> Result<(), Left> {
+        self.clear("")?;
+        if self.bucket_is_new {
+            let removed = self.runtime.block_on(stock::remove_bucket(&self.site));
+            removed.map_err(|failure| Left { url: format!("gs://{}", self.site.bucket), failure })?;
+        }
+        Ok(())
+    }
+}
+
+/// What can't be removed, and why.
+#[derive(Debug)]
+pub struct Left {
+    /// Where.
+    pub url: String,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Starts a store in this process, and says how it is reached.
+///
+/// # Errors
+/// What keeps it from being started.
+pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Result<(Server, Remote), Error> {
+    let Imitated { rtt, bandwidth, provider } = imitated;
+    let server = Server::start(Config { tls: Some(Tls::Generated), rtt, bandwidth, ..Config::default() })?;
+    server.create_bucket(bucket)?;
+    let ca_file = folder.join("ca.pem");
+    fs::write(&ca_file, server.ca_pem().unwrap_or_default()).map_err(local("writing the CA file"))?;
+    let remote = Remote {
+        provider,
+        bucket: Some(bucket.to_owned()),
+        anonymous: true,
+        ca_files: vec![ca_file],
+        ..Remote::gcs(server.url())
+    };
+    Ok((server, remote))
+}
+
+/// The rivals' threads: tokio's own default, one for each core.
+///
+/// # Errors
+/// When threads can't be started.
+pub(crate) fn runtime() -> Result<Runtime, Error> {
+    let runtime = Builder::new_multi_thread().thread_name("bench").enable_all().build();
+    runtime.map_err(local("starting threads"))
+}
+
+pub(crate) fn local(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::Local { what, source }
+}

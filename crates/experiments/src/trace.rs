@@ -1,0 +1,204 @@
+//! Who was sent when on which lane, of a rival's run and of Laneway's alike.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use laneway::trace::{Moment, What};
+use serde::{Deserialize, Serialize};
+
+/// A request that was sent as something small, its size being unknown, and brought more than this, was bulk.
+const BULK_ABOVE: u64 = 1 << 20;
+
+/// What a run did on its connections. Times are seconds from the run's start.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Trace {
+    /// Requests, in the order in which they ended.
+    pub spans: Vec<Span>,
+    /// From each of these moments on, so many connections were open.
+    pub connections: Vec<(f64, usize)>,
+}
+
+/// A request on a connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Span {
+    /// Which connection, numbered in the order of dialling.
+    pub lane: u64,
+    /// Whether it carried a small thing or a piece of a large one.
+    pub role: Role,
+    /// What it was.
+    pub label: String,
+    /// When it was sent.
+    pub start_s: f64,
+    /// When its answer had come.
+    pub end_s: f64,
+    /// Body bytes in both directions.
+    pub bytes: u64,
+}
+
+/// What a request carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Something small.
+    #[default]
+    Express,
+    /// A piece of something large.
+    Freight,
+}
+
+impl Trace {
+    /// What an engine's recorder has collected, counted from `epoch`. Requests that haven't ended are left out.
+    pub(crate) fn of_engine(moments: &[Moment], epoch: Instant) -> Self {
+        let mut trace = Self::default();
+        let mut open = 0;
+        let mut lanes: HashMap<u64, bool> = HashMap::new();
+        let mut sent: HashMap<u64, Span> = HashMap::new();
+        for Moment { at, what } in moments {
+            let at = at.saturating_duration_since(epoch).as_secs_f64();
+            match what {
+                What::Dialled { lane, .. } => drop(lanes.insert(*lane, false)),
+                What::Opened { lane, .. } => {
+                    if lanes.insert(*lane, true) != Some(true) {
+                        open += 1;
+                        trace.connections.push((at, open));
+                    }
+                }
+                What::Closed { lane } => {
+                    if lanes.remove(lane) == Some(true) {
+                        open -= 1;
+                        trace.connections.push((at, open));
+                    }
+                }
+                What::Sent { work, lane, role, label, bytes } => {
+                    let role = match role {
+                        laneway::Role::Express => Role::Express,
+                        laneway::Role::Freight => Role::Freight,
+                    };
+                    let (label, bytes) = (label.clone(), *bytes);
+                    sent.insert(*work, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
+                }
+                // It may be a small answer that only wanted another thread.
+                What::TurnedFreight { .. } => {}
+                What::Finished { work, bytes } => {
+                    if let Some(span) = sent.remove(work) {
+                        let bytes = span.bytes + bytes;
+                        let role = if bytes > BULK_ABOVE { Role::Freight } else { span.role };
+                        trace.spans.push(Span { end_s: at, bytes, role, ..span });
+                    }
+                }
+            }
+        }
+        trace
+    }
+
+    /// When the last request ended; 0 where there was none.
+    pub fn end_s(&self) -> f64 {
+        self.spans.iter().map(|span| span.end_s).fold(0.0, f64::max)
+    }
+
+    /// The most connections that were open at once.
+    pub fn connections_peak(&self) -> usize {
+        self.connections.iter().map(|(_, open)| *open).max().unwrap_or(0)
+    }
+}
+
+/// Collects a rival's trace while it runs.
+pub(crate) struct Tracer {
+    epoch: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    trace: Trace,
+    lanes: u64,
+    open: usize,
+}
+
+impl Tracer {
+    /// Counts time from now.
+    pub(crate) fn start() -> Self {
+        Self { epoch: Instant::now(), state: Mutex::default() }
+    }
+
+    /// A connection is open; its number.
+    pub(crate) fn opened(&self) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.open += 1;
+        state.lanes += 1;
+        let entry = (self.now(), state.open);
+        state.trace.connections.push(entry);
+        state.lanes - 1
+    }
+
+    /// A connection has ended.
+    pub(crate) fn closed(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.open -= 1;
+        let entry = (self.now(), state.open);
+        state.trace.connections.push(entry);
+    }
+
+    /// A request has ended that began at `start_s`.
+    pub(crate) fn ended(&self, lane: u64, role: Role, label: String, start_s: f64, bytes: u64) {
+        let span = Span { lane, role, label, start_s, end_s: self.now(), bytes };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.spans.push(span);
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn now(&self) -> f64 {
+        self.epoch.elapsed().as_secs_f64()
+    }
+
+    /// What was collected so far.
+    pub(crate) fn trace(&self) -> Trace {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).trace.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use laneway::Protocol;
+
+    use super::*;
+
+    #[test]
+    fn an_engines_moments_become_spans_and_a_count_of_connections() {
+        let epoch = Instant::now();
+        let at = |ms, what| Moment { at: epoch + Duration::from_millis(ms), what };
+        let role = laneway::Role::Express;
+        let sent = |work, lane| What::Sent { work, lane, role, label: "GET /k".to_owned(), bytes: 1 };
+        let moments = [
+            at(0, What::Dialled { lane: 0, role }),
+            at(1, What::Dialled { lane: 1, role }),
+            at(10, What::Opened { lane: 0, protocol: Protocol::H1 }),
+            at(10, sent(5, 0)),
+            at(11, What::Closed { lane: 1 }),
+            at(12, What::TurnedFreight { work: 5 }),
+            at(20, What::Finished { work: 5, bytes: 1 << 20 }),
+            at(21, sent(6, 0)),
+            at(30, What::Closed { lane: 0 }),
+        ];
+        let trace = Trace::of_engine(&moments, epoch);
+        assert_eq!(trace.connections, [(0.01, 1), (0.03, 0)]);
+        assert_eq!(trace.connections_peak(), 1);
+        let label = "GET /k".to_owned();
+        let span =
+            Span { lane: 0, role: Role::Freight, label, start_s: 0.01, end_s: 0.02, bytes: (1 << 20) + 1 };
+        assert_eq!(trace.spans, [span]);
+    }
+
+    #[test]
+    fn a_tracer_counts_connections_up_and_down() {
+        let tracer = Tracer::start();
+        assert_eq!((tracer.opened(), tracer.opened()), (0, 1));
+        tracer.closed();
+        tracer.ended(1, Role::Express, String::new(), 0.0, 7);
+        let trace = tracer.trace();
+        assert_eq!(trace.connections.iter().map(|(_, open)| *open).collect::<Vec<_>>(), [1, 2, 1]);
+        assert_eq!((trace.connections_peak(), trace.spans[0].bytes), (2, 7));
+    }
+}

@@ -1,0 +1,101 @@
+//! The plaintext of many TLS records as one piece.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+
+use super::held::Held;
+
+/// A TLS connection whose reads bring all records that have arrived, up to the buffer's size, and never wait for more
+/// than the first of them.
+#[derive(Debug)]
+pub(crate) struct Gathered<S> {
+    tls: S,
+    held: Held,
+    /// What ended the reading, told once what came before it has been consumed.
+    failed: Option<io::Error>,
+}
+
+impl<S> Gathered<S> {
+    pub(crate) fn new(tls: S) -> Self {
+        Self { tls, held: Held::default(), failed: None }
+    }
+}
+
+impl<S: AsyncBufRead + Unpin> AsyncBufRead for Gathered<S> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let Self { tls, held, failed } = self.get_mut();
+        if !held.is_empty() {
+            return Poll::Ready(Ok(held.bytes()));
+        }
+        if let Some(e) = failed.take() {
+            return Poll::Ready(Err(e));
+        }
+        while !held.is_full() {
+            match Pin::new(&mut *tls).poll_fill_buf(cx) {
+                Poll::Ready(Ok([])) => break,
+                Poll::Ready(Ok(record)) => {
+                    let room = held.room();
+                    let amount = record.len().min(room.len());
+                    room[..amount].copy_from_slice(&record[..amount]);
+                    held.filled(amount);
+                    Pin::new(&mut *tls).consume(amount);
+                }
+                Poll::Ready(Err(e)) if held.is_empty() => return Poll::Ready(Err(e)),
+                Poll::Ready(Err(e)) => {
+                    *failed = Some(e);
+                    break;
+                }
+                Poll::Pending if held.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Ok(held.bytes()))
+    }
+
+    fn consume(self: Pin<&mut Self>, amount: usize) {
+        self.get_mut().held.consume(amount);
+    }
+}
+
+impl<S: AsyncBufRead + Unpin> AsyncRead for Gathered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let taken = read.len().min(buf.remaining());
+        buf.put_slice(&read[..taken]);
+        self.consume(taken);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tls).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tls).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tls.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tls).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tls).poll_shutdown(cx)
+    }
+}

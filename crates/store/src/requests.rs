@@ -1,0 +1,78 @@
+//! How many requests were sent, in the classes that stores' price lists know.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use http::Method;
+
+use crate::Operation;
+
+/// Requests sent to a store, every attempt counted. Where a class has a price, S3 and GCS draw the same lines:
+/// <https://aws.amazon.com/s3/pricing/>, <https://cloud.google.com/storage/pricing#operations-by-class>.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Requests {
+    /// What writes, copies or lists: S3's "PUT, COPY, POST, LIST", GCS's class A.
+    pub writes: u64,
+    /// What reads an object or asks for its metadata: S3's "GET and all other", GCS's class B.
+    pub reads: u64,
+    /// Deletions, and uploads given up.
+    pub deletes: u64,
+}
+
+/// [`Requests`] as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    writes: AtomicU64,
+    reads: AtomicU64,
+    deletes: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn count(&self, operation: Operation, method: &Method) {
+        let class = match (operation, method) {
+            (Operation::List, _) => &self.writes,
+            // Many at once are a POST on both, and as free as one.
+            (Operation::Delete | Operation::Abort, _) | (_, &Method::DELETE) => &self.deletes,
+            // Also what a write reads back to be sure of itself.
+            (_, &Method::GET | &Method::HEAD) => &self.reads,
+            _ => &self.writes,
+        };
+        class.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn snapshot(&self) -> Requests {
+        Requests {
+            writes: self.writes.load(Relaxed),
+            reads: self.reads.load(Relaxed),
+            deletes: self.deletes.load(Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_as_the_price_lists_class_them() {
+        let tally = Tally::default();
+        for (operation, method) in [
+            (Operation::Put, Method::PUT),
+            (Operation::Put, Method::POST),
+            (Operation::Copy, Method::PUT),
+            (Operation::List, Method::GET),
+            (Operation::Begin, Method::POST),
+            (Operation::Part, Method::PUT),
+            (Operation::Complete, Method::POST),
+            (Operation::Get, Method::GET),
+            (Operation::Head, Method::HEAD),
+            (Operation::Head, Method::GET),
+            (Operation::Put, Method::HEAD),
+            (Operation::Delete, Method::DELETE),
+            (Operation::Delete, Method::POST),
+            (Operation::Abort, Method::DELETE),
+        ] {
+            tally.count(operation, &method);
+        }
+        assert_eq!(tally.snapshot(), Requests { writes: 7, reads: 4, deletes: 3 });
+    }
+}

@@ -1,0 +1,66 @@
+//! Combining the CRCs of pieces, most of which have one length.
+
+use std::sync::OnceLock;
+
+use crc_fast::{CrcAlgorithm, checksum_combine};
+
+use crate::plan::slices::PIECE;
+
+/// The CRC of bytes with the CRC `first`, followed by `len` bytes with the CRC `second`.
+///
+/// Combining takes 16 us (57 us for 64 bits), about what hashing a piece of 1 MiB takes. It is linear in `first`, so that
+/// for pieces of the usual length what each bit of it becomes is worked out once.
+pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64) -> u64 {
+    static CRC32C: OnceLock<Shift> = OnceLock::new();
+    static CRC32: OnceLock<Shift> = OnceLock::new();
+    static CRC64NVME: OnceLock<Shift> = OnceLock::new();
+    let shift = match algorithm {
+        _ if len != PIECE => None,
+        CrcAlgorithm::Crc32Iscsi => Some((&CRC32C, 32)),
+        CrcAlgorithm::Crc32IsoHdlc => Some((&CRC32, 32)),
+        CrcAlgorithm::Crc64Nvme => Some((&CRC64NVME, 64)),
+        _ => None,
+    };
+    match shift {
+        Some((shift, bits)) => shift.get_or_init(|| Shift::new(algorithm, bits, len)).of(first) ^ second,
+        None => checksum_combine(algorithm, first, second, len),
+    }
+}
+
+/// What each bit of a CRC becomes when so many bytes follow.
+#[derive(Debug)]
+struct Shift(Vec<u64>);
+
+impl Shift {
+    fn new(algorithm: CrcAlgorithm, bits: u32, len: u64) -> Self {
+        Self((0..bits).map(|bit| checksum_combine(algorithm, 1 << bit, 0, len)).collect())
+    }
+
+    fn of(&self, crc: u64) -> u64 {
+        let becomes = |(bit, image): (usize, &u64)| if crc >> bit & 1 == 1 { *image } else { 0 };
+        self.0.iter().enumerate().map(becomes).fold(0, |sum, image| sum ^ image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::random::Random;
+
+    #[test]
+    fn the_short_way_comes_out_where_the_long_one_does() {
+        let algorithms =
+            [(CrcAlgorithm::Crc32Iscsi, 32), (CrcAlgorithm::Crc32IsoHdlc, 32), (CrcAlgorithm::Crc64Nvme, 64)];
+        for (algorithm, bits) in algorithms {
+            let mut random = Random(7);
+            for len in [PIECE, PIECE, PIECE - 1, 0] {
+                for _ in 0..50 {
+                    let mut crc = || (random.below(u64::MAX) << 33 ^ random.below(u64::MAX)) >> (64 - bits);
+                    let (first, second) = (crc(), crc());
+                    let long = checksum_combine(algorithm, first, second, len);
+                    assert_eq!(combine(algorithm, first, second, len), long, "{algorithm:?} {len}");
+                }
+            }
+        }
+    }
+}

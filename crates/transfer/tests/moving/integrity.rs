@@ -1,0 +1,250 @@
+//! What downloads are compared by, one test a line of the table in SEMANTICS.md. Objects are written by plain HTTP
+//! requests, as other programs write them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use laneway::{Outcome, Provider, ReadRequest, Verified};
+use laneway_server::{Config, Faults, S3Config};
+
+use crate::stage::{Kind, MIB, Report, Stage, names, noise};
+
+const S3: Kind = Kind { provider: Provider::S3, tls: false };
+const GCS: Kind = Kind { provider: Provider::Gcs, tls: false };
+/// Above what is fetched by one stream, so that slices are combined.
+const LARGE: usize = 17 * MIB + 5;
+
+fn s3(s3: S3Config) -> Stage {
+    Stage::with(S3, Config { s3: S3Config { part_size_min: 0, ..s3 }, ..Config::default() })
+}
+
+/// Sends a request as another program would; the answer's head and body.
+fn send(stage: &Stage, request: &str, headers: &[(&str, &str)], body: &[u8]) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(stage.server.addr()).unwrap();
+    let mut head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", stage.server.addr());
+    head += &format!("content-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{request}: {}", String::from_utf8_lossy(&answer));
+    (head, answer[end + 4..].to_vec())
+}
+
+/// Puts an object in one request with these headers.
+fn put(stage: &Stage, headers: &[(&str, &str)], bytes: &[u8]) {
+    send(stage, "PUT /bucket/k", headers, bytes);
+}
+
+/// Uploads an object in parts of these lengths; the last takes the rest.
+fn put_in_parts(stage: &Stage, algorithm: Option<&str>, bytes: &[u8], lens: &[usize]) {
+    let headers: Vec<_> = algorithm.iter().map(|name| ("x-amz-checksum-algorithm", *name)).collect();
+    let (_, answer) = send(stage, "POST /bucket/k?uploads", &headers, b"");
+    let answer = String::from_utf8(answer).unwrap();
+    let id = answer.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap();
+    let mut document = "<CompleteMultipartUpload>".to_owned();
+    let mut at = 0;
+    for number in 1.. {
+        let end = lens.get(number - 1).map_or(bytes.len(), |len| bytes.len().min(at + len));
+        let request = format!("PUT /bucket/k?partNumber={number}&uploadId={id}");
+        let (head, _) = send(stage, &request, &[], &bytes[at..end]);
+        let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+        document += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
+        at = end;
+        if at == bytes.len() {
+            break;
+        }
+    }
+    document += "</CompleteMultipartUpload>";
+    send(stage, &format!("POST /bucket/k?uploadId={id}"), &[], document.as_bytes());
+}
+
+/// Downloads the object and says what it was compared by.
+fn verified(stage: &Stage, bytes: &[u8]) -> Verified {
+    let report = stage.cp(stage.url("k"), stage.path("out/k"));
+    report.all_done();
+    assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes);
+    assert_eq!(names(&stage.path("out")), ["k"]);
+    told(&report)
+}
+
+fn told(report: &Report) -> Verified {
+    match &report.items[0].outcome {
+        Outcome::Done { verified } => *verified,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The class of the error of a download of which one bit is damaged on its way.
+fn damaged(stage: &Stage) -> &'static str {
+    stage.server.set_faults(Faults::parse(["get:2 corrupt", "get:1 corrupt@100"]).unwrap());
+    let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
+    assert!(names(&stage.path("damaged")).is_empty());
+    stage.server.set_faults(Faults::default());
+    class
+}
+
+/// Lengths of parts that end within a mebibyte; even, and not.
+const EVEN: [usize; 4] = [5_000_000; 4];
+const UNEVEN: [usize; 3] = [5_000_000, 7_654_321, 3];
+
+#[test]
+fn gcs_objects_are_compared_by_crc32c_composed_ones_too() {
+    let stage = Stage::new(GCS);
+    let (a, b) = (noise(12 * MIB, 1), noise(9 * MIB, 2));
+    stage.object("a", &a);
+    stage.object("b", &b);
+    let body = br#"{"sourceObjects":[{"name":"a"},{"name":"b"}]}"#;
+    let headers = [("content-type", "application/json")];
+    send(&stage, "POST /storage/v1/b/bucket/o/k/compose", &headers, body);
+    assert_eq!(verified(&stage, &[a, b].concat()), Verified::Crc32c);
+    assert_eq!(damaged(&stage), "integrity");
+}
+
+#[test]
+fn s3_objects_are_compared_by_the_crc_of_the_whole_that_their_writer_chose() {
+    for (name, by) in
+        [("CRC32C", Verified::Crc32c), ("CRC64NVME", Verified::Crc64nvme), ("CRC32", Verified::Crc32)]
+    {
+        for size in [1000, LARGE] {
+            let stage = s3(S3Config::default());
+            let bytes = noise(size, 1);
+            let trailer = format!("x-amz-checksum-{}", name.to_ascii_lowercase());
+            let crc = match name {
+                "CRC32C" => crc(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes)[4..].to_vec(),
+                "CRC32" => crc(crc_fast::CrcAlgorithm::Crc32IsoHdlc, &bytes)[4..].to_vec(),
+                _ => crc(crc_fast::CrcAlgorithm::Crc64Nvme, &bytes).to_vec(),
+            };
+            put(&stage, &[(&trailer, &base64(&crc))], &bytes);
+            assert_eq!(verified(&stage, &bytes), by, "{name} {size}");
+            assert_eq!(damaged(&stage), "integrity", "{name} {size}");
+        }
+    }
+}
+
+fn crc(algorithm: crc_fast::CrcAlgorithm, bytes: &[u8]) -> [u8; 8] {
+    crc_fast::checksum(algorithm, bytes).to_be_bytes()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits =
+            three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for i in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * i)) as usize & 63] as char;
+            text.push(if i <= three.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+#[test]
+fn an_s3_composite_crc32c_is_compared_part_by_part_wherever_parts_end() {
+    for lens in [&EVEN[..], &UNEVEN[..], &[4 * MIB; 4][..]] {
+        let stage = s3(S3Config::default());
+        let bytes = noise(LARGE, 1);
+        put_in_parts(&stage, Some("CRC32C"), &bytes, lens);
+        assert_eq!(verified(&stage, &bytes), Verified::Composite, "{lens:?}");
+        assert_eq!(damaged(&stage), "integrity", "{lens:?}");
+    }
+    // Of one part nothing has to be asked, also where all of it is collected in memory.
+    for size in [1000, 3 * MIB] {
+        let stage = s3(S3Config::default());
+        let bytes = noise(size, 1);
+        put_in_parts(&stage, Some("CRC32C"), &bytes, &[]);
+        assert_eq!(verified(&stage, &bytes), Verified::Composite, "{size}");
+        assert_eq!(damaged(&stage), "integrity", "{size}");
+    }
+}
+
+/// What an earlier run has claimed is part of it.
+#[test]
+fn a_resumed_download_is_compared_by_a_composite_too() {
+    let s3 = S3Config { part_size_min: 0, ..S3Config::default() };
+    let patience = std::time::Duration::from_secs(1);
+    let stage = Stage::with_patience(S3, Config { s3, ..Config::default() }, patience);
+    let bytes = noise(64 * MIB, 1);
+    put_in_parts(&stage, Some("CRC32C"), &bytes, &[9_999_999; 6]);
+    stage.server.set_faults(Faults::parse(["get stall@7MiB"]).unwrap());
+    let request =
+        laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path("out/k")));
+    let job = stage.client.copy(laneway::CopyRequest { keep_partial: true, ..request });
+    while job.progress().bytes_done() < 24 * MIB as u64 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    job.canceller().cancel();
+    assert!(Report::of(job).summary.kept_bytes > 0);
+    stage.server.set_faults(Faults::default());
+    assert_eq!(verified(&stage, &bytes), Verified::Composite);
+}
+
+#[test]
+fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() {
+    let stage = s3(S3Config::default());
+    let bytes = noise(LARGE, 1);
+    put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
+    let mut read = Vec::new();
+    let item = stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
+    assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
+    // Nor is anything said where the parts' lengths can't be had.
+    stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
+    assert_eq!(verified(&stage, &bytes), Verified::Unverified);
+    stage.server.set_faults(Faults::default());
+    for algorithm in ["CRC32", "SHA256"] {
+        put_in_parts(&stage, Some(algorithm), &bytes, &EVEN);
+        assert_eq!(verified(&stage, &bytes), Verified::Unverified, "{algorithm}");
+    }
+}
+
+#[test]
+fn without_a_crc_the_etag_of_an_s3_object_of_one_part_is_its_md5_up_to_64_mib() {
+    let silent = || s3(S3Config { checksums: false, ..S3Config::default() });
+    for (size, by) in [(1000, Verified::Md5), (LARGE, Verified::Md5), (64 * MIB + 1, Verified::Unverified)] {
+        let stage = silent();
+        let bytes = noise(size, 1);
+        put(&stage, &[], &bytes);
+        assert_eq!(verified(&stage, &bytes), by, "{size}");
+        if by == Verified::Md5 {
+            stage.server.set_faults(Faults::parse(["get:1 corrupt@100"]).unwrap());
+            assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
+        }
+    }
+    // A stream that broke leaves no MD5 behind; the file has it.
+    for size in [1000, LARGE] {
+        let stage = silent();
+        let bytes = noise(size, 1);
+        put(&stage, &[], &bytes);
+        stage.server.set_faults(Faults::parse(["get:1 truncate"]).unwrap());
+        assert_eq!(verified(&stage, &bytes), Verified::Md5, "{size}");
+        stage.server.set_faults(Faults::parse(["get:1 truncate", "get:2 corrupt"]).unwrap());
+        assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
+    }
+    // A SHA-256 is not computed here, but the object that has one has an MD5 too.
+    let stage = s3(S3Config::default());
+    let sha256 = "LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE=";
+    put(&stage, &[("x-amz-checksum-sha256", sha256)], b"x");
+    assert_eq!(verified(&stage, b"x"), Verified::Md5);
+}
+
+#[test]
+fn where_a_store_tells_no_checksum_the_report_says_unverified() {
+    let quiet = S3Config { checksums: false, md5_etags: false, ..S3Config::default() };
+    for size in [1000, LARGE] {
+        let stage = s3(quiet.clone());
+        let bytes = noise(size, 1);
+        put(&stage, &[], &bytes);
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        assert_eq!((told(&report), report.summary.unverified), (Verified::Unverified, 1), "{size}");
+        // The ETag of parts is no MD5 of the whole.
+        let stage = s3(S3Config { checksums: false, ..S3Config::default() });
+        put_in_parts(&stage, None, &bytes, &EVEN);
+        assert_eq!(verified(&stage, &bytes), Verified::Unverified, "{size}");
+    }
+}

@@ -413,6 +413,8 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
+            // What was only announced has no work that could fail: dialling for it would go on and on.
+            self.origin(origin).anticipated = 0;
             while let Some(work) = self.origin(origin).queue(role).pop() {
                 if self.retire(work).is_some() {
                     self.actions.push_back(Action::Fail { work, because: id });

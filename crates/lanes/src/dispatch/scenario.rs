@@ -380,3 +380,45 @@ fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
         assert!(world.end_of(&bulk) < Duration::from_secs(25), "{protocol:?}: {:?}", world.end_of(&bulk));
     }
 }
+
+#[test]
+fn a_server_that_takes_no_connection_is_not_dialled_for_what_never_comes() {
+    let path = Path::new(2, Protocol::H1).with(Faults { dials_fail: 1000, ..Faults::default() });
+    let mut world = world(path, CONNECTIONS_MAX);
+    world.anticipate(Duration::ZERO, 0, 100);
+    world.run();
+    assert!(world.dials <= 40 && world.dispatcher.lanes() == 0, "{} dials", world.dials);
+}
+
+#[test]
+fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
+    for protocol in [Protocol::H1, Protocol::H2] {
+        let mut world = World::new(GIGABIT, vec![Path::new(20, protocol)], CONNECTIONS_MAX, 1);
+        for _ in 0..200 {
+            world.submit(Duration::ZERO, Want::unknown(32 * MIB));
+        }
+        world.run();
+        let over_floor = world.last_end().as_secs_f64() / (200.0 * (32 * MIB) as f64 / GIGABIT);
+        println!(
+            "{protocol:?}: {over_floor:.3} of the floor, {} lanes, {:?}",
+            world.lanes_peak, world.yields
+        );
+        assert!(over_floor <= 1.05, "{protocol:?}: {over_floor}");
+    }
+}
+
+#[test]
+fn more_origins_than_the_ceiling_has_slots_take_turns() {
+    for protocol in [Protocol::H1, Protocol::H2] {
+        let mut world = World::new(GIGABIT, vec![Path::new(10, protocol); 8], 3, 1);
+        let firsts: Vec<_> = (0..8).map(|o| world.submit(Duration::from_millis(1), small().of(o))).collect();
+        for i in 0..8000 {
+            world.submit(Duration::ZERO, Want::get(64 * KIB).of(i % 8));
+        }
+        world.run();
+        let (worst, last) = (*world.times(&firsts).last().unwrap(), world.last_end());
+        println!("{protocol:?}: {worst:?} of {last:?}, {} dials", world.dials);
+        assert!(worst < Duration::from_secs(5), "{protocol:?}: {worst:?}");
+        assert!(world.dials < 8 * last.as_secs() as usize + 24, "{} dials", world.dials);
+    }
+}

@@ -68,6 +68,12 @@ fn run(seed: u64, about: &mut String) {
         alone += takes_alone(&want, &paths[want.origin], link);
         world.submit(Duration::from_micros(random.random_range(0..spread)), want);
     }
+    for origin in 0..paths.len() {
+        if random.random_range(0..4) == 0 {
+            let after = Duration::from_micros(random.random_range(0..2_000_000));
+            world.anticipate(after, origin, random.random_range(1..100));
+        }
+    }
     world.run();
     check(&world);
     // However unlucky, no request takes longer than all of them one after the other, each on a connection of its own.
@@ -112,7 +118,7 @@ fn path(random: &mut StdRng) -> Path {
             Duration::from_millis(random.random_range(1..1000))
         },
         faults: Faults {
-            dials_fail: often(random, 400),
+            dials_fail: if random.random_range(0..20) == 0 { 1000 } else { often(random, 400) },
             resets: often(random, 100),
             stalls: often(random, 30),
             drains: often(random, 100),

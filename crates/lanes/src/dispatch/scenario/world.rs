@@ -45,6 +45,7 @@ struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Submit(WorkId),
+    Anticipate(usize, usize),
     Cancel(WorkId),
     Reached(LaneId, Nanos),
     DialEnds(LaneId, Nanos),
@@ -127,6 +128,11 @@ impl World {
         work
     }
 
+    /// The program says that so many requests to an origin are about to come, true or not.
+    pub(super) fn anticipate(&mut self, after: Duration, origin: usize, works: usize) {
+        self.at(nanos(after), Due::Anticipate(origin, works));
+    }
+
     fn at(&mut self, after: Nanos, due: Due) {
         self.order += 1;
         self.due.push(Reverse((self.now.saturating_add(after), self.order, due)));
@@ -157,6 +163,8 @@ impl World {
             let now = [next, tick].into_iter().flatten().min().expect("works are forgotten");
             only_ticks = if next == Some(now) { 0 } else { only_ticks + 1 };
             assert!(only_ticks < 10_000, "{} works are forgotten", self.dispatcher.works());
+            let dials_max = 100 + 20 * self.requests.len() * (1 + self.now as usize / 1_000_000_000);
+            assert!(self.dials <= dials_max, "{} dials", self.dials);
             self.now = self.now.max(now);
             self.flow();
             while let Some(Reverse((at, _, _))) = self.due.peek()
@@ -206,6 +214,9 @@ impl World {
                     let after = self.random.random_range(0..200_000_000);
                     self.at(after, Due::Cancel(work));
                 }
+            }
+            Due::Anticipate(origin, works) => {
+                self.tell(Event::Anticipated { origin: OriginId(origin), works });
             }
             Due::Cancel(work) if self.request(work).ended.is_none() => {
                 self.tell(Event::Cancelled { work });

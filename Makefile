@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs interop
+.PHONY: help demo test soak lint bench docs interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,10 @@ demo: ## build the program and watch it work, without an account or a network; l
 
 test: ## run every test
 	$(CARGO) test --workspace --locked
+
+soak: ## run the dispatcher against 100000 random networks
+	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off \
+		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 
 lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check

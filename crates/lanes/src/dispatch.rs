@@ -41,6 +41,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 /// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
 const FREIGHT_PATIENCE: Duration = Duration::from_secs(2);
 
+/// At the ceiling, how long an origin keeps its only lane while another has none. A turn costs a dial.
+const TURN: Duration = Duration::from_secs(1);
+
 /// One submitted request, by the driver's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct WorkId(pub u64);
@@ -337,8 +340,8 @@ impl Dispatcher {
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
             Event::Carried { down, up } => {
-                self.down.goodput.read(now, down);
-                self.up.goodput.read(now, up);
+                self.down.goodput.read(now, down, self.down.yielding.is_yielding());
+                self.up.goodput.read(now, up, self.up.yielding.is_yielding());
                 self.clamp_bulk(now);
             }
             Event::Tick => {
@@ -420,6 +423,8 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
+            // What was only announced has no work that could fail: dialling for it would go on and on.
+            self.origin(origin).anticipated = 0;
             while let Some(work) = self.origin(origin).queue(role).pop() {
                 if self.retire(work).is_some() {
                     self.actions.push_back(Action::Fail { work, because: id });
@@ -467,6 +472,7 @@ impl Dispatcher {
                     lane.state = LaneState::Draining;
                 }
             }
+            self.give_way(now, lane_id);
             self.drop_if_spent(lane_id);
         }
         self.schedule(now, work.origin);
@@ -510,7 +516,8 @@ impl Dispatcher {
 
     /// Decides how much bulk may move beside the small work that is outstanding.
     fn yield_bulk(&mut self, now: Instant) {
-        let is_bulk = self.origins.iter().any(|origin| origin.freight_live > 0);
+        let is_bulk =
+            self.origins.iter().any(|origin| origin.freight_live > 0) && !self.small_work_is_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
         if is_bulk && self.down.small > 0 {
             self.window.small(now);
@@ -524,6 +531,40 @@ impl Dispatcher {
         if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
             self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
         }
+    }
+
+    /// Whether small work of some origin waits, at the ceiling, for a lane that something else holds. Where that is bulk,
+    /// slowing it would only prolong the wait.
+    fn small_work_is_stuck(&self) -> bool {
+        let carries =
+            |id: &LaneId| self.lanes.get(id).is_some_and(|l| l.role == Role::Express && !l.is_draining());
+        let is_stuck = |origin: &OriginState| origin.express_live > 0 && !origin.lanes.iter().any(carries);
+        self.lanes.len() >= self.connections_max && self.origins.iter().any(is_stuck)
+    }
+
+    /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
+    /// only lane is given up in turns of [`TURN`].
+    fn give_way(&mut self, now: Instant, id: LaneId) {
+        let Some((own, since)) = self.lanes.get(&id).map(|l| (l.origin, l.since)) else { return };
+        if self.lanes.len() < self.connections_max || self.waiting_without_lane(own).is_none() {
+            return;
+        }
+        let lanes = &self.origins[own.0].lanes;
+        let gives_one = lanes.iter().any(|l| self.lanes.get(l).is_some_and(Lane::is_draining));
+        if gives_one || lanes.len() == 1 && now < since + TURN {
+            return;
+        }
+        self.origins[own.0].gave_way = Some(now);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.state = LaneState::Draining;
+        }
+    }
+
+    /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
+    fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
+        let waits = |o: &OriginState| o.lanes.is_empty() && o.express_live + o.freight_live > 0;
+        let origins = self.origins.iter().enumerate().filter(|(i, o)| *i != own.0 && waits(o));
+        origins.min_by_key(|(_, o)| o.gave_way).map(|(i, _)| OriginId(i))
     }
 
     /// Forgets a lane.
@@ -548,6 +589,13 @@ impl Dispatcher {
 
     /// Sends what can be sent and dials what is missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
+        // A slot that is free belongs to whoever has none before it is anybody's second.
+        if self.lanes.len() < self.connections_max
+            && let Some(waiting) = self.waiting_without_lane(origin)
+        {
+            self.dial_missing(now, waiting, Role::Express);
+            self.dial_missing(now, waiting, Role::Freight);
+        }
         let freight_first = self.freight_is_overdue(now, origin);
         let order =
             if freight_first { [Role::Freight, Role::Express] } else { [Role::Express, Role::Freight] };
@@ -564,16 +612,18 @@ impl Dispatcher {
     fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
-            Role::Freight => self.connections_max - self.connections_max / 4,
+            Role::Freight => all_but_a_quarter(self.connections_max),
         }
     }
 
-    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own.
+    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own. It has one
+    /// turn then: behind a long queue of bulk, express would wait for its end.
     fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
-        let Some(front) = self.origins.get(origin.0).and_then(|s| s.freight_queue.front()) else {
-            return false;
-        };
-        let waited = self.works.get(&front).map(|w| now.saturating_duration_since(w.submitted));
+        let state = &self.origins[origin.0];
+        let Some(front) = state.freight_queue.front() else { return false };
+        let since =
+            self.works.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
+        let waited = since.map(|since| now.saturating_duration_since(since));
         self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
     }
 
@@ -596,20 +646,24 @@ impl Dispatcher {
                 lane.role = role;
                 lane.take(weight);
             }
+            if role == Role::Freight {
+                self.origins[origin.0].freight_sent = Some(now);
+            }
             self.actions.push_back(Action::Send { work: id, lane: lane_id, role });
         }
     }
 
     /// The least loaded lane that may take a work of this weight.
     fn pick(&self, origin: OriginId, role: Role, weight: u64, share: Option<u64>) -> Option<LaneId> {
-        let at_ceiling = self.lanes.len() >= self.ceiling(role);
+        let may_borrow = self.lanes.len() >= self.ceiling(role)
+            && (role == Role::Express || self.has_lanes_for_bulk(origin));
         let lanes = self.origins[origin.0].lanes.iter();
         let mut best: Option<(u64, bool, LaneId)> = None;
         for id in lanes {
             let Some(lane) = self.lanes.get(id) else { continue };
             let own = lane.role == role;
             // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
-            if !(own || at_ceiling && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
+            if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
             let key = (lane.weight, !own, *id);
@@ -618,6 +672,13 @@ impl Dispatcher {
             }
         }
         best.map(|(_, _, id)| id)
+    }
+
+    /// Whether freight may have another of the origin's lanes: some are left for express work, if there is more than one.
+    fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
+        let lanes = &self.origins[origin.0].lanes;
+        let freight = lanes.iter().filter(|id| self.lanes.get(id).is_some_and(|l| l.role == Role::Freight));
+        freight.count() < all_but_a_quarter(lanes.len())
     }
 
     /// While lanes of the same burst are still being dialled, how much one open lane may take of the queue: its fair
@@ -635,7 +696,9 @@ impl Dispatcher {
     }
 
     fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
-        let ceiling = self.ceiling(role);
+        // Only an origin that has a lane already leaves slots to others.
+        let is_first = self.origins[origin.0].lanes.is_empty();
+        let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let state = &mut self.origins[origin.0];
         let anticipated = role == Role::Express && state.anticipated > 0;
         if state.queue(role).is_empty() && !anticipated {
@@ -669,4 +732,9 @@ impl Dispatcher {
         self.actions.push_back(Action::Close { lane: id });
         true
     }
+}
+
+/// So many lanes less a quarter, but at least one and of two or more not all.
+fn all_but_a_quarter(lanes: usize) -> usize {
+    lanes - (lanes / 4).max(usize::from(lanes > 1))
 }

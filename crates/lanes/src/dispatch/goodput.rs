@@ -18,8 +18,9 @@ pub(super) struct Goodput {
 }
 
 impl Goodput {
-    /// Takes a reading of the bytes moved so far.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64) {
+    /// Takes a reading of the bytes moved so far. While bulk is `held` back, what moves isn't what the path carries:
+    /// forgetting the best rate then, bulk would be held to a part of a part of it.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, held: bool) {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
             return;
@@ -34,7 +35,8 @@ impl Goodput {
             self.rates.pop_back();
         }
         self.rates.push_back((now, rate));
-        while self.rates.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > REMEMBERED) {
+        let is_old = |(at, _): &(Instant, f64)| now.saturating_duration_since(*at) > REMEMBERED;
+        while !held && self.rates.front().is_some_and(is_old) {
             self.rates.pop_front();
         }
     }
@@ -55,7 +57,7 @@ mod tests {
         let mut pass = |goodput: &mut Goodput, ms: u64, rate: u64| {
             now += Duration::from_millis(ms);
             bytes += rate * ms / 1000;
-            goodput.read(now, bytes);
+            goodput.read(now, bytes, false);
         };
         pass(&mut goodput, 0, 0);
         assert_eq!(goodput.rate(), None);
@@ -71,10 +73,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_held_path_moves_is_not_taken_for_what_it_carries() {
+        let (mut goodput, now) = (Goodput::default(), Instant::now());
+        for second in 0..=60 {
+            let bytes = if second == 0 { 0 } else { 8_000_000 + 1_000_000 * (second - 1) };
+            goodput.read(now + Duration::from_secs(second), bytes, second > 1);
+        }
+        assert_eq!(goodput.rate(), Some(8_000_000.0));
+        goodput.read(now + Duration::from_secs(61), 68_000_000, false);
+        assert_eq!(goodput.rate(), Some(1_000_000.0));
+    }
+
+    #[test]
     fn bursts_between_close_readings_are_no_rate() {
         let (mut goodput, now) = (Goodput::default(), Instant::now());
-        goodput.read(now, 0);
-        goodput.read(now + Duration::from_millis(1), 1 << 20);
+        goodput.read(now, 0, false);
+        goodput.read(now + Duration::from_millis(1), 1 << 20, false);
         assert_eq!(goodput.rate(), None);
     }
 }

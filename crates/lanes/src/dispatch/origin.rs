@@ -37,6 +37,10 @@ pub(super) struct OriginState {
     /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) freight: FreightLanes,
+    /// When bulk was sent last.
+    pub(super) freight_sent: Option<Instant>,
+    /// When it last gave a lane up for an origin that had none.
+    pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
     rtt: Option<Duration>,
     /// The round trip that a TCP handshake showed, until a TLS flight has shown it better.

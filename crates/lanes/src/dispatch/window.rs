@@ -77,7 +77,7 @@ mod tests {
         let (mut window, now) = (Window::default(), Instant::now());
         window.small(now);
         let clamp = window.decide(now, 2, GIGABIT, NEAR).flatten().unwrap();
-        assert!((250_000..=500_000).contains(&(2 * clamp)), "{clamp}");
+        assert!((375_000..=600_000).contains(&(2 * clamp)), "{clamp}");
         assert_eq!(window.decide(now + BESIDE / 2, 2, GIGABIT, NEAR), None, "nothing new");
         assert_eq!(window.decide(now + BESIDE, 2, GIGABIT, NEAR), Some(None), "and then TCP has it again");
     }

@@ -1,0 +1,97 @@
+//! Servers, the paths to them, and what a program asks of them.
+
+use super::*;
+
+/// Nanoseconds since the world began.
+pub(super) type Nanos = u64;
+
+pub(super) fn nanos(duration: Duration) -> Nanos {
+    Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+/// A server and the way to it. Rates are bytes a second.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) rtt: Duration,
+    /// What the path carries in each direction, and one stream of it.
+    pub(super) rate: f64,
+    pub(super) stream_rate: f64,
+    pub(super) express: Protocol,
+    pub(super) freight: Protocol,
+    /// What a request takes beside the round trip.
+    pub(super) service: Duration,
+    /// The server's work for a handshake; it does one after the other.
+    pub(super) handshake: Duration,
+    pub(super) streams_max: usize,
+    /// After so many answers the server closes a connection.
+    pub(super) answers_max: usize,
+    /// After so long it closes an idle one.
+    pub(super) idle_max: Duration,
+    pub(super) faults: Faults,
+}
+
+/// How often something goes wrong, of 1000 dials or requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Faults {
+    pub(super) dials_fail: u32,
+    pub(super) resets: u32,
+    pub(super) stalls: u32,
+    /// HTTP/1.1: `Connection: close`. HTTP/2: GOAWAY.
+    pub(super) drains: u32,
+    pub(super) cancels: u32,
+}
+
+impl Path {
+    pub(super) fn new(rtt_ms: u64, express: Protocol) -> Self {
+        Self {
+            rtt: Duration::from_millis(rtt_ms),
+            rate: f64::INFINITY,
+            stream_rate: 90e6,
+            express,
+            freight: Protocol::H1,
+            service: Duration::from_millis(2),
+            handshake: Duration::from_micros(500),
+            streams_max: 100,
+            answers_max: usize::MAX,
+            idle_max: Duration::MAX,
+            faults: Faults::default(),
+        }
+    }
+
+    /// The same with these faults.
+    pub(super) fn with(self, faults: Faults) -> Self {
+        Self { faults, ..self }
+    }
+}
+
+/// What a program asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want {
+    pub(super) up: u64,
+    pub(super) down: u64,
+    /// Whether the dispatcher is told the answer's size.
+    pub(super) known: bool,
+    pub(super) origin: usize,
+}
+
+impl Want {
+    pub(super) fn get(bytes: u64) -> Self {
+        Self { up: 0, down: bytes, known: true, origin: 0 }
+    }
+
+    pub(super) fn put(bytes: u64) -> Self {
+        Self { up: bytes, down: 0, known: true, origin: 0 }
+    }
+
+    pub(super) fn unknown(bytes: u64) -> Self {
+        Self { known: false, ..Self::get(bytes) }
+    }
+
+    pub(super) fn of(self, origin: usize) -> Self {
+        Self { origin, ..self }
+    }
+
+    pub(super) fn piece(&self) -> Piece {
+        Piece::new(self.up, self.known.then_some(self.down), !self.known || self.down > 0)
+    }
+}

@@ -1,0 +1,151 @@
+//! Random servers, paths, faults and loads, by seed.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::network::{Faults, Path, Want};
+use super::world::World;
+use super::*;
+
+/// How many seeds are tried, or which: `1000` or `17..18`.
+const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
+
+/// After so many failing seeds a thread stops.
+const FAILURES_MAX: usize = 20;
+
+#[test]
+fn every_request_ends_within_the_ceiling_whatever_the_network_does() {
+    let seeds = seeds();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut failures: Vec<(u64, String)> = std::thread::scope(|scope| {
+        let each = |thread| seeds.clone().skip(thread).step_by(threads);
+        let running: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn(move || each(thread).filter_map(try_seed).take(FAILURES_MAX).collect::<Vec<_>>())
+            })
+            .collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    failures.sort();
+    let numbers: Vec<_> = failures.iter().map(|(seed, _)| seed).collect();
+    assert!(failures.is_empty(), "seeds {numbers:?} of {seeds:?} fail; the first:\n{}", failures[0].1);
+}
+
+fn seeds() -> Range<u64> {
+    let Ok(asked) = std::env::var(SEEDS_VARIABLE) else { return 0..1000 };
+    let (from, to) = asked.split_once("..").unwrap_or(("0", &asked));
+    from.parse().expect("a number of seeds, or a range of them")..to.parse().expect("the number of seeds")
+}
+
+/// Why the seed fails, if it does.
+fn try_seed(seed: u64) -> Option<(u64, String)> {
+    let mut about = String::new();
+    let panic = catch_unwind(AssertUnwindSafe(|| run(seed, &mut about))).err()?;
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let why = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+    let alone =
+        format!("{SEEDS_VARIABLE}={seed}..{} cargo test -p laneway-lanes whatever_the_network", seed + 1);
+    Some((seed, format!("seed {seed}: {why}\n{about}\nalone: {alone}")))
+}
+
+fn run(seed: u64, about: &mut String) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let link = 10_f64.powf(random.random_range(6.0..9.5));
+    let paths: Vec<_> = (0..random.random_range(1..4)).map(|_| path(&mut random)).collect();
+    let ceiling = if random.random() { random.random_range(1..8) } else { random.random_range(1..300) };
+    let most = if random.random_range(0..10) == 0 { 400 } else { 80 };
+    let count = random.random_range(1..most);
+    *about = format!("{link:.3e} bytes a second, ceiling {ceiling}, {count} requests, {paths:#?}");
+    let mut world = World::new(link, paths.clone(), ceiling, seed);
+    let spread = random.random_range(1..2_000_000);
+    let mut alone = Duration::ZERO;
+    for _ in 0..count {
+        let origin = random.random_range(0..paths.len());
+        let want = want(&mut random, &paths[origin], link).of(origin);
+        alone += takes_alone(&want, &paths[want.origin], link);
+        world.submit(Duration::from_micros(random.random_range(0..spread)), want);
+    }
+    for origin in 0..paths.len() {
+        if random.random_range(0..4) == 0 {
+            let after = Duration::from_micros(random.random_range(0..2_000_000));
+            world.anticipate(after, origin, random.random_range(1..100));
+        }
+    }
+    world.run();
+    check(&world);
+    // However unlucky, no request takes longer than all of them one after the other, each on a connection of its own.
+    let bound = 2 * alone + world.stalled + Duration::from_secs(5);
+    let longest = world.requests.iter().map(|r| r.ended.unwrap() - r.submitted).max().unwrap_or_default();
+    assert!(Duration::from_nanos(longest) <= bound, "a request took {longest} ns, all in turn {bound:?}");
+}
+
+/// What holds after every run.
+fn check(world: &World) {
+    let lost = world.requests.iter().position(|r| r.ended.is_none());
+    assert_eq!(lost, None, "a request never ended");
+    let dispatcher = &world.dispatcher;
+    assert_eq!(dispatcher.works(), 0);
+    for state in &dispatcher.origins {
+        let counts = (state.express_live, state.freight_live, state.openers, state.express_weight);
+        assert_eq!(counts, (0, 0, 0, 0), "something is still counted");
+    }
+    assert_eq!((dispatcher.down.small, dispatcher.up.small), (0, 0), "small bytes are still counted");
+    assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
+    assert!(dispatcher.lanes.values().all(|l| l.in_flight == 0 && l.weight == 0), "a lane is still taken");
+}
+
+fn path(random: &mut StdRng) -> Path {
+    let protocol = |random: &mut StdRng| if random.random() { Protocol::H1 } else { Protocol::H2 };
+    let express = protocol(random);
+    let often =
+        |random: &mut StdRng, most: u32| if random.random() { 0 } else { random.random_range(0..most) };
+    Path {
+        rtt: Duration::from_micros(10_f64.powf(random.random_range(2.0..5.3)) as u64),
+        rate: if random.random() { f64::INFINITY } else { 10_f64.powf(random.random_range(5.5..9.0)) },
+        stream_rate: 10_f64.powf(random.random_range(5.5..9.0)),
+        express,
+        freight: if express == Protocol::H1 { Protocol::H1 } else { protocol(random) },
+        service: Duration::from_micros(random.random_range(10..50_000)),
+        handshake: Duration::from_micros(random.random_range(10..3000)),
+        streams_max: random.random_range(1..130),
+        answers_max: if random.random_range(0..4) > 0 { usize::MAX } else { random.random_range(1..50) },
+        idle_max: if random.random_range(0..4) > 0 {
+            Duration::MAX
+        } else {
+            Duration::from_millis(random.random_range(1..1000))
+        },
+        faults: Faults {
+            dials_fail: if random.random_range(0..20) == 0 { 1000 } else { often(random, 400) },
+            resets: often(random, 100),
+            stalls: often(random, 30),
+            drains: often(random, 100),
+            cancels: often(random, 200),
+        },
+    }
+}
+
+/// Small more often than large, and nothing that its path takes many seconds for.
+fn want(random: &mut StdRng, path: &Path, link: f64) -> Want {
+    let most = (2.0 * link.min(path.rate).min(path.stream_rate)) as u64;
+    let small = random.random_range(0..FREIGHT_ABOVE.min(most));
+    let large = random.random_range(FREIGHT_ABOVE + 1..(64 * MIB).min(FREIGHT_ABOVE + 2 + most));
+    match random.random_range(0..12) {
+        0 => Want::get(large),
+        1 => Want::put(large),
+        2 => Want::unknown(large),
+        3 | 4 => Want::unknown(small),
+        5..=8 => Want::get(small / 8),
+        _ => Want::put(small / 8),
+    }
+}
+
+fn takes_alone(want: &Want, path: &Path, link: f64) -> Duration {
+    let rate = link.min(path.rate).min(path.stream_rate);
+    // Dial, request, the rounds of slow start, and the wait after a failed dial.
+    let trips = 4 * path.rtt + path.handshake + path.service + 14 * path.rtt;
+    let dials = if path.faults.dials_fail > 0 { Duration::from_secs(1) } else { Duration::ZERO };
+    trips + dials + Duration::from_secs_f64((want.up + want.down) as f64 / rate)
+}

@@ -1,0 +1,272 @@
+//! The world around the dispatcher, in virtual time: what happens when.
+
+mod driver;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::link::Link;
+use super::network::{Nanos, Path, Want, nanos};
+use super::*;
+
+/// A request and what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) want: Want,
+    pub(super) submitted: Nanos,
+    pub(super) ended: Option<Nanos>,
+    /// No lane could be had for it.
+    pub(super) failed: bool,
+    /// The lanes it was sent on.
+    pub(super) lanes: Vec<LaneId>,
+    pub(super) role: Role,
+    running: bool,
+    bounces: u32,
+}
+
+#[derive(Debug)]
+struct Connection {
+    origin: usize,
+    role: Role,
+    /// Once it is open.
+    protocol: Option<Protocol>,
+    riding: Vec<WorkId>,
+    /// Works that wait for a stream.
+    waiting: VecDeque<WorkId>,
+    answers: usize,
+    is_limit_told: bool,
+    last_used: Nanos,
+    is_last: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Submit(WorkId),
+    Anticipate(usize, usize),
+    Cancel(WorkId),
+    Reached(LaneId, Nanos),
+    DialEnds(LaneId, Nanos),
+    Answer(WorkId, LaneId),
+    GiveUp(WorkId, LaneId),
+    Reset(LaneId),
+    Valve(Way, Option<u64>, usize),
+}
+
+/// Which link, so that it can be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Down,
+    Up,
+}
+
+pub(super) struct World {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) requests: Vec<Request>,
+    pub(super) dials: usize,
+    pub(super) lanes_peak: usize,
+    /// How long servers have said nothing, in all.
+    pub(super) stalled: Duration,
+    /// What was said last of each direction's bulk, and how often something was.
+    pub(super) yields: [(Option<u64>, usize); 2],
+    paths: Vec<Path>,
+    ceiling: usize,
+    random: StdRng,
+    start: Instant,
+    now: Nanos,
+    due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
+    order: u64,
+    down: Link,
+    up: Link,
+    connections: BTreeMap<LaneId, Connection>,
+    /// When each server has done the handshakes that it was asked for.
+    shaken: Vec<Nanos>,
+    /// Bulk bytes of each origin that were sent and answered.
+    answered: Vec<f64>,
+}
+
+impl World {
+    /// Servers reached over a link that carries `rate` bytes a second in each direction.
+    pub(super) fn new(rate: f64, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
+        Self {
+            dispatcher: Dispatcher::new(ceiling),
+            requests: Vec::new(),
+            dials: 0,
+            lanes_peak: 0,
+            stalled: Duration::ZERO,
+            yields: [(None, 0); 2],
+            ceiling,
+            random: StdRng::seed_from_u64(seed),
+            start: Instant::now(),
+            now: 0,
+            due: BinaryHeap::new(),
+            order: 0,
+            down: Link::new(rate, &paths),
+            up: Link::new(rate, &paths),
+            connections: BTreeMap::new(),
+            shaken: vec![0; paths.len()],
+            answered: vec![0.0; paths.len()],
+            paths,
+        }
+    }
+
+    pub(super) fn submit(&mut self, after: Duration, want: Want) -> WorkId {
+        let work = WorkId(self.requests.len() as u64);
+        self.requests.push(Request {
+            want,
+            submitted: self.now + nanos(after),
+            ended: None,
+            failed: false,
+            lanes: Vec::new(),
+            role: Role::Express,
+            running: false,
+            bounces: 0,
+        });
+        self.at(nanos(after), Due::Submit(work));
+        work
+    }
+
+    /// The program says that so many requests to an origin are about to come, true or not.
+    pub(super) fn anticipate(&mut self, after: Duration, origin: usize, works: usize) {
+        self.at(nanos(after), Due::Anticipate(origin, works));
+    }
+
+    fn at(&mut self, after: Nanos, due: Due) {
+        self.order += 1;
+        self.due.push(Reverse((self.now.saturating_add(after), self.order, due)));
+    }
+
+    fn chance(&mut self, of_1000: u32) -> bool {
+        of_1000 > 0 && self.random.random_range(0..1000) < of_1000
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.dispatcher.handle(self.start + Duration::from_nanos(self.now), event);
+    }
+
+    fn request(&mut self, work: WorkId) -> &mut Request {
+        &mut self.requests[work.0 as usize]
+    }
+
+    /// Runs until nothing is left to happen.
+    pub(super) fn run(&mut self) {
+        let mut only_ticks = 0;
+        loop {
+            let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
+            let due = self.due.peek().map(|Reverse((at, _, _))| *at);
+            let next = [due, self.down.next(), self.up.next()].into_iter().flatten().min();
+            if next.is_none() && self.dispatcher.works() == 0 {
+                break;
+            }
+            let now = [next, tick].into_iter().flatten().min().expect("works are forgotten");
+            only_ticks = if next == Some(now) { 0 } else { only_ticks + 1 };
+            assert!(only_ticks < 10_000, "{} works are forgotten", self.dispatcher.works());
+            let dials_max = 100 + 20 * self.requests.len() * (1 + self.now as usize / 1_000_000_000);
+            assert!(self.dials <= dials_max, "{} dials", self.dials);
+            self.now = self.now.max(now);
+            self.flow();
+            while let Some(Reverse((at, _, _))) = self.due.peek()
+                && *at <= self.now
+            {
+                let Reverse((_, _, due)) = self.due.pop().unwrap();
+                self.happen(due);
+                self.carry_out();
+            }
+            if tick.is_some_and(|at| at <= self.now) {
+                self.tick();
+            }
+            self.carry_out();
+        }
+    }
+
+    fn tick(&mut self) {
+        for origin in 0..self.paths.len() {
+            let bytes = (self.down.bulk[origin] + self.answered[origin]) as u64;
+            self.tell(Event::Moved { origin: OriginId(origin), bytes });
+        }
+        let (down, up) = (self.down.carried as u64, self.up.carried as u64);
+        self.tell(Event::Carried { down, up });
+        self.tell(Event::Tick);
+    }
+
+    /// Lets the links flow until now.
+    fn flow(&mut self) {
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        self.up.advance(self.now, &mut sent);
+        self.down.advance(self.now, &mut received);
+        for work in sent {
+            self.wait_for_answer(work);
+        }
+        for work in received {
+            self.end(work, true);
+            self.carry_out();
+        }
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Submit(work) => {
+                let want = self.request(work).want;
+                self.tell(Event::Submitted { work, origin: OriginId(want.origin), piece: want.piece() });
+                if self.chance(self.paths[want.origin].faults.cancels) {
+                    let after = self.random.random_range(0..200_000_000);
+                    self.at(after, Due::Cancel(work));
+                }
+            }
+            Due::Anticipate(origin, works) => {
+                self.tell(Event::Anticipated { origin: OriginId(origin), works });
+            }
+            Due::Cancel(work) if self.request(work).ended.is_none() => {
+                self.tell(Event::Cancelled { work });
+                if self.request(work).running {
+                    self.end(work, false);
+                } else {
+                    self.request(work).ended = Some(self.now);
+                }
+            }
+            Due::Reached(lane, rtt) => {
+                self.tell(Event::Reached { lane, rtt: Duration::from_nanos(rtt) });
+            }
+            Due::DialEnds(lane, rtt) => self.dial_ends(lane, Duration::from_nanos(rtt)),
+            Due::Answer(work, lane) if self.is_on(work, lane) => self.answer(work, lane),
+            Due::GiveUp(work, lane) if self.is_on(work, lane) => {
+                self.end(work, false);
+            }
+            Due::Reset(lane) => self.reset(lane),
+            Due::Valve(way, rate, said) if self.yields[way as usize].1 == said => match way {
+                Way::Down => self.down.set_valve(rate),
+                Way::Up => self.up.set_valve(rate),
+            },
+            Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Valve(..) => {}
+        }
+    }
+
+    fn is_on(&self, work: WorkId, lane: LaneId) -> bool {
+        self.connections.get(&lane).is_some_and(|c| c.riding.contains(&work))
+    }
+
+    /// How long each of these took from its submission, the shortest first.
+    pub(super) fn times(&self, works: &[WorkId]) -> Vec<Duration> {
+        let took = |w: &WorkId| {
+            let request = &self.requests[w.0 as usize];
+            Duration::from_nanos(request.ended.expect("not ended") - request.submitted)
+        };
+        let mut times: Vec<_> = works.iter().map(took).collect();
+        times.sort();
+        times
+    }
+
+    /// When the last of these ended.
+    pub(super) fn end_of(&self, works: &[WorkId]) -> Duration {
+        let ends = works.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
+        Duration::from_nanos(ends.max().unwrap_or_default())
+    }
+
+    /// When the last request ended.
+    pub(super) fn last_end(&self) -> Duration {
+        let ends = self.requests.iter().map(|r| r.ended.expect("not ended"));
+        Duration::from_nanos(ends.max().unwrap_or_default())
+    }
+}

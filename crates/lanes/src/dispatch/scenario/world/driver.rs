@@ -1,0 +1,246 @@
+//! A driver that carries the dispatcher's actions out, and the servers that answer it.
+
+use super::*;
+
+/// How long the driver waits for a server that says nothing.
+const NO_PROGRESS: Nanos = 30_000_000_000;
+
+/// How many lanes may be gone when a request comes to them until it fails, as in the driver.
+const BOUNCES_MAX: u32 = 4;
+
+/// What a large object of unknown size is cut into once its size is known.
+const SLICE: u64 = 16 << 20;
+
+impl World {
+    fn dial(&mut self, lane: LaneId, origin: usize, role: Role) {
+        self.dials += 1;
+        let path = &self.paths[origin];
+        let rtt = nanos(path.rtt);
+        let greeted = (self.now + rtt + rtt / 2).max(self.shaken[origin]) + nanos(path.handshake);
+        self.shaken[origin] = greeted;
+        let ends = greeted + rtt / 2 - self.now;
+        self.at(rtt, Due::Reached(lane, rtt));
+        self.at(ends, Due::DialEnds(lane, ends - rtt));
+        let connection = Connection {
+            origin,
+            role,
+            protocol: None,
+            riding: Vec::new(),
+            waiting: VecDeque::new(),
+            answers: 0,
+            is_limit_told: false,
+            last_used: 0,
+            is_last: false,
+        };
+        self.connections.insert(lane, connection);
+    }
+
+    pub(super) fn dial_ends(&mut self, lane: LaneId, rtt: Duration) {
+        let (origin, role) = (self.connections[&lane].origin, self.connections[&lane].role);
+        let path = &self.paths[origin];
+        let protocol = if role == Role::Freight { path.freight } else { path.express };
+        if self.chance(path.faults.dials_fail) {
+            self.connections.remove(&lane);
+            return self.tell(Event::DialFailed { lane });
+        }
+        let connection = self.connections.get_mut(&lane).unwrap();
+        connection.protocol = Some(protocol);
+        connection.last_used = self.now;
+        self.tell(Event::Opened { lane, protocol, rtt });
+    }
+
+    pub(super) fn carry_out(&mut self) {
+        while let Some(action) = self.dispatcher.poll() {
+            match action {
+                Action::Dial { lane, origin, role } => self.dial(lane, origin.0, role),
+                Action::Send { work, lane, role } => self.send(work, lane, role),
+                Action::Close { lane } => {
+                    let left = self.connections.remove(&lane).map(|c| c.riding);
+                    assert!(left.is_none_or(|works| works.is_empty()), "closed a lane in use");
+                    self.forget_flows(lane);
+                }
+                // The simulated path has no queue of its own beyond what flows.
+                Action::Window { .. } => {}
+                Action::Yield { direction, rate } => {
+                    let way = if direction == Direction::Down { Way::Down } else { Way::Up };
+                    let said = self.yields[way as usize].1 + 1;
+                    self.yields[way as usize] = (rate, said);
+                    // What was sent already still comes.
+                    let far = self.paths.iter().map(|p| nanos(p.rtt)).max().unwrap_or_default();
+                    let after = if rate.is_some() && way == Way::Down { far } else { 0 };
+                    self.at(after, Due::Valve(way, rate, said));
+                }
+                Action::Fail { work, .. } => {
+                    let now = self.now;
+                    let request = self.request(work);
+                    (request.failed, request.ended) = (true, Some(now));
+                }
+            }
+        }
+        self.lanes_peak = self.lanes_peak.max(self.connections.len());
+        assert!(self.connections.len() <= self.ceiling, "{} lanes", self.connections.len());
+        assert_eq!(self.connections.len(), self.dispatcher.lanes(), "a lane was lost");
+        for (way, (said, _)) in [&self.dispatcher.down, &self.dispatcher.up].iter().zip(&self.yields) {
+            assert!(way.small > 0 || said.is_none(), "bulk yields to nothing");
+        }
+    }
+
+    fn send(&mut self, work: WorkId, lane: LaneId, role: Role) {
+        let connection = self.connections.get_mut(&lane).expect("sent on a lane that isn't there");
+        let path = &self.paths[connection.origin];
+        let protocol = connection.protocol.expect("sent on a lane that isn't open");
+        let mut others = connection.riding.iter().chain(&connection.waiting);
+        assert!(others.all(|w| self.requests[w.0 as usize].role == role), "express beside freight");
+        let running = connection.riding.len() + connection.waiting.len();
+        assert!(running < if protocol == Protocol::H1 { 1 } else { 100 }, "too many on one lane");
+        let is_idle = running == 0 && self.now - connection.last_used > nanos(path.idle_max);
+        if connection.is_last || is_idle {
+            connection.is_last = true;
+            if protocol == Protocol::H1 {
+                self.connections.remove(&lane);
+                self.forget_flows(lane);
+                self.tell(Event::Closed { lane });
+            }
+            self.tell(Event::Finished { work, reusable: false });
+            return self.bounce(work);
+        }
+        let waits = protocol == Protocol::H2 && connection.riding.len() >= path.streams_max;
+        if waits {
+            connection.waiting.push_back(work);
+        } else {
+            connection.riding.push(work);
+        }
+        let request = &mut self.requests[work.0 as usize];
+        (request.running, request.role) = (true, role);
+        request.lanes.push(lane);
+        if !waits {
+            self.ask(work);
+        }
+    }
+
+    fn bounce(&mut self, work: WorkId) {
+        let now = self.now;
+        let request = self.request(work);
+        request.bounces += 1;
+        if request.bounces >= BOUNCES_MAX {
+            request.ended = Some(now);
+            return;
+        }
+        let want = request.want;
+        self.tell(Event::Submitted { work, origin: OriginId(want.origin), piece: want.piece() });
+    }
+
+    fn ask(&mut self, work: WorkId) {
+        let request = &self.requests[work.0 as usize];
+        let (want, lane) = (request.want, *request.lanes.last().unwrap());
+        if self.chance(self.paths[want.origin].faults.resets) {
+            let after = self.random.random_range(0..200_000_000);
+            self.at(after, Due::Reset(lane));
+        }
+        if want.up > 0 {
+            let role = self.request(work).role;
+            self.up.begin(lane, want.origin, role, work, want.up);
+        } else {
+            self.wait_for_answer(work);
+        }
+    }
+
+    pub(super) fn wait_for_answer(&mut self, work: WorkId) {
+        let request = &self.requests[work.0 as usize];
+        let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
+        let path = &self.paths[origin];
+        let usual = nanos(path.rtt + path.service);
+        let stalls = self.chance(path.faults.stalls);
+        let stall = if stalls { self.random.random_range(0..2 * NO_PROGRESS) } else { 0 };
+        self.stalled += Duration::from_nanos(stall.min(NO_PROGRESS));
+        if stall < NO_PROGRESS {
+            self.at(usual + stall, Due::Answer(work, lane));
+        } else {
+            self.at(usual + NO_PROGRESS, Due::GiveUp(work, lane));
+        }
+    }
+
+    /// The answer's head comes.
+    pub(super) fn answer(&mut self, work: WorkId, lane: LaneId) {
+        let (want, role) = (self.request(work).want, self.request(work).role);
+        let path = &self.paths[want.origin];
+        let (answers_max, drains) = (path.answers_max, path.faults.drains);
+        let drains = self.chance(drains);
+        let connection = self.connections.get_mut(&lane).unwrap();
+        connection.answers += 1;
+        let is_h1 = connection.protocol == Some(Protocol::H1);
+        let is_last = drains || connection.answers >= answers_max;
+        connection.is_last |= is_last;
+        if role == Role::Freight {
+            self.answered[want.origin] += want.up as f64;
+        }
+        let mut body = want.down;
+        if !want.known && want.down > FREIGHT_ABOVE {
+            // What the opener doesn't take itself is asked for in slices.
+            let by_itself = if is_h1 || role == Role::Freight { SLICE.min(want.down) } else { 0 };
+            let mut left = want.down - by_itself;
+            while left > 0 {
+                let slice = left.clamp(FREIGHT_ABOVE + 1, SLICE);
+                self.submit(Duration::ZERO, Want::get(slice).of(want.origin));
+                left = left.saturating_sub(slice);
+            }
+            body = by_itself;
+            if is_h1 && role == Role::Express {
+                self.request(work).role = Role::Freight;
+                self.tell(Event::TurnedFreight { work });
+            }
+        }
+        if is_last && is_h1 {
+            self.tell(Event::Draining { lane });
+        }
+        if body > 0 {
+            let role = self.request(work).role;
+            self.down.begin(lane, want.origin, role, work, body);
+        } else {
+            self.end(work, true);
+        }
+    }
+
+    /// A running work ends, well or not.
+    pub(super) fn end(&mut self, work: WorkId, well: bool) {
+        let now = self.now;
+        let request = self.request(work);
+        (request.ended, request.running) = (Some(now), false);
+        let lane = *request.lanes.last().unwrap();
+        self.up.stop(lane, work);
+        self.down.stop(lane, work);
+        let mut reusable = false;
+        if let Some(connection) = self.connections.get_mut(&lane) {
+            let is_h2 = connection.protocol == Some(Protocol::H2);
+            connection.riding.retain(|w| *w != work);
+            connection.waiting.retain(|w| *w != work);
+            connection.last_used = now;
+            reusable = is_h2 || well && !connection.is_last;
+            let max = self.paths[connection.origin].streams_max;
+            let next = connection.waiting.pop_front();
+            connection.riding.extend(next);
+            if is_h2 && !std::mem::replace(&mut connection.is_limit_told, true) {
+                self.tell(Event::Streams { lane, max });
+            }
+            if let Some(next) = next {
+                self.ask(next);
+            }
+        }
+        self.tell(Event::Finished { work, reusable });
+    }
+
+    /// The connection dies, and everything on it.
+    pub(super) fn reset(&mut self, lane: LaneId) {
+        let Some(connection) = self.connections.remove(&lane) else { return };
+        for work in connection.riding.into_iter().chain(connection.waiting) {
+            self.end(work, false);
+        }
+        self.forget_flows(lane);
+        self.tell(Event::Closed { lane });
+    }
+
+    fn forget_flows(&mut self, lane: LaneId) {
+        self.up.close(lane);
+        self.down.close(lane);
+    }
+}

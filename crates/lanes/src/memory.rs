@@ -36,6 +36,15 @@ impl MemoryBudget {
         Reservation { _permit: Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok() }
     }
 
+    /// Takes `bytes` if they are free now.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let units = u32::try_from(bytes.div_ceil(UNIT).max(1)).ok()?;
+        Arc::clone(&self.semaphore)
+            .try_acquire_many_owned(units)
+            .ok()
+            .map(|p| Reservation { _permit: Some(p) })
+    }
+
     /// Bytes that are free now.
     pub fn available(&self) -> usize {
         self.semaphore.available_permits() * UNIT

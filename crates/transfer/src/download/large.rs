@@ -65,7 +65,8 @@ pub(crate) async fn fetch(
     }
     let is_size_known = known.is_some();
     let progress = Arc::clone(&work.progress);
-    let (opening, mut told) = Opening::new(destination.clone(), collect_max, is_size_known, progress);
+    let memory = work.engine.lanes.memory().clone();
+    let (opening, mut told) = Opening::new(destination.clone(), collect_max, memory, is_size_known, progress);
     let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
     let get = Get {
         id,

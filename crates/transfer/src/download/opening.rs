@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{GetSink, ObjectMeta, Route, SinkError};
 use tokio::sync::oneshot;
 
@@ -11,6 +12,7 @@ use super::pieces::Pieces;
 use crate::boot::boot;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
+use crate::plan::LIGHT_DOWNLOAD_MAX;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::{Error, Progress};
@@ -24,6 +26,7 @@ pub(crate) struct Opening {
     state: Mutex<State>,
     destination: Destination,
     collect_max: u64,
+    memory: MemoryBudget,
     /// Announces a size only where it wasn't known before.
     is_size_known: bool,
     progress: Arc<Progress>,
@@ -37,6 +40,8 @@ struct State {
     at: u64,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
+    /// What was reserved in addition, once it was seen that the object is a little larger, and for what size.
+    more: Option<(u64, Reservation)>,
 }
 
 #[derive(Debug)]
@@ -86,14 +91,23 @@ impl Opening {
     pub(crate) fn new(
         destination: Destination,
         collect_max: u64,
+        memory: MemoryBudget,
         is_size_known: bool,
         progress: Arc<Progress>,
     ) -> (Arc<Self>, oneshot::Receiver<Large>) {
         let (large, told) = oneshot::channel();
         let pieces = Pieces::new(0, Wanted::default());
-        let state = State { attempt: 0, meta: None, pieces, at: 0, body: Body::Unopened, large: Some(large) };
+        let state = State {
+            attempt: 0,
+            meta: None,
+            pieces,
+            at: 0,
+            body: Body::Unopened,
+            large: Some(large),
+            more: None,
+        };
         let state = Mutex::new(state);
-        (Arc::new(Self { state, destination, collect_max, is_size_known, progress }), told)
+        (Arc::new(Self { state, destination, collect_max, memory, is_size_known, progress }), told)
     }
 
     /// The sink of an attempt.
@@ -212,7 +226,13 @@ impl GetSink for Sink {
         }
         state.meta = Some(Box::new(meta.clone()));
         state.at = 0;
-        if meta.size <= self.opening.collect_max {
+        // One that is a little larger than what was reserved for it still needs no freight lane, where memory is free.
+        let max = self.opening.collect_max;
+        if max > 0 && max < meta.size && meta.size <= LIGHT_DOWNLOAD_MAX && state.more.is_none() {
+            let more = self.opening.memory.try_reserve((meta.size - max) as usize);
+            state.more = more.map(|held| (meta.size, held));
+        }
+        if meta.size <= state.more.as_ref().map_or(max, |(room, _)| *room) {
             state.body = Body::Collected(Vec::with_capacity(meta.size as usize));
             return Ok(Route::Stay);
         }

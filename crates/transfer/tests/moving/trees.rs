@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use laneway::{CopyRequest, Outcome};
+use laneway::{CopyRequest, Location, Outcome};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
 
@@ -83,6 +83,35 @@ fn a_small_tree_takes_one_request_a_file_and_one_a_listing_page() {
         assert_eq!((up.all_verified().summary.requests, up.summary.files), (50, 50), "{kind:?}");
         let down = stage.cp_r(stage.url("tree/"), stage.path("back"));
         assert_eq!(down.all_verified().summary.requests, 51, "{kind:?}");
+    }
+}
+
+#[test]
+fn many_named_objects_take_one_listing_and_one_request_each() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        let names: Vec<_> = (0..40).map(|i| format!("n/{i:02}")).collect();
+        for (i, name) in names.iter().enumerate() {
+            stage.object(name, &noise(100 + i, i as u64));
+        }
+        let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
+        std::fs::create_dir(stage.path("out")).unwrap();
+        let report = stage.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
+        assert_eq!(report.all_verified().summary.requests, 41, "{kind:?}");
+        assert_eq!(std::fs::read(stage.path("out/07")).unwrap(), noise(107, 7));
+    }
+}
+
+#[test]
+fn named_objects_come_also_where_listing_is_refused() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["list status 403"]);
+        let names: Vec<_> = (0..40).map(|i| format!("n/{i:02}")).collect();
+        names.iter().for_each(|name| stage.object(name, b"x"));
+        let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
+        std::fs::create_dir(stage.path("out")).unwrap();
+        let report = stage.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
+        assert_eq!(report.all_verified().summary.files, 40, "{kind:?}");
     }
 }
 

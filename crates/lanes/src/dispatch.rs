@@ -4,7 +4,7 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take), `queue` (in which order), `yielding` (how much bulk moves beside small work), `goodput` (what the path
+//! connections), `lane` (what a lane may take), `queue` (in which order), `yielding` and `window` (how much bulk moves, and is on its way, beside small work), `goodput` (what the path
 //! carries). The invariants: a work that was submitted is sent, failed or
 //! cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
 
@@ -15,6 +15,7 @@ mod goodput;
 mod lane;
 mod origin;
 mod queue;
+mod window;
 mod yielding;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ use goodput::Goodput;
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
+use window::Window;
 use yielding::Yielding;
 
 use crate::Protocol;
@@ -216,6 +218,11 @@ pub enum Action {
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
     },
+    /// Each freight connection may have so many bytes outstanding on their way to us from now on.
+    Window {
+        /// Bytes; `None` leaves it to TCP.
+        bytes: Option<u32>,
+    },
     /// The work can't be sent: the lane that was dialled for it failed.
     Fail {
         /// The work.
@@ -236,6 +243,7 @@ pub struct Dispatcher {
     lanes_made: u64,
     down: Way,
     up: Way,
+    window: Window,
     actions: VecDeque<Action>,
 }
 
@@ -270,6 +278,7 @@ impl Dispatcher {
             lanes_made: 0,
             down: Way::default(),
             up: Way::default(),
+            window: Window::default(),
             actions: VecDeque::new(),
         }
     }
@@ -333,6 +342,7 @@ impl Dispatcher {
             Event::Carried { down, up } => {
                 self.down.goodput.read(now, down, self.down.yielding.is_yielding());
                 self.up.goodput.read(now, up, self.up.yielding.is_yielding());
+                self.clamp_bulk(now);
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -495,11 +505,23 @@ impl Dispatcher {
         }
     }
 
+    /// Decides how much bulk may be on its way to us.
+    fn clamp_bulk(&mut self, now: Instant) {
+        let lanes = (0..self.origins.len()).map(|origin| self.freight_busy(OriginId(origin))).sum();
+        let paths = self.origins.iter().filter(|origin| origin.freight_live > 0).map(OriginState::rtt);
+        let rtt = paths.max().unwrap_or_default();
+        let said = self.window.decide(now, lanes, self.down.goodput.rate(), rtt);
+        self.actions.extend(said.map(|bytes| Action::Window { bytes }));
+    }
+
     /// Decides how much bulk may move beside the small work that is outstanding.
     fn yield_bulk(&mut self, now: Instant) {
         let is_bulk =
             self.origins.iter().any(|origin| origin.freight_live > 0) && !self.small_work_is_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
+        if is_bulk && self.down.small > 0 {
+            self.window.small(now);
+        }
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
             let outstanding = if is_bulk { way.small } else { 0 };
             let rate = way.goodput.rate();

@@ -284,6 +284,10 @@ impl Driver {
                     tracing::debug!(?direction, ?rate, "bulk yields");
                     self.shared.valve(direction).set(rate);
                 }
+                Action::Window { bytes } => {
+                    tracing::debug!(?bytes, "window of each freight connection");
+                    self.shared.window.store(bytes.unwrap_or(0), Relaxed);
+                }
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {
                         let error = self.dial_errors.get(&because).map(Error::again);

@@ -1,7 +1,7 @@
 //! The engine: its threads, and the handle that callers hold.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -83,6 +83,7 @@ impl Lanes {
             counts: Counts::default(),
             down: Valve::default(),
             up: Valve::default(),
+            window: AtomicU32::new(0),
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);

@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -297,6 +298,7 @@ impl H1 {
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
+        self.progress.clamp(if intake.is_bulk() { shared.window.load(Relaxed) } else { 0 });
         let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await;
         let (taken, route) = match read {
             Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),

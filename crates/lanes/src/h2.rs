@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::h2::client::{Builder, SendRequest};
@@ -163,6 +164,9 @@ impl Pending {
             return Ok(true);
         }
         while !self.body.is_end_stream() {
+            if intake.is_bulk() {
+                self.progress.clamp(shared.window.load(Relaxed));
+            }
             let next = poll_fn(|cx| self.body.poll_data(cx));
             let next = async { next.await.transpose().map_err(io_error) };
             let doing = "receiving a body";

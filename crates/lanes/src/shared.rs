@@ -5,7 +5,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
+    /// What each freight connection may have outstanding on its way to us; 0 leaves it to TCP.
+    pub(crate) window: AtomicU32,
     pub(crate) trace: Option<Trace>,
 }
 

@@ -6,6 +6,7 @@ mod held;
 #[cfg(test)]
 mod tests;
 mod watched;
+mod window;
 
 use std::io;
 use std::pin::Pin;

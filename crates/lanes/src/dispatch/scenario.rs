@@ -376,7 +376,7 @@ fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
             world.submit(Duration::from_secs(1), Want::get(100 * KIB).of(1));
         }
         world.run();
-        // By itself it takes 9 s, the small work a minute. What bulk keeps of the link rises from a tenth to the half.
+        // By itself it takes 9 s, the small work a minute. What bulk keeps of the link rises to the half.
         assert!(world.end_of(&bulk) < Duration::from_secs(25), "{protocol:?}: {:?}", world.end_of(&bulk));
     }
 }

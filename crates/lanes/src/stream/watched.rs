@@ -3,12 +3,17 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use super::window;
+
+/// How often a clamp is set again.
+const CLAMP_AGAIN_MS: u64 = 100;
 
 /// When a connection last moved a byte. Shared by everything that waits on the connection.
 #[derive(Debug)]
@@ -16,15 +21,22 @@ pub(crate) struct Progress {
     since: Instant,
     /// Milliseconds after `since`.
     last_ms: AtomicU64,
+    /// What may be outstanding on the way to us; 0 leaves it to TCP.
+    window: AtomicU32,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        Self { since: Instant::now(), last_ms: AtomicU64::new(0) }
+        Self { since: Instant::now(), last_ms: AtomicU64::new(0), window: AtomicU32::new(0) }
     }
 
     fn note(&self) {
         self.last_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Clamps the connection's receive window to so many bytes from its next read on; 0 leaves it to TCP.
+    pub(crate) fn clamp(&self, window: u32) {
+        self.window.store(window, Ordering::Relaxed);
     }
 
     /// How long the connection has moved nothing.
@@ -39,11 +51,25 @@ impl Progress {
 pub(crate) struct Watched {
     tcp: TcpStream,
     progress: Arc<Progress>,
+    /// The clamp that is set, and the reading of `last_ms` when it was.
+    clamped: (u32, u64),
 }
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        Self { tcp, progress }
+        Self { tcp, progress, clamped: (0, 0) }
+    }
+
+    /// Sets the window that is wanted, where it is another one, and now and then again: TCP lifts a clamp when it gives
+    /// the socket more memory.
+    fn keep_clamped(&mut self) {
+        let (set, at_ms) = self.clamped;
+        let wanted = self.progress.window.load(Ordering::Relaxed);
+        let now_ms = self.progress.last_ms.load(Ordering::Relaxed);
+        if wanted != set || (set != 0 && now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS) {
+            window::clamp(&self.tcp, wanted);
+            self.clamped = (wanted, now_ms);
+        }
     }
 }
 
@@ -53,6 +79,7 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.keep_clamped();
         ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
         self.progress.note();
         Poll::Ready(Ok(()))

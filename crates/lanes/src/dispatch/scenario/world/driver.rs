@@ -59,6 +59,8 @@ impl World {
                     assert!(left.is_none_or(|works| works.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
+                // The simulated path has no queue of its own beyond what flows.
+                Action::Window { .. } => {}
                 Action::Yield { direction, rate } => {
                     let way = if direction == Direction::Down { Way::Down } else { Way::Up };
                     let said = self.yields[way as usize].1 + 1;

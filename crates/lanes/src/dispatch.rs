@@ -701,7 +701,8 @@ impl Dispatcher {
         let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
         let state = &mut self.origins[origin.0];
         let anticipated = role == Role::Express && state.anticipated > 0;
-        if state.queue(role).is_empty() && !anticipated {
+        let is_queued = !state.queue(role).is_empty();
+        if !is_queued && !anticipated {
             return;
         }
         let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));
@@ -713,7 +714,8 @@ impl Dispatcher {
         let have = if have == 0 { 0 } else { have + state.failed_lately(role, now) };
         let missing = state.may_dial(now, want.saturating_sub(have));
         for _ in 0..missing {
-            if self.lanes.len() >= ceiling && !self.close_an_idle_lane(origin) {
+            // For what is only announced no other origin loses a lane: two of them would take it from each other for ever.
+            if self.lanes.len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;
             }
             let lane = LaneId(self.lanes_made);

@@ -12,6 +12,9 @@ use super::link::Link;
 use super::network::{Nanos, Path, Want, nanos};
 use super::*;
 
+/// What takes more steps than this never ends.
+const STEPS_MAX: usize = 200_000;
+
 /// A request and what became of it.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -153,7 +156,8 @@ impl World {
     /// Runs until nothing is left to happen.
     pub(super) fn run(&mut self) {
         let mut only_ticks = 0;
-        loop {
+        for step in 0.. {
+            assert!(step < STEPS_MAX, "the world doesn't come to rest: {:?}", self.dispatcher);
             let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
             let due = self.due.peek().map(|Reverse((at, _, _))| *at);
             let next = [due, self.down.next(), self.up.next()].into_iter().flatten().min();

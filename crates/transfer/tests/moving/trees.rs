@@ -95,7 +95,7 @@ fn many_named_objects_take_one_listing_and_one_request_each() {
             stage.object(name, &noise(100 + i, i as u64));
         }
         let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
-        std::fs::create_dir(stage.path("out")).unwrap();
+        std::fs::create_dir_all(stage.path("out")).unwrap();
         let report = stage.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
         assert_eq!(report.all_verified().summary.requests, 41, "{kind:?}");
         assert_eq!(std::fs::read(stage.path("out/07")).unwrap(), noise(107, 7));
@@ -109,7 +109,7 @@ fn named_objects_come_also_where_listing_is_refused() {
         let names: Vec<_> = (0..40).map(|i| format!("n/{i:02}")).collect();
         names.iter().for_each(|name| stage.object(name, b"x"));
         let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
-        std::fs::create_dir(stage.path("out")).unwrap();
+        std::fs::create_dir_all(stage.path("out")).unwrap();
         let report = stage.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
         assert_eq!(report.all_verified().summary.files, 40, "{kind:?}");
     }

@@ -1,0 +1,196 @@
+//! What the dispatcher is told and what it answers, and by which numbers works, lanes and origins are called.
+
+use std::time::Duration;
+
+use super::Piece;
+#[cfg(doc)]
+use super::{Dispatcher, FREIGHT_ABOVE};
+use crate::Protocol;
+
+/// One submitted request, by the driver's number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct WorkId(pub u64);
+
+/// One connection, by the dispatcher's number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct LaneId(pub u64);
+
+/// One origin, by the driver's number, counted from 0 without gaps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct OriginId(pub usize);
+
+/// What a lane is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Small requests: metadata, objects and ranges up to [`FREIGHT_ABOVE`].
+    Express,
+    /// Bulk.
+    Freight,
+}
+
+impl Role {
+    /// Its name in logs: `express` or `freight`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Express => "express",
+            Self::Freight => "freight",
+        }
+    }
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the server.
+    Down,
+    /// To the server.
+    Up,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A request wants to be sent.
+    Submitted {
+        /// Its number.
+        work: WorkId,
+        /// Where it goes.
+        origin: OriginId,
+        /// How large it is, as far as is known.
+        piece: Piece,
+    },
+    /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
+    Cancelled {
+        /// Its number.
+        work: WorkId,
+    },
+    /// The origin is likely to speak this protocol.
+    Expected {
+        /// Where.
+        origin: OriginId,
+        /// What.
+        protocol: Protocol,
+    },
+    /// So many works of unknown size are about to come, of which it is being found out what they are.
+    Anticipated {
+        /// Where to.
+        origin: OriginId,
+        /// How many.
+        works: usize,
+    },
+    /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
+    Reached {
+        /// The lane.
+        lane: LaneId,
+        /// The round trip.
+        rtt: Duration,
+    },
+    /// A dial succeeded.
+    Opened {
+        /// The lane.
+        lane: LaneId,
+        /// What it speaks.
+        protocol: Protocol,
+        /// The round trip its handshake saw.
+        rtt: Duration,
+    },
+    /// A dial failed.
+    DialFailed {
+        /// The lane that isn't.
+        lane: LaneId,
+    },
+    /// The server announced how many streams it takes on this lane.
+    Streams {
+        /// The lane.
+        lane: LaneId,
+        /// The limit.
+        max: usize,
+    },
+    /// A work turned out to be bulk while it ran: its h1 lane is freight from now on.
+    TurnedFreight {
+        /// The work.
+        work: WorkId,
+    },
+    /// A work ended, well or not.
+    Finished {
+        /// The work.
+        work: WorkId,
+        /// Whether its lane can take another request.
+        reusable: bool,
+    },
+    /// The lane takes nothing new, but what runs on it goes on: an HTTP/1.1 answer said `Connection: close`. Of a GOAWAY
+    /// the driver learns when the next request is refused, and then says [`Event::Finished`] with a lane that is not
+    /// reusable.
+    Draining {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// The lane is gone.
+    Closed {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// How many bulk bytes the origin has moved since the engine started.
+    Moved {
+        /// The origin.
+        origin: OriginId,
+        /// Bytes in all.
+        bytes: u64,
+    },
+    /// How many body bytes have moved over all lanes since the engine started.
+    Carried {
+        /// From servers.
+        down: u64,
+        /// To servers.
+        up: u64,
+    },
+    /// The time asked for by [`Dispatcher::next_tick`] has come.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Open a connection; answer with [`Event::Opened`] or [`Event::DialFailed`].
+    Dial {
+        /// The new lane.
+        lane: LaneId,
+        /// Where to.
+        origin: OriginId,
+        /// What for.
+        role: Role,
+    },
+    /// Send a work on a lane; answer with [`Event::Finished`].
+    Send {
+        /// The work.
+        work: WorkId,
+        /// The lane.
+        lane: LaneId,
+        /// As what.
+        role: Role,
+    },
+    /// Close an idle lane. No event is expected.
+    Close {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// Bulk of this direction moves at most at this rate from now on, over all lanes.
+    Yield {
+        /// Which way.
+        direction: Direction,
+        /// Bytes a second; `None` lets it go.
+        rate: Option<u64>,
+    },
+    /// Each freight connection may have so many bytes outstanding on their way to us from now on.
+    Window {
+        /// Bytes; `None` leaves it to TCP.
+        bytes: Option<u32>,
+    },
+    /// The work can't be sent: the lane that was dialled for it failed.
+    Fail {
+        /// The work.
+        work: WorkId,
+        /// Whose error it shares.
+        because: LaneId,
+    },
+}

@@ -14,6 +14,10 @@ const HANDSHAKE_COST: Duration = Duration::from_micros(800);
 const INITIAL_SEGMENTS: f64 = 10.0;
 const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 
+/// What heads, frames, TLS records and packets that are not full add to the bytes of works. Reckoned without it, the last
+/// of 75 small files took a round trip more than the others.
+const FRAMING: f64 = 1.12;
+
 /// A server sends the head and the body of each small answer as segments of their own, however short they are. With 8
 /// lanes for 50 uploads, five answers came a round trip after the others; with 16 none did.
 const ANSWER_SEGMENTS: f64 = 2.0;
@@ -78,8 +82,10 @@ fn h1(live: usize, bytes: u64, rtt: Option<Duration>) -> usize {
 /// answers' segments; more works than streams go in turns.
 fn h2(live: usize, bytes: u64, rtt: Duration) -> usize {
     let time = |lanes: usize| {
+        // The fullest lane counts, and it must fit with room to spare.
+        let fullest = live.div_ceil(lanes) as f64 * bytes as f64 / live as f64;
+        let windows = fullest * FRAMING / INITIAL_WINDOW;
         let lanes = lanes as f64;
-        let windows = bytes as f64 / (lanes * INITIAL_WINDOW);
         let answers = (live as f64 / lanes * ANSWER_SEGMENTS + PREAMBLE_SEGMENTS) / INITIAL_SEGMENTS;
         let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
         let turns = (live as f64 / (lanes * STREAMS)).ceil();
@@ -113,6 +119,12 @@ mod tests {
         assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
         assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_MAX);
         assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+    }
+
+    #[test]
+    fn seventy_five_files_of_5_kb_leave_in_two_rounds() {
+        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), FAR);
+        assert!((12..=16).contains(&lanes), "{lanes}");
     }
 
     #[test]

@@ -13,7 +13,6 @@
 pub mod attempts;
 mod body;
 mod call;
-mod coalesce;
 mod config;
 mod counters;
 mod dial;

@@ -30,7 +30,7 @@ const TIMES_USUAL: u32 = 3;
 
 /// No small request is a straggler before: a hedge may need a new connection, three round trips of which are 150 ms on a
 /// far path, and TCP mends a lost packet in 200 ms by itself.
-const SMALL_SILENT_MIN: Duration = Duration::from_millis(200);
+pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(200);
 
 /// No bulk either: its segments queue, a lost one stalls its stream for some round trips, and writing its bytes may block
 /// a thread that other bodies share.
@@ -50,7 +50,7 @@ const TIMES_SLOWER: f64 = 3.0;
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
 /// A look that comes later than this finds a process that stood still: its silences are its own.
-const LATE: Duration = Duration::from_millis(50);
+const LATE: Duration = Duration::from_millis(100);
 
 /// Among which requests of its origin one can be found slow: those with the same number. Whoever makes the requests knows
 /// which take equally long: a listing thinks longer than a read.

@@ -12,6 +12,7 @@ use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
+use crate::hedge::SMALL_SILENT_MIN;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
 use crate::trace::What;
@@ -170,15 +171,21 @@ impl Carriage {
         }
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
-        let mut intake = Intake::new(request.sink.take(), submitted, pulse).counting(self.freight_bytes());
+        let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
+        intake = intake.counting(self.freight_bytes());
         self.shared.counts.asked(beside.is_some());
         let progress = connection.progress();
         // A connection that moves nothing any more is not asked again: TCP itself would take a quarter of an hour.
-        let reusable = move |outcome: &Result<_, Error>| match outcome {
-            Err(e) if e.kind() == Kind::Timeout && progress.idle(Instant::now()) >= patience => {
-                Reusable::Broken
-            }
-            _ => Reusable::H2,
+        let reusable = move |outcome: &Result<_, Error>| {
+            let idle_max = match outcome {
+                Err(e) if e.kind() == Kind::Timeout => patience,
+                // Cancelled because a second request was sooner.
+                Err(e) if e.kind() == Kind::Closed && hedged.is_some_and(|pulse| pulse.is_hedged()) => {
+                    SMALL_SILENT_MIN
+                }
+                _ => return Reusable::H2,
+            };
+            if progress.idle(Instant::now()) >= idle_max { Reusable::Broken } else { Reusable::H2 }
         };
         let sent = request.body.len();
         let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);

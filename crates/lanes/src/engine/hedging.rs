@@ -53,7 +53,9 @@ impl Lanes {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
                 None => None,
             };
-            tracing::info!(?silent, "hedged: beside a slow answer goes a second {request:?}");
+            // No header and no query: they carry credentials.
+            let (method, origin, path) = (&request.method, &request.origin, request.target.path());
+            tracing::info!(?silent, "hedged: a second request beside a slow {method} {origin}{path}");
             Some(self.exchange_as(self.number(), *request, None, Some(work)).await)
         });
         match select(first, second).await {

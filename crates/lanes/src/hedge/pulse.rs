@@ -117,11 +117,16 @@ impl Pulse {
         self.waker.wake();
     }
 
+    /// Whether a second attempt is or was wanted.
+    pub(crate) fn is_hedged(&self) -> bool {
+        self.is_wanted.load(Relaxed)
+    }
+
     /// Resolves when a second attempt is wanted.
     pub(crate) async fn hedge_wanted(&self) {
         poll_fn(|cx| {
             self.waker.register(cx.waker());
-            if self.is_wanted.load(Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+            if self.is_hedged() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }

@@ -33,7 +33,7 @@ mod upload;
 mod xml;
 
 pub use checksum::{Checksums, CompositeCrc32c};
-pub use download::{Get, GetSink, Got, SinkMaker, Timings};
+pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use laneway_lanes::{Body, Route, SinkError};
 pub use listing::{List, Page};

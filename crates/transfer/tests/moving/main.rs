@@ -7,6 +7,7 @@ mod compressing;
 mod copies;
 mod downloads;
 mod faults;
+mod hedging;
 mod integrity;
 mod listings;
 mod memory;

@@ -7,7 +7,7 @@ use laneway::{
     Client, CopyRequest, Event, Item, Job, LanesConfig, Location, Op, Outcome, Provider, RemoveRequest,
     Settings, StoreSettings, Summary, Trust, Verified,
 };
-use laneway_server::{Config, Faults, Server, Tls};
+use laneway_server::{Config, Counters, Faults, Server, Tls};
 use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
@@ -136,6 +136,16 @@ impl Stage {
                 "{count} {verb} requests never came: {:?}",
                 self.server.counters()
             );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The same for anything that the server counts.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so(&self.server.counters()) {
+            assert!(Instant::now() < deadline, "waited in vain for {what}: {:?}", self.server.counters());
             std::thread::sleep(Duration::from_millis(1));
         }
     }

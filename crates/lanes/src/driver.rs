@@ -281,6 +281,7 @@ impl Driver {
                 Action::Send { work, lane, role } => self.send(work, lane, role),
                 Action::Close { lane } => self.forget(lane),
                 Action::Yield { direction, rate } => {
+                    self.shared.note(|| What::Yields { direction, rate });
                     tracing::debug!(?direction, ?rate, "bulk yields");
                     self.shared.valve(direction).set(rate);
                 }

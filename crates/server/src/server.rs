@@ -1,7 +1,7 @@
 //! A running server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -69,7 +69,6 @@ impl Server {
             gcs_config: config.gcs,
             denied_buckets: config.denied_buckets,
             selection,
-            request_came: Condvar::new(),
             replaced: watch::Sender::new(0),
             seed: config.seed,
             started: Instant::now(),
@@ -117,13 +116,10 @@ impl Server {
         self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
     }
 
-    /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes; false if they
-    /// still aren't after `patience`. Blocks the thread.
+    /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection
+    /// that ends; false if they still aren't after `patience`. Blocks the thread.
     pub fn wait_until(&self, patience: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
-        let selection = self.shared.selection.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited =
-            self.shared.request_came.wait_timeout_while(selection, patience, |_| !is_so(&self.counters()));
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        self.shared.tally.wait_until(patience, || is_so(&self.counters()))
     }
 
     /// Replaces the faults of requests that come from now on. Bodies that a fault holds up are reset.

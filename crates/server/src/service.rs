@@ -1,7 +1,7 @@
 //! The road of one request: where it goes, which faults hit it, who answers it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -38,8 +38,6 @@ pub(crate) struct Shared {
     pub(crate) gcs_config: GcsConfig,
     pub(crate) denied_buckets: std::collections::BTreeSet<String>,
     pub(crate) selection: Mutex<Selection>,
-    /// Told, under the lock of `selection`, of each request that has come.
-    pub(crate) request_came: Condvar,
     /// How often the faults have been replaced.
     pub(crate) replaced: watch::Sender<u64>,
     pub(crate) seed: u64,
@@ -64,12 +62,13 @@ pub(crate) struct Caller {
 impl Shared {
     /// Counts a request and draws its faults.
     pub(crate) fn effects(&self, route: &Route) -> Effects {
-        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
+        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut effects = selection.select(self.started.elapsed(), route.verb, &route.key);
         effects.drawn = *self.replaced.borrow();
+        drop(selection);
         self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
-        self.request_came.notify_all();
+        self.tally.tell();
         effects
     }
 

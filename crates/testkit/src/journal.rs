@@ -1,4 +1,4 @@
-//! What an interrupted download left, read without the code that wrote it.
+//! What interrupted transfers left, read without the code that wrote it.
 
 use std::fs;
 use std::path::Path;
@@ -19,4 +19,13 @@ pub fn claimed(folder: &Path) -> u64 {
         .unwrap_or_default()
         .chunks_exact(32)
         .fold(0, |sum, record| sum + u64::from(u32::from_le_bytes(record[24..28].try_into().expect("four"))))
+}
+
+/// The sizes of the parts that the journals of uploads in a folder tell of: lines of a checksum and a JSON object.
+pub fn recorded_parts(folder: &Path) -> Vec<u64> {
+    let paths = fs::read_dir(folder).expect("read").map(|entry| entry.expect("an entry").path());
+    let journals: Vec<String> = paths.filter_map(|path| fs::read_to_string(path).ok()).collect();
+    let records = journals.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_once(' '));
+    let records = records.filter_map(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
+    records.filter_map(|record| record["Part"]["size"].as_u64()).collect()
 }

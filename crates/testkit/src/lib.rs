@@ -11,7 +11,7 @@ mod wire;
 
 pub use bytes::random_bytes;
 pub use changes::Changes;
-pub use journal::claimed;
+pub use journal::{claimed, recorded_parts};
 pub use program::{Program, Run, Running};
 pub use tree::{AWKWARD_NAMES, differences, seed_tree};
 pub use wire::{Endpoint, Wire};

@@ -21,7 +21,7 @@ use crate::relative::Relative;
 
 pub(crate) use journal::Subject;
 use partial::Partial;
-pub(crate) use partial::TakeUp;
+pub(crate) use partial::{TakeUp, hold};
 use staged::IS_A_DIRECTORY;
 pub(crate) use staged::{Staged, is_temporary_name};
 

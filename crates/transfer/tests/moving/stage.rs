@@ -48,6 +48,7 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) dir: TempDir,
     pub(crate) kind: Kind,
+    settings: Settings,
 }
 
 /// A job's events, sorted out.
@@ -100,7 +101,14 @@ impl Stage {
             ..Settings::default()
         };
         tell(&mut settings);
-        Self { client: Client::new(settings).unwrap(), server, dir, kind }
+        Self { client: Client::new(settings.clone()).unwrap(), server, dir, kind, settings }
+    }
+
+    /// Takes another client, as another run of a program does, and waits until the server has seen the last of the old
+    /// one.
+    pub(crate) fn renew(&mut self) {
+        self.client = Client::new(self.settings.clone()).unwrap();
+        assert!(self.server.wait_until(PATIENCE, |counters| counters.connections_open == 0));
     }
 
     /// A path in the working folder.

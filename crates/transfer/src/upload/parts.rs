@@ -238,7 +238,7 @@ impl Parts<'_> {
 }
 
 /// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile.
-async fn withdraw(store: &Store, meta: &ObjectMeta) {
+pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) {
     let condition = match (&meta.version, store.provider()) {
         (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
         // Not every S3 server takes a condition on a delete, so that it could remove another's object.

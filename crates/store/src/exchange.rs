@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use laneway_lanes::{Alike, Body, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Verdict};
+use laneway_lanes::{Alike, Body, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Sink, Verdict};
 
 use crate::delivery::{Delivery, Doubled, Refused};
 use crate::download::range_header;
@@ -154,7 +154,12 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     /// # Errors
     /// A failure, or the reason why there is no whole answer.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
-        self.carry(outgoing, None).await
+        self.run(outgoing, None, None).await
+    }
+
+    /// The same, with the body of each attempt going to a sink of its own, of which any number may be made.
+    pub(crate) async fn arrive(&self, outgoing: &Outgoing, sinks: &Sinks<'_>) -> Result<Sent, Error> {
+        self.run(outgoing, None, Some(sinks)).await
     }
 
     /// The same, with a body that goes to the caller's sink.
@@ -163,10 +168,20 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
     ) -> Result<Sent, Error> {
+        self.run(outgoing, delivery, None).await
+    }
+
+    async fn run(
+        &self,
+        outgoing: &Outgoing,
+        delivery: Option<&Delivery<'_>>,
+        sinks: Option<&Sinks<'_>>,
+    ) -> Result<Sent, Error> {
         let call = Attempts {
             exchange: self,
             outgoing,
             delivery,
+            sinks,
             learned: AtomicBool::new(false),
             uncertain: AtomicBool::new(false),
         };
@@ -213,11 +228,15 @@ impl<'a, D: Dialect> Exchange<'a, D> {
     }
 }
 
+/// Makes the sink of an attempt.
+pub(crate) type Sinks<'a> = dyn Fn() -> Box<dyn Sink> + Send + Sync + 'a;
+
 /// The attempts of one exchange.
 struct Attempts<'a, D> {
     exchange: &'a Exchange<'a, D>,
     outgoing: &'a Outgoing,
     delivery: Option<&'a Delivery<'a>>,
+    sinks: Option<&'a Sinks<'a>>,
     /// Asking again at once is done for one lesson only, whatever else the store says.
     learned: AtomicBool,
     uncertain: AtomicBool,
@@ -228,7 +247,10 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
     async fn request(&self, _attempt: u32) -> Result<Request, Error> {
         let mut request = self.made_of(self.outgoing).await?;
-        request.sink = self.delivery.and_then(Delivery::sink);
+        request.sink = match self.sinks {
+            Some(sinks) => Some(sinks()),
+            None => self.delivery.and_then(Delivery::sink),
+        };
         Ok(request)
     }
 
@@ -274,7 +296,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     async fn hedge(&self) -> Hedge {
         let doubled = match self.delivery {
             Some(delivery) => delivery.second(),
-            None => Some(Doubled { range: None, sink: None }),
+            None => Some(Doubled { range: None, sink: self.sinks.map(|sinks| sinks()) }),
         };
         let Some(Doubled { range, sink }) = doubled else { return Hedge::Nothing };
         let mut outgoing = self.outgoing.clone();

@@ -1,5 +1,8 @@
 //! What a listing asks and answers.
 
+pub(crate) mod arriving;
+pub(crate) mod cutter;
+
 use crate::ObjectMeta;
 
 /// One page of a listing.

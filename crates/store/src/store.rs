@@ -209,9 +209,25 @@ impl Store {
     /// # Errors
     /// `NotFound` when there is no such bucket.
     pub async fn list(&self, list: &List) -> Result<Page, Error> {
+        let mut objects = Vec::new();
+        let page = self.list_arriving(list, |arrived| objects.extend(arrived)).await?;
+        objects.extend(page.objects);
+        Ok(Page { objects, ..page })
+    }
+
+    /// One page of a listing, its objects handed to `out` as they arrive, each once and in the page's order. The page
+    /// that is returned holds those that came last.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list)'s; `out` may have had objects by then.
+    pub async fn list_arriving(
+        &self,
+        list: &List,
+        out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
         match &self.0 {
-            Dialect::Gcs(gcs) => gcs.list(list).await,
-            Dialect::S3(s3) => s3.list(list).await,
+            Dialect::Gcs(gcs) => gcs.list(list, out).await,
+            Dialect::S3(s3) => s3.list(list, out).await,
         }
     }
 

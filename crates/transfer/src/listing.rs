@@ -51,6 +51,38 @@ pub(crate) fn pages(store: &Store, mut list: List) -> mpsc::Receiver<Result<Page
     pages
 }
 
+/// The objects of a page, some at a time as they arrive.
+type Arriving = mpsc::UnboundedReceiver<Result<Vec<ObjectMeta>, laneway_store::Error>>;
+
+/// The objects of all pages of a listing as they arrive, the next page asked for while one is looked at. Dropping the
+/// receiver ends it.
+fn arriving(store: &Store, mut list: List) -> mpsc::Receiver<Arriving> {
+    let (out, pages) = mpsc::channel(PAGES_WAITING_MAX);
+    let store = store.clone();
+    tokio::spawn(async move {
+        loop {
+            // Unbounded, but a page holds a thousand.
+            let (objects, page) = mpsc::unbounded_channel();
+            if out.send(page).await.is_err() {
+                return;
+            }
+            let hand_on = |arrived| drop(objects.send(Ok(arrived)));
+            let page = tokio::select! {
+                page = store.list_arriving(&list, hand_on) => page,
+                () = out.closed() => return,
+            };
+            let next = page.as_ref().ok().and_then(|page| page.next.clone());
+            // Where nobody reads the page any more, nobody asks for the next one.
+            drop(objects.send(page.map(|page| page.objects)));
+            if next.is_none() {
+                return;
+            }
+            list.token = next;
+        }
+    });
+    pages
+}
+
 impl Source {
     /// Whether one listing of it may name many objects.
     pub(crate) fn is_listed(&self) -> bool {
@@ -71,7 +103,8 @@ impl Source {
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
             list.delimiter = Some("/".to_owned());
         }
-        let listed = Listed { pages: pages(store, list), pattern, prefix_len: prefix.len(), is_empty: true };
+        let pages = arriving(store, list);
+        let listed = Listed { pages, page: None, pattern, prefix_len: prefix.len(), is_empty: true };
         Objects { source: self.clone(), state: State::Listed(listed), scheme: store.scheme() }
     }
 
@@ -110,10 +143,25 @@ enum State {
 }
 
 struct Listed {
-    pages: mpsc::Receiver<Result<Page, laneway_store::Error>>,
+    pages: mpsc::Receiver<Arriving>,
+    page: Option<Arriving>,
     pattern: Option<Pattern>,
     prefix_len: usize,
     is_empty: bool,
+}
+
+impl Listed {
+    /// The next objects of this page or of the one after it.
+    async fn arrived(&mut self) -> Option<Result<Vec<ObjectMeta>, laneway_store::Error>> {
+        loop {
+            if let Some(page) = &mut self.page
+                && let Some(objects) = page.recv().await
+            {
+                return Some(objects);
+            }
+            self.page = Some(self.pages.recv().await?);
+        }
+    }
 }
 
 impl Objects {
@@ -125,9 +173,9 @@ impl Objects {
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Sighted>>, Error> {
         let Self { source, state, scheme } = self;
         if let State::Listed(listed) = state {
-            while let Some(page) = listed.pages.recv().await {
+            while let Some(objects) = listed.arrived().await {
                 let (pattern, prefix_len) = (&listed.pattern, listed.prefix_len);
-                let sighted = page?.objects.into_iter().filter_map(|meta| match pattern {
+                let sighted = objects?.into_iter().filter_map(|meta| match pattern {
                     Some(pattern) => source.matched(pattern, meta),
                     None => Some(in_tree(meta, prefix_len)),
                 });

@@ -7,7 +7,9 @@ use super::Gcs;
 use super::resource::{FIELDS, Resource};
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, List, ObjectId, Operation, Page};
+use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
+use crate::listing::cutter::Cutter;
+use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
 fn request(list: &List) -> Outgoing {
     let query = Query::new()
@@ -20,33 +22,49 @@ fn request(list: &List) -> Outgoing {
         .and_some("maxResults", list.max.map(|max| max.to_string()).as_deref())
         .and("projection", "noAcl")
         .and("fields", &format!("nextPageToken,prefixes,items({FIELDS})"));
-    Outgoing::new(Method::GET, format!("/storage/v1/b/{}/o{query}", component(&list.bucket)))
+    let target = format!("/storage/v1/b/{}/o{query}", component(&list.bucket));
+    Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, target) }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Answer {
-    items: Vec<Resource>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
 }
 
-fn page(list: &List, body: &[u8]) -> Result<Page, String> {
-    let answer: Answer = serde_json::from_slice(body).map_err(|e| e.to_string())?;
-    let mut objects = Vec::with_capacity(answer.items.len());
-    for item in answer.items {
-        if list.start_after.as_deref().is_some_and(|after| item.name() <= after) {
-            continue;
-        }
-        let id = ObjectId::new(&list.bucket, item.name());
-        let name = id.key.clone();
-        objects.push(item.into_meta(id).ok_or_else(|| format!("{name} has no size or no generation"))?);
+/// Reads one answer as it arrives.
+struct Arriving(Cutter);
+
+impl Arriving {
+    fn new() -> Self {
+        Self(Cutter::json("items"))
     }
-    Ok(Page {
-        objects,
-        prefixes: answer.prefixes,
-        next: answer.next_page_token.filter(|token| !token.is_empty()),
-    })
+}
+
+impl Reader for Arriving {
+    fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
+        let mut objects = Vec::new();
+        for item in self.0.take(bytes) {
+            let item: Resource = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
+            if list.start_after.as_deref().is_some_and(|after| item.name() <= after) {
+                continue;
+            }
+            let id = ObjectId::new(&list.bucket, item.name());
+            let name = id.key.clone();
+            objects.push(item.into_meta(id).ok_or_else(|| format!("{name} has no size or no generation"))?);
+        }
+        Ok(objects)
+    }
+
+    fn end(self, _: &List) -> Result<Page, String> {
+        let answer: Answer = serde_json::from_slice(&self.0.into_rest()).map_err(|e| e.to_string())?;
+        Ok(Page {
+            objects: Vec::new(),
+            prefixes: answer.prefixes,
+            next: answer.next_page_token.filter(|token| !token.is_empty()),
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -62,11 +80,13 @@ struct Bucket {
 }
 
 impl Gcs {
-    pub(crate) async fn list(&self, list: &List) -> Result<Page, Error> {
+    pub(crate) async fn list(
+        &self,
+        list: &List,
+        out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket);
-        let sent = exchange.send(&request(list)).await?;
-        page(list, &sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no listing: {e}")))
+        arrive(&exchange, &request(list), list, Arriving::new, out).await
     }
 
     pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
@@ -97,6 +117,13 @@ impl Gcs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn page(list: &List, body: &[u8]) -> Result<Page, String> {
+        let mut arriving = Arriving::new();
+        let objects = arriving.take(list, body)?;
+        let page = arriving.end(list)?;
+        Ok(Page { objects, ..page })
+    }
 
     #[test]
     fn a_listing_asks_only_for_what_it_reads() {

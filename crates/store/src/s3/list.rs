@@ -1,14 +1,20 @@
 //! `list` and `buckets`.
 
 use http::Method;
+use memchr::memmem;
 use serde::Deserialize;
 
 use super::S3;
 use super::conditions::unquoted;
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
+use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
+use crate::listing::cutter::Cutter;
 use crate::timestamp::rfc3339;
 use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
+
+/// What an answer says whose keys are percent-encoded.
+const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
 fn request(list: &List) -> Outgoing {
     let query = Query::new()
@@ -20,7 +26,7 @@ fn request(list: &List) -> Outgoing {
         .and_some("start-after", list.start_after.as_deref())
         .and_some("continuation-token", list.token.as_deref())
         .and_some("max-keys", list.max.map(|max| max.to_string()).as_deref());
-    Outgoing::new(Method::GET, query.to_string())
+    Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) }
 }
 
 #[derive(Deserialize, Default)]
@@ -29,7 +35,6 @@ struct Answer {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
-    contents: Vec<Content>,
     common_prefixes: Vec<CommonPrefix>,
 }
 
@@ -51,44 +56,93 @@ struct CommonPrefix {
     prefix: String,
 }
 
-fn page(list: &List, body: &[u8]) -> Result<Page, String> {
-    let answer: Answer = xml::read(body)?;
-    let encoded = answer.encoding_type.as_deref() == Some("url");
-    let name = |text: String| match encoded {
-        true => decode_listed(&text).ok_or_else(|| format!("{text:?} is no key")),
-        false => Ok(text),
-    };
-    let inside = |key: &str| list.end_before.as_deref().is_none_or(|end| key < end);
-    let mut page = Page::default();
-    let mut beyond = false;
-    for content in answer.contents {
-        let id = ObjectId::new(&list.bucket, name(content.key)?);
-        if !inside(&id.key) {
-            beyond = true;
-            continue;
+/// Reads one answer as it arrives.
+struct Arriving {
+    cutter: Cutter,
+    /// Whether keys are percent-encoded, once the answer has said so: MinIO says it at its end.
+    encoded: bool,
+    /// From the first entry on whose key would be another one if it were encoded.
+    held: Vec<Content>,
+    /// Whether there was something beyond the end that was asked for.
+    beyond: bool,
+}
+
+impl Arriving {
+    fn new() -> Self {
+        let cutter = Cutter::xml("<Contents>", "</Contents>");
+        Self { cutter, encoded: false, held: Vec::new(), beyond: false }
+    }
+
+    fn name(&self, text: String) -> Result<String, String> {
+        match self.encoded {
+            true => decode_listed(&text).ok_or_else(|| format!("{text:?} is no key")),
+            false => Ok(text),
+        }
+    }
+
+    fn meta(&mut self, list: &List, content: Content) -> Result<Option<ObjectMeta>, String> {
+        let id = ObjectId::new(&list.bucket, self.name(content.key)?);
+        if !is_inside(list, &id.key) {
+            self.beyond = true;
+            return Ok(None);
         }
         let mut meta = ObjectMeta::new(id, content.size);
         meta.etag = content.etag.as_deref().map(unquoted);
         meta.version = meta.etag.clone().map(Version::ETag);
         meta.updated = content.last_modified.as_deref().and_then(rfc3339);
         meta.storage_class = content.storage_class;
-        page.objects.push(meta);
+        Ok(Some(meta))
     }
-    for common in answer.common_prefixes {
-        let prefix = name(common.prefix)?;
-        if inside(&prefix) {
-            page.prefixes.push(prefix);
-        } else {
-            beyond = true;
+}
+
+impl Reader for Arriving {
+    fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
+        let entries = self.cutter.take(bytes);
+        self.encoded = self.encoded || memmem::find(self.cutter.rest(), URL_ENCODED).is_some();
+        let mut contents = std::mem::take(&mut self.held);
+        for entry in entries {
+            contents.push(xml::read(&entry)?);
         }
-    }
-    if answer.is_truncated && !beyond {
-        page.next = answer.next_continuation_token.filter(|token| !token.is_empty());
-        if page.next.is_none() {
-            return Err("the listing goes on, but doesn't say where".to_owned());
+        let mut objects = Vec::new();
+        let mut contents = contents.into_iter();
+        while let Some(content) = contents.next() {
+            if !self.encoded && content.key.contains(['%', '+']) {
+                self.held = std::iter::once(content).chain(contents).collect();
+                break;
+            }
+            objects.extend(self.meta(list, content)?);
         }
+        Ok(objects)
     }
-    Ok(page)
+
+    fn end(mut self, list: &List) -> Result<Page, String> {
+        let cutter = std::mem::replace(&mut self.cutter, Cutter::xml("", ""));
+        let answer: Answer = xml::read(&cutter.into_rest())?;
+        self.encoded = answer.encoding_type.as_deref() == Some("url");
+        let mut page = Page::default();
+        for content in std::mem::take(&mut self.held) {
+            page.objects.extend(self.meta(list, content)?);
+        }
+        for common in answer.common_prefixes {
+            let prefix = self.name(common.prefix)?;
+            if is_inside(list, &prefix) {
+                page.prefixes.push(prefix);
+            } else {
+                self.beyond = true;
+            }
+        }
+        if answer.is_truncated && !self.beyond {
+            page.next = answer.next_continuation_token.filter(|token| !token.is_empty());
+            if page.next.is_none() {
+                return Err("the listing goes on, but doesn't say where".to_owned());
+            }
+        }
+        Ok(page)
+    }
+}
+
+fn is_inside(list: &List, key: &str) -> bool {
+    list.end_before.as_deref().is_none_or(|end| key < end)
 }
 
 #[derive(Deserialize)]
@@ -113,11 +167,13 @@ struct Bucket {
 }
 
 impl S3 {
-    pub(crate) async fn list(&self, list: &List) -> Result<Page, Error> {
+    pub(crate) async fn list(
+        &self,
+        list: &List,
+        out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket);
-        let sent = exchange.send(&request(list)).await?;
-        page(list, &sent.response.body)
-            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no listing: {e}")))
+        arrive(&exchange, &request(list), list, Arriving::new, out).await
     }
 
     pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
@@ -141,6 +197,33 @@ impl S3 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn page(list: &List, body: &[u8]) -> Result<Page, String> {
+        let mut arriving = Arriving::new();
+        let mut objects = Vec::new();
+        for piece in body.chunks(40) {
+            objects.extend(arriving.take(list, piece)?);
+        }
+        let page = arriving.end(list)?;
+        objects.extend(page.objects);
+        Ok(Page { objects, ..page })
+    }
+
+    #[test]
+    fn keys_that_may_be_encoded_wait_until_the_answer_says_so() {
+        let list = List::new("b", "");
+        let keys = |objects: Vec<ObjectMeta>| objects.into_iter().map(|o| o.id.key).collect::<Vec<_>>();
+        let entry = |key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+        let mut arriving = Arriving::new();
+        let begin =
+            format!("<R><IsTruncated>false</IsTruncated>{}{}{}", entry("a"), entry("b+c"), entry("d"));
+        assert_eq!(keys(arriving.take(&list, begin.as_bytes()).expect("entries")), ["a"]);
+        let none = arriving.take(&list, b"<EncodingType>ur").expect("entries");
+        assert!(none.is_empty());
+        let rest = arriving.take(&list, b"l</EncodingType></R>").expect("entries");
+        let page = arriving.end(&list).expect("a page");
+        assert_eq!(keys(rest.into_iter().chain(page.objects).collect()), ["b c", "d"]);
+    }
 
     const ANSWER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix></Prefix><KeyCount>3</KeyCount>

@@ -1,0 +1,209 @@
+//! Cuts a listing into its entries while it arrives.
+
+use memchr::memmem::find;
+
+/// A listing's document on its way: entries are taken out of it as soon as they are whole, and what remains is the same
+/// document without any.
+#[derive(Debug)]
+pub(crate) enum Cutter {
+    Xml(Xml),
+    Json(Json),
+}
+
+impl Cutter {
+    /// Entries are XML elements of this name, given as they open and close: `<Contents>`. Stores escape `<` in text.
+    pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
+        let tags = (open.as_bytes(), close.as_bytes());
+        Self::Xml(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() })
+    }
+
+    /// Entries are the objects in the array of this name in a JSON object.
+    pub(crate) fn json(array: &'static str) -> Self {
+        Self::Json(Json { array, ..Json::default() })
+    }
+
+    /// The entries that are whole with these bytes.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        match self {
+            Self::Xml(xml) => xml.take(bytes),
+            Self::Json(json) => json.take(bytes),
+        }
+    }
+
+    /// What has come beside entries, but for a few bytes that may yet begin one.
+    pub(crate) fn rest(&self) -> &[u8] {
+        match self {
+            Self::Xml(xml) => &xml.rest,
+            Self::Json(json) => &json.rest,
+        }
+    }
+
+    /// All that came beside entries. One that has begun and not ended leaves a document that can't be read.
+    pub(crate) fn into_rest(self) -> Vec<u8> {
+        match self {
+            Self::Xml(xml) => [xml.rest, xml.ahead].concat(),
+            Self::Json(json) => [json.rest, json.entry].concat(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Xml {
+    tags: (&'static [u8], &'static [u8]),
+    /// What can't be told yet.
+    ahead: Vec<u8>,
+    is_inside: bool,
+    rest: Vec<u8>,
+}
+
+impl Xml {
+    fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let (open, close) = self.tags;
+        let mut entries = Vec::new();
+        // A tag may have begun in what came before.
+        let mut search = self.ahead.len().saturating_sub(open.len().max(close.len()));
+        self.ahead.extend_from_slice(bytes);
+        let mut at = 0;
+        loop {
+            let tag = if self.is_inside { close } else { open };
+            let Some(found) = find(&self.ahead[search.max(at)..], tag).map(|i| i + search.max(at)) else {
+                break;
+            };
+            if self.is_inside {
+                let end = found + close.len();
+                entries.push(self.ahead[at..end].to_vec());
+                at = end;
+            } else {
+                self.rest.extend_from_slice(&self.ahead[at..found]);
+                at = found;
+                search = found + open.len();
+            }
+            self.is_inside = !self.is_inside;
+        }
+        if !self.is_inside {
+            let sure = self.ahead.len().saturating_sub(open.len() - 1).max(at);
+            self.rest.extend_from_slice(&self.ahead[at..sure]);
+            at = sure;
+        }
+        self.ahead.drain(..at);
+        entries
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Json {
+    array: &'static str,
+    depth: usize,
+    is_string: bool,
+    is_escaped: bool,
+    /// The last string on the document's first level.
+    name: Vec<u8>,
+    /// Inside of the array.
+    is_array: bool,
+    entry: Vec<u8>,
+    rest: Vec<u8>,
+}
+
+impl Json {
+    /// Depth of what stands in the array itself; its objects are deeper.
+    const IN_ARRAY: usize = 2;
+
+    fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut entries = Vec::new();
+        for byte in bytes {
+            let was_entry = self.is_array && self.depth > Self::IN_ARRAY;
+            self.follow(*byte);
+            let is_entry = self.is_array && self.depth > Self::IN_ARRAY;
+            if was_entry || is_entry {
+                self.entry.push(*byte);
+                if !is_entry {
+                    entries.push(std::mem::take(&mut self.entry));
+                }
+            } else if !(self.is_array && *byte == b',') {
+                self.rest.push(*byte);
+            }
+        }
+        entries
+    }
+
+    fn follow(&mut self, byte: u8) {
+        if self.is_string {
+            match byte {
+                _ if std::mem::take(&mut self.is_escaped) => {}
+                b'\\' => self.is_escaped = true,
+                b'"' => self.is_string = false,
+                _ if self.depth == 1 => self.name.push(byte),
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.is_string = true;
+                if self.depth == 1 {
+                    self.name.clear();
+                }
+            }
+            b'[' => {
+                // On the first level an array follows its own name.
+                self.is_array |= self.depth == 1 && self.name == self.array.as_bytes();
+                self.depth += 1;
+            }
+            b'{' => self.depth += 1,
+            b']' | b'}' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.is_array &= self.depth >= Self::IN_ARRAY;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cuts a document that comes in pieces of this length.
+    fn cut(mut cutter: Cutter, document: &str, piece: usize) -> (Vec<String>, String) {
+        let pieces = document.as_bytes().chunks(piece);
+        let entries: Vec<_> = pieces.flat_map(|piece| cutter.take(piece)).collect();
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (entries.into_iter().map(text).collect(), text(cutter.into_rest()))
+    }
+
+    #[test]
+    fn xml_entries_come_out_whatever_the_pieces() {
+        let document = "<R><A>1</A><E><K>a</K></E><P/><E><K>b&lt;E></K></E><Z/></R>";
+        for piece in 1..=document.len() {
+            let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), document, piece);
+            assert_eq!(entries, ["<E><K>a</K></E>", "<E><K>b&lt;E></K></E>"], "{piece}");
+            assert_eq!(rest, "<R><A>1</A><P/><Z/></R>", "{piece}");
+        }
+    }
+
+    #[test]
+    fn json_entries_come_out_whatever_the_pieces() {
+        let document = r#"{"kind":"items","p":["items","[{"],"items":[{"n":"a]}\"","m":{"x":[1]}}, {"n":"b"}],"next":"t"}"#;
+        for piece in 1..=document.len() {
+            let (entries, rest) = cut(Cutter::json("items"), document, piece);
+            assert_eq!(entries, [r#"{"n":"a]}\"","m":{"x":[1]}}"#, r#"{"n":"b"}"#], "{piece}");
+            assert_eq!(rest, r#"{"kind":"items","p":["items","[{"],"items":[ ],"next":"t"}"#, "{piece}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_had_before_the_document_has_ended() {
+        let mut cutter = Cutter::json("items");
+        assert_eq!(cutter.take(br#"{"items":[{"n":1},{"n"#), [br#"{"n":1}"#.to_vec()]);
+        let mut cutter = Cutter::xml("<E>", "</E>");
+        assert_eq!(cutter.take(b"<R><E>1</E><E>2</"), [b"<E>1</E>".to_vec()]);
+    }
+
+    #[test]
+    fn an_entry_without_end_spoils_what_remains() {
+        let (entries, rest) = cut(Cutter::json("items"), r#"{"items":[{"n":1"#, 3);
+        assert_eq!((entries.len(), rest.as_str()), (0, r#"{"items":[{"n":1"#));
+        let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), "<R><E>1</R>", 3);
+        assert_eq!((entries.len(), rest.as_str()), (0, "<R><E>1</R>"));
+    }
+}

@@ -57,9 +57,9 @@ impl Job {
         &self.progress
     }
 
-    /// What cancels the job: no new item begins, those under way are given up, temporary files are removed (see
-    /// [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial)) and unfinished uploads aborted; the last event is [`Event::Done`] with
-    /// [`interrupted`](crate::Summary::interrupted).
+    /// What cancels the job: no new item begins, those under way are given up, temporary files are removed and unfinished
+    /// uploads aborted (see [`CopyRequest::keep_partial`](crate::CopyRequest::keep_partial)); the last event is
+    /// [`Event::Done`] with [`interrupted`](crate::Summary::interrupted).
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
     }

@@ -67,6 +67,8 @@ pub struct Mixed {
     pub store: String,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
+    /// Bytes a second that the embedded store's link carries, where it imitates one.
+    pub bandwidth: Option<u64>,
     /// How many objects of what size.
     pub what: String,
     /// Whether objects went up.
@@ -270,8 +272,12 @@ fn climb(
         }
     };
     let (store, rtt_s) = (stage.store().to_owned(), stage.rtt.as_secs_f64());
+    let bandwidth = match &plan.target {
+        Target::Embedded(imitated) => imitated.bandwidth,
+        Target::Remote(_) => None,
+    };
     let what = plan.what();
-    Ok(Mixed { store, rtt_s, what, puts: plan.puts, floor_s, total_floor_s, together, arrivals })
+    Ok(Mixed { store, rtt_s, bandwidth, what, puts: plan.puts, floor_s, total_floor_s, together, arrivals })
 }
 
 fn figures(measured: Measured<Found>, floor_s: f64) -> Run<Figures> {

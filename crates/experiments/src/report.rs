@@ -26,7 +26,7 @@ const STYLE: &str = include_str!("report/style.css");
 /// What stands above the results.
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// Whose versions: `laneway 0.1.0`, the compiler.
+    /// Whose versions: `laneway 0.1.0`, and how it was built.
     pub versions: String,
     /// When, for people.
     pub date: String,
@@ -63,6 +63,8 @@ enum Part {
 /// A plot with what one sees in it.
 #[derive(Clone, Debug)]
 struct Figure {
+    /// What is drawn, in which unit.
+    title: String,
     drawing: Drawing,
     /// What colours mean.
     legend: Vec<(Colour, String)>,
@@ -175,7 +177,7 @@ impl Section {
 
 impl Figure {
     fn write(&self, html: &mut String) {
-        html.push_str("<figure>\n");
+        let _ = writeln!(html, "<figure>\n<h4>{}</h4>", escaped(&self.title));
         if !self.legend.is_empty() {
             html.push_str("<ul class=\"legend\">");
             for (colour, name) in &self.legend {
@@ -188,7 +190,7 @@ impl Figure {
             let _ = writeln!(
                 html,
                 "<div class=\"{class}\" role=\"img\" aria-label=\"{}\">{svg}</div>",
-                escaped(&self.caption)
+                escaped(&self.title)
             );
         }
         let _ = writeln!(html, "<figcaption>{}</figcaption>\n</figure>", escaped(&self.caption));

@@ -147,8 +147,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 /// The first failure; what still runs is given up.
 pub(crate) async fn all<T: 'static>(mut uploads: JoinSet<Result<T, Error>>) -> Result<(), Failure> {
     while let Some(joined) = uploads.join_next().await {
-        // A task that didn't end by itself has panicked, and so does this one.
-        joined.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+        // One that was cancelled didn't end by itself: the runtime is being shut down.
+        joined.map_err(|_| Failure::Unfinished)??;
     }
     Ok(())
 }

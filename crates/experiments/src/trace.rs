@@ -17,6 +17,8 @@ pub struct Trace {
     pub spans: Vec<Span>,
     /// From each of these moments on, so many connections were open.
     pub connections: Vec<(f64, usize)>,
+    /// From when to when bulk was held back for small requests.
+    pub held: Vec<(f64, f64)>,
 }
 
 /// A request on a connection.
@@ -54,6 +56,7 @@ impl Trace {
         let mut open = 0;
         let mut lanes: HashMap<u64, bool> = HashMap::new();
         let mut sent: HashMap<u64, Span> = HashMap::new();
+        let mut held: HashMap<bool, f64> = HashMap::new();
         for Moment { at, what } in moments {
             let at = at.saturating_duration_since(epoch).as_secs_f64();
             match what {
@@ -78,6 +81,14 @@ impl Trace {
                     let (label, bytes) = (label.clone(), *bytes);
                     sent.insert(*work, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
                 }
+                What::Yields { direction, rate } => {
+                    let is_up = *direction == laneway::Direction::Up;
+                    match (rate, held.remove(&is_up)) {
+                        (Some(_), since) => drop(held.insert(is_up, since.unwrap_or(at))),
+                        (None, Some(since)) => trace.held.push((since, at)),
+                        (None, None) => {}
+                    }
+                }
                 // It may be a small answer that only wanted another thread.
                 What::TurnedFreight { .. } => {}
                 What::Finished { work, bytes } => {
@@ -89,7 +100,15 @@ impl Trace {
                 }
             }
         }
+        let end_s = trace.end_s();
+        trace.held.extend(held.into_values().map(|since| (since, end_s)));
         trace
+    }
+
+    /// When the last small request ended; 0 where there was none.
+    pub fn small_end_s(&self) -> f64 {
+        let small = self.spans.iter().filter(|span| span.role == Role::Express);
+        small.map(|span| span.end_s).fold(0.0, f64::max)
     }
 
     /// When the last request ended; 0 where there was none.
@@ -178,6 +197,10 @@ mod tests {
             at(10, sent(5, 0)),
             at(11, What::Closed { lane: 1 }),
             at(12, What::TurnedFreight { work: 5 }),
+            at(13, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
+            at(14, What::Yields { direction: laneway::Direction::Down, rate: Some(2000) }),
+            at(16, What::Yields { direction: laneway::Direction::Down, rate: None }),
+            at(17, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
             at(20, What::Finished { work: 5, bytes: 1 << 20 }),
             at(21, sent(6, 0)),
             at(30, What::Closed { lane: 0 }),
@@ -185,6 +208,7 @@ mod tests {
         let trace = Trace::of_engine(&moments, epoch);
         assert_eq!(trace.connections, [(0.01, 1), (0.03, 0)]);
         assert_eq!(trace.connections_peak(), 1);
+        assert_eq!((&trace.held, trace.small_end_s()), (&vec![(0.013, 0.016), (0.017, 0.02)], 0.0));
         let label = "GET /k".to_owned();
         let span =
             Span { lane: 0, role: Role::Freight, label, start_s: 0.01, end_s: 0.02, bytes: (1 << 20) + 1 };

@@ -77,6 +77,19 @@ impl Dialer {
             .unwrap_or_else(|_| Err(late()))
     }
 
+    /// The TLS settings, where the scheme needs any: built at the first use, on a thread where that delays nobody.
+    async fn settings(&self, scheme: Scheme) -> Result<Option<&TlsSettings>, Error> {
+        if scheme == Scheme::Http {
+            return Ok(None);
+        }
+        let build = || async {
+            let roots = self.roots.clone();
+            let built = tokio::task::spawn_blocking(move || TlsSettings::build(roots)).await;
+            built.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))?
+        };
+        self.tls.get_or_try_init(build).await.map(Some)
+    }
+
     /// The addresses that a dial to `origin` connects to: its proxy's where it has one.
     ///
     /// # Errors
@@ -106,16 +119,22 @@ impl Dialer {
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let proxy = self.proxies.for_origin(origin);
-        let started = Instant::now();
-        let (address, mut tcp) = connect_first(origin, addresses, tried).await?;
-        let mut rtt = started.elapsed();
-        reached(rtt);
+        let connect = async {
+            let started = Instant::now();
+            let (address, tcp) = connect_first(origin, addresses, tried).await?;
+            let rtt = started.elapsed();
+            reached(rtt);
+            Ok((address, tcp, rtt))
+        };
+        // Reading the platform's certificates takes some milliseconds: the first time, they pass beside the handshake.
+        let ((address, mut tcp, mut rtt), settings) =
+            tokio::try_join!(connect, self.settings(origin.scheme))?;
         if let (Some(proxy), Scheme::Https) = (proxy, origin.scheme) {
             tunnel(&mut tcp, origin, proxy).await?;
         }
         let progress = Arc::new(Progress::new());
         let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
-        if origin.scheme == Scheme::Http {
+        let Some(settings) = settings else {
             let stream = Stream::plain(tcp);
             return Ok(Dialed {
                 stream,
@@ -125,8 +144,7 @@ impl Dialer {
                 address,
                 absolute_form: proxy.cloned(),
             });
-        }
-        let settings = self.tls.get_or_try_init(|| async { TlsSettings::build(self.roots.clone()) }).await?;
+        };
         let name = ServerName::try_from(origin.host.to_string())
             .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
         let started = Instant::now();

@@ -555,12 +555,12 @@ impl Dispatcher {
         let have = lanes().filter(|l| !l.is_draining()).count();
         // None of those that are open is free for a hedge that waits.
         let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count());
-        let want = match role {
-            Role::Express => state.express_wanted(),
-            Role::Freight => state.freight_wanted(),
-        };
         let have = if have == 0 { 0 } else { have + state.failed_lately(role, now) };
-        let missing = state.may_dial(now, want.saturating_sub(have).max(for_hedges));
+        let missing = match role {
+            Role::Express => express_lanes::missing(have, state.express_wanted()),
+            Role::Freight => state.freight_wanted().saturating_sub(have),
+        };
+        let missing = state.may_dial(now, missing.max(for_hedges));
         for _ in 0..missing {
             // For what is only announced no other origin loses a lane: two of them would take it from each other for ever.
             if self.lanes.len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {

@@ -273,6 +273,7 @@ impl Driver {
                 Action::Send { work, lane, role } => self.send(work, lane, role),
                 Action::Close { lane } => self.forget(lane),
                 Action::Yield { direction, rate } => {
+                    self.shared.note(|| What::Yields { direction, rate });
                     tracing::debug!(?direction, ?rate, "bulk yields");
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
@@ -297,6 +298,10 @@ impl Driver {
         let Some(job) = self.queued.remove(&work).filter(|j| !j.reply.is_closed()) else {
             return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
         };
+        if job.request.gate.as_ref().is_some_and(|gate| gate.is_shut()) {
+            let _ = job.reply.send(Err(Error::held()));
+            return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
+        }
         self.shared.note(|| sent(&job, lane, role));
         let moved = match self.lane_origins.get(&lane) {
             Some(origin) => Arc::clone(&self.origins[origin.0].moved),

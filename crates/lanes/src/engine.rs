@@ -21,7 +21,7 @@ use crate::pace::Pace;
 use crate::proxy::Proxies;
 use crate::retry::{Attempts, Budget, Failure};
 use crate::shared::{Counts, Shared};
-use crate::throttle::Throttles;
+use crate::throttle::{Admission, Gate, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
@@ -151,10 +151,9 @@ impl Lanes {
         let mut pauses = Attempts::default();
         let mut attempts = 0;
         loop {
-            let wait = self.throttles(|t| t.admit(call.throttle_key(), Instant::now()));
-            self.pause(wait).await;
-            attempts += 1;
-            let request = call.request(attempts).await?;
+            let gate = self.admitted(call.throttle_key()).await;
+            let admitted = Instant::now();
+            let request = Request { gate: Some(gate), ..call.request(attempts + 1).await? };
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -163,6 +162,10 @@ impl Lanes {
                     (outcome, verdict)
                 }
             };
+            if outcome.as_ref().is_err_and(Error::is_held) {
+                continue;
+            }
+            attempts += 1;
             let unprocessed = matches!(&outcome, Err(e) if e.is_unsent() && e.kind() == Kind::Interrupted);
             let failure = match verdict {
                 _ if unprocessed => Some(Failure::Free),
@@ -171,14 +174,14 @@ impl Lanes {
                 Verdict::Again => Some(Failure::Free),
                 Verdict::Throttled { after } => {
                     self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
-                    self.throttles(|t| t.throttled(call.throttle_key(), Instant::now(), after));
+                    self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
                     Some(Failure::Throttled(after))
                 }
             };
             let pause = match failure {
                 None => {
                     if outcome.is_ok() {
-                        self.throttles(|t| t.succeeded(call.throttle_key()));
+                        self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
                         self.budget(Budget::succeed);
                     }
                     None
@@ -223,6 +226,17 @@ impl Lanes {
     /// How long what was answered so far had to wait.
     pub fn times(&self) -> Times {
         self.inner.shared.counts.times()
+    }
+
+    /// Waits until a request of the key may be sent.
+    async fn admitted(&self, key: &str) -> Arc<Gate> {
+        let mut place = Place::default();
+        loop {
+            match self.throttles(|t| t.admit(key, &mut place, Instant::now())) {
+                Admission::Go(gate) => return gate,
+                Admission::Wait(wait) => self.pause(wait).await,
+            }
+        }
     }
 
     /// Waits on the engine's clock: the caller's runtime may have none.

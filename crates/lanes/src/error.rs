@@ -11,6 +11,7 @@ pub struct Error {
     message: String,
     source: Option<SinkError>,
     unsent: bool,
+    held: bool,
 }
 
 /// What went wrong, as far as a caller decides by it.
@@ -42,17 +43,27 @@ pub enum Kind {
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, unsent: false }
+        Self { kind, message: message.into(), source: None, unsent: false, held: false }
     }
 
     pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<SinkError>) -> Self {
-        Self { kind, message: message.into(), source: Some(source.into()), unsent: false }
+        Self { kind, message: message.into(), source: Some(source.into()), unsent: false, held: false }
     }
 
     /// Marks the request as never processed by the server.
     pub(crate) fn unsent(mut self) -> Self {
         self.unsent = true;
         self
+    }
+
+    /// A request that was not sent because its throttle key has got a limit since it was admitted.
+    pub(crate) fn held() -> Self {
+        Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
+    }
+
+    /// Whether the request only has to be admitted again.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
     }
 
     /// The same error for somebody else who waited for the same thing.

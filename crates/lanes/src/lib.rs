@@ -14,7 +14,6 @@ mod addresses;
 pub mod attempts;
 mod body;
 mod call;
-mod coalesce;
 mod config;
 mod counters;
 mod dial;

@@ -1,11 +1,13 @@
 //! What goes out and what comes back.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
+use crate::throttle::Gate;
 use crate::{Body, Origin, Protocol, Sink};
 
 /// One attempt's request.
@@ -26,6 +28,8 @@ pub struct Request {
     pub sink: Option<Box<dyn Sink>>,
     /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
     pub patience: Option<Duration>,
+    /// Whether it may still go when its turn for a lane comes.
+    pub(crate) gate: Option<Arc<Gate>>,
 }
 
 impl Request {
@@ -40,6 +44,7 @@ impl Request {
             expected: None,
             sink: None,
             patience: None,
+            gate: None,
         }
     }
 }

@@ -1,28 +1,37 @@
 //! How fast requests are admitted to what has asked to slow down.
 //!
-//! A key (a bucket, usually) has no limit until its first throttle. Then its rate is cut below what it had been sent,
-//! grows additively while answers are good, and the limit is dropped when it no longer binds.
+//! A key (a bucket, usually) has no limit until its first throttle. From then on its requests go one after another at a
+//! rate that [`Rate`] decides, in the order in which they asked; the limit is dropped when it no longer binds.
 
-use std::collections::HashMap;
+mod rate;
+#[cfg(test)]
+mod scenario;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::retry::RETRY_AFTER_MAX;
+use rate::Rate;
 
-/// A throttle cuts the rate to this part.
-const CUT: f64 = 0.7;
-
-/// Further throttles within this time belong to the cut already made: they were sent before it.
-const SAME_EVENT: Duration = Duration::from_millis(500);
-
-/// Every good answer raises the rate by this many requests a second, divided by the rate itself: about this much a
-/// second in all.
-const GROWTH_PER_SECOND: f64 = 4.0;
-
-/// No rate falls below this many requests a second.
-const RATE_MIN: f64 = 1.0;
-
-/// Sent requests are counted over windows of this length.
+/// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
+
+/// Who has to wait longer than this asks again after half of it, because the rate may have grown meanwhile; and after
+/// the longest wait, in which a searching rate doesn't double.
+const WAIT_SURE: Duration = Duration::from_millis(40);
+const WAIT_MAX: Duration = Duration::from_millis(250);
+
+/// Timers are no finer.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// How late who waits may ask without losing a turn for everybody.
+const LATENESS: Duration = Duration::from_millis(20);
+
+/// After a cut nothing goes for as long as so many requests take: the server's bucket is empty then, and what came a
+/// little early would be refused again.
+const PAUSED: f64 = 4.0;
 
 /// The limits of all keys. Only throttled keys and the last window's counts are kept.
 #[derive(Debug, Default)]
@@ -33,91 +42,220 @@ pub(crate) struct Throttles {
 #[derive(Debug)]
 struct Key {
     limit: Option<Limit>,
+    seen: Seen,
+    gate: Arc<Gate>,
+}
+
+/// What has passed without a limit.
+#[derive(Debug)]
+struct Seen {
     window_began: Instant,
     sent: u32,
-    /// Requests a second in the last full window.
-    rate: f64,
+    good: u32,
+    /// Requests that were sent and that were answered well, a second, in the last full window.
+    before: (f64, f64),
 }
 
 #[derive(Debug)]
 struct Limit {
-    rate: f64,
-    /// Above this the limit is dropped.
-    dropped_above: f64,
-    /// The next request's place in the schedule.
-    next: Instant,
-    cut_at: Instant,
+    rate: Rate,
+    line: Arc<Mutex<Line>>,
+    /// How many may go at once now, and the part of the next one.
+    credit: f64,
+    /// Until when `credit` is reckoned. In the future while nobody shall go.
+    reckoned: Instant,
+}
+
+/// Who waits, by numbers in the order of their coming.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: BTreeSet<u64>,
+    numbers: u64,
+}
+
+/// Whether a key's requests are still admitted as they were. They wait for lanes after that, by the hundred perhaps, and
+/// would still go out at the old rate when it has been cut.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    is_shut: AtomicBool,
+}
+
+/// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
+#[derive(Debug, Default)]
+pub(crate) struct Place(Option<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    line: Arc<Mutex<Line>>,
+}
+
+/// What is said to who asks.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// Send it, unless the gate is shut when a lane is free for it.
+    Go(Arc<Gate>),
+    /// Ask again after this.
+    Wait(Duration),
 }
 
 impl Throttles {
-    /// Admits a request at `now`: how long it has to wait for its place.
-    pub(crate) fn admit(&mut self, key: &str, now: Instant) -> Duration {
+    /// Admits a request at `now`, or says how long to wait with asking again.
+    pub(crate) fn admit(&mut self, key: &str, place: &mut Place, now: Instant) -> Admission {
         let key = self.key(key, now);
-        key.count(now);
-        let Some(limit) = &mut key.limit else { return Duration::ZERO };
-        let place = limit.next.max(now);
-        limit.next = place + Duration::from_secs_f64(1.0 / limit.rate);
-        place - now
+        let Some(limit) = &mut key.limit else {
+            place.0 = None;
+            key.seen.count(now, 1, 0);
+            return Admission::Go(Arc::clone(&key.gate));
+        };
+        match limit.wait(place, now) {
+            None => Admission::Go(Arc::clone(&key.gate)),
+            Some(wait) => Admission::Wait(wait),
+        }
     }
 
-    /// Takes note of a throttle, and of how long the server wants to be left alone.
-    pub(crate) fn throttled(&mut self, key: &str, now: Instant, after: Option<Duration>) {
+    /// Takes note of a throttle that answers what was admitted at `admitted`, and of how long the server wants to be
+    /// left alone.
+    pub(crate) fn throttled(&mut self, key: &str, admitted: Instant, now: Instant, after: Option<Duration>) {
         let key = self.key(key, now);
-        let seen = key.current_rate(now);
+        let (sent, good) = key.seen.rates(now);
+        let is_cut;
         let limit = match &mut key.limit {
             Some(limit) => {
-                if now >= limit.cut_at + SAME_EVENT {
-                    limit.cut_at = now;
-                    limit.rate = (limit.rate * CUT).max(RATE_MIN);
-                }
+                limit.reckon(now);
+                is_cut = limit.rate.throttled(admitted, now);
                 limit
             }
-            None => key.limit.insert(Limit {
-                rate: (seen * CUT).max(RATE_MIN),
-                dropped_above: (seen * 2.0).max(10.0 * RATE_MIN),
-                next: now,
-                cut_at: now,
-            }),
+            None => {
+                is_cut = true;
+                key.limit.insert(Limit::new(Rate::new(sent, good, now), now))
+            }
         };
+        if is_cut {
+            limit.pause_a_little(now);
+            key.gate.is_shut.store(true, Relaxed);
+            key.gate = Arc::default();
+        }
         if let Some(after) = after.filter(|after| *after <= RETRY_AFTER_MAX) {
-            limit.next = limit.next.max(now + after);
+            limit.pause(now, after);
+        }
+    }
+
+    /// Takes note of a good answer.
+    pub(crate) fn succeeded(&mut self, key: &str, now: Instant) {
+        let Some(key) = self.keys.get_mut(key) else { return };
+        let Some(limit) = &mut key.limit else { return key.seen.count(now, 0, 1) };
+        limit.reckon(now);
+        if limit.rate.succeeded(now) && limit.line().waiting.is_empty() {
+            key.limit = None;
         }
     }
 
     /// The key's state. Keys that are not limited and were not used lately are forgotten when a new one comes.
     fn key(&mut self, key: &str, now: Instant) -> &mut Key {
         if !self.keys.contains_key(key) {
-            self.keys.retain(|_, k| k.limit.is_some() || now < k.window_began + WINDOW);
+            self.keys.retain(|_, k| k.limit.is_some() || now < k.seen.window_began + WINDOW);
         }
-        let fresh = || Key { limit: None, window_began: now, sent: 0, rate: 0.0 };
+        let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default() };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
-    }
-
-    /// Takes note of a good answer.
-    pub(crate) fn succeeded(&mut self, key: &str) {
-        let Some(key) = self.keys.get_mut(key) else { return };
-        let Some(limit) = &mut key.limit else { return };
-        limit.rate += GROWTH_PER_SECOND / limit.rate;
-        if limit.rate > limit.dropped_above {
-            key.limit = None;
-        }
     }
 }
 
-impl Key {
-    fn count(&mut self, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.window_began);
-        if elapsed >= WINDOW {
-            self.rate = f64::from(self.sent) / elapsed.as_secs_f64();
-            (self.window_began, self.sent) = (now, 0);
-        }
-        self.sent += 1;
+impl Limit {
+    fn new(rate: Rate, now: Instant) -> Self {
+        Self { rate, line: Arc::default(), credit: 0.0, reckoned: now }
     }
 
-    /// The larger of the last window's rate and what this one shows already.
-    fn current_rate(&self, now: Instant) -> f64 {
-        let elapsed = now.saturating_duration_since(self.window_began).max(Duration::from_millis(100));
-        self.rate.max(f64::from(self.sent) / elapsed.as_secs_f64().max(WINDOW.as_secs_f64()))
+    /// How long to wait with asking again; `None` is not at all.
+    fn wait(&mut self, place: &mut Place, now: Instant) -> Option<Duration> {
+        self.reckon(now);
+        // A place of an older limit is worth nothing any more.
+        let number = match &place.0 {
+            Some(waiting) if Arc::ptr_eq(&waiting.line, &self.line) => waiting.number,
+            _ => {
+                let number = self.line().join();
+                place.0 = Some(Waiting { number, line: Arc::clone(&self.line) });
+                number
+            }
+        };
+        let may_go = self.line().waiting.iter().take(self.credit as usize).any(|first| *first == number);
+        if may_go {
+            self.credit -= 1.0;
+            place.0 = None;
+            return None;
+        }
+        let first = self.line().waiting.first().copied().unwrap_or(number);
+        // With gaps in the line it is shorter than that; who waits long asks again anyhow.
+        let ahead = (number - first) as f64 + 1.0 - self.credit;
+        let turns = Duration::try_from_secs_f64(ahead.max(0.0) / self.rate.now()).unwrap_or(WAIT_MAX);
+        let wait = (turns + self.reckoned.saturating_duration_since(now)).max(WAIT_MIN);
+        Some(if wait > WAIT_SURE { (wait / 2).clamp(WAIT_SURE, WAIT_MAX) } else { wait })
+    }
+
+    /// Lets turns come until `now`. Unused ones are not saved up, but for those that a late timer missed.
+    fn reckon(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.reckoned).as_secs_f64();
+        let most = 1.0 + self.rate.now() * LATENESS.as_secs_f64();
+        self.credit = (self.credit + passed * self.rate.now()).min(most);
+        self.reckoned = self.reckoned.max(now);
+    }
+
+    fn pause_a_little(&mut self, now: Instant) {
+        self.pause(now, Duration::from_secs_f64(PAUSED / self.rate.now()));
+    }
+
+    fn pause(&mut self, now: Instant, pause: Duration) {
+        self.credit = 0.0;
+        self.reckoned = self.reckoned.max(now + pause);
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    fn join(&mut self) -> u64 {
+        self.numbers += 1;
+        self.waiting.insert(self.numbers);
+        self.numbers
+    }
+}
+
+impl Drop for Waiting {
+    /// Its turn has come, or it was given up.
+    fn drop(&mut self) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&self.number);
+    }
+}
+
+impl Gate {
+    /// Whether what came through has to ask again.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.is_shut.load(Relaxed)
+    }
+}
+
+impl Seen {
+    fn new(now: Instant) -> Self {
+        Self { window_began: now, sent: 0, good: 0, before: (0.0, 0.0) }
+    }
+
+    fn count(&mut self, now: Instant, sent: u32, good: u32) {
+        let elapsed = now.saturating_duration_since(self.window_began);
+        if elapsed >= WINDOW {
+            let a_second = |count: u32| f64::from(count) / elapsed.as_secs_f64();
+            self.before = (a_second(self.sent), a_second(self.good));
+            (self.window_began, self.sent, self.good) = (now, 0, 0);
+        }
+        self.sent += sent;
+        self.good += good;
+    }
+
+    /// Requests sent and good answers a second: what the last window showed, or this one already.
+    fn rates(&mut self, now: Instant) -> (f64, f64) {
+        self.count(now, 0, 0);
+        (self.before.0.max(f64::from(self.sent)), self.before.1.max(f64::from(self.good)))
     }
 }
 
@@ -125,63 +263,67 @@ impl Key {
 mod tests {
     use super::*;
 
+    fn goes(throttles: &mut Throttles, key: &str, now: Instant) -> bool {
+        matches!(throttles.admit(key, &mut Place::default(), now), Admission::Go(_))
+    }
+
     #[test]
     fn an_unthrottled_key_never_waits() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        assert!((0..10_000).all(|_| throttles.admit("b", now) == Duration::ZERO));
+        assert!((0..10_000).all(|_| goes(&mut throttles, "b", now)));
     }
 
     #[test]
-    fn a_throttle_spaces_requests_out_and_leaves_other_keys_alone() {
-        let (mut throttles, mut now) = (Throttles::default(), Instant::now());
-        for _ in 0..200 {
-            throttles.admit("b", now);
-            throttles.admit("c", now);
-            now += Duration::from_millis(5);
-        }
-        throttles.throttled("b", now, None);
-        let waits: Vec<_> = (0..10).map(|_| throttles.admit("b", now)).collect();
-        assert!(waits.windows(2).all(|w| w[0] < w[1]));
-        assert_eq!(throttles.admit("c", now), Duration::ZERO);
-    }
-
-    #[test]
-    fn retry_after_holds_everybody_back() {
+    fn a_throttle_makes_a_line_and_leaves_other_keys_alone() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        throttles.admit("b", now);
-        throttles.throttled("b", now, Some(Duration::from_secs(2)));
-        assert!(throttles.admit("b", now) >= Duration::from_secs(2));
+        assert!(goes(&mut throttles, "b", now));
+        throttles.throttled("b", now, now, None);
+        let (mut first, mut second) = (Place::default(), Place::default());
+        let mut ask =
+            |place: &mut Place, ms| match throttles.admit("b", place, now + Duration::from_millis(ms)) {
+                Admission::Go(_) => None,
+                Admission::Wait(wait) => Some(wait),
+            };
+        assert!(ask(&mut first, 0) <= ask(&mut second, 0));
+        // Who came second doesn't overtake by asking more often.
+        assert!(ask(&mut second, 520).is_some());
+        assert_eq!(ask(&mut first, 520), None);
+        assert_eq!(ask(&mut second, 720), None);
+        assert!(goes(&mut throttles, "c", now));
     }
 
     #[test]
-    fn an_absurd_retry_after_holds_nobody_back() {
+    fn a_place_that_is_given_up_keeps_nobody_waiting() {
         let (mut throttles, now) = (Throttles::default(), Instant::now());
-        throttles.admit("b", now);
-        throttles.throttled("b", now, Some(Duration::from_secs(u64::MAX)));
-        assert!(throttles.admit("b", now) < Duration::from_secs(2));
+        throttles.throttled("b", now, now, None);
+        let mut places: Vec<Place> = (0..1000).map(|_| Place::default()).collect();
+        places.iter_mut().for_each(|place| drop(throttles.admit("b", place, now)));
+        let mut last = places.pop().unwrap();
+        drop(places);
+        let after = now + Duration::from_secs(1);
+        assert!(matches!(throttles.admit("b", &mut last, after), Admission::Go(_)));
     }
 
     #[test]
-    fn the_rate_settles_below_a_servers_limit_and_the_limit_goes_when_it_is_not_needed() {
-        let (mut throttles, start) = (Throttles::default(), Instant::now());
-        let (mut now, mut refused, mut bucket) = (start, 0, 20.0_f64);
-        let mut last = start;
-        for _ in 0..5000 {
-            now += throttles.admit("b", now);
-            bucket = (bucket + (now - last).as_secs_f64() * 200.0).min(20.0);
-            last = now;
-            if bucket >= 1.0 {
-                bucket -= 1.0;
-                throttles.succeeded("b");
-            } else {
-                refused += 1;
-                throttles.throttled("b", now, None);
-            }
+    fn what_was_admitted_before_the_first_throttle_and_not_sent_comes_again() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+        assert!(!gate.is_shut());
+        throttles.throttled("b", now, now, None);
+        assert!(gate.is_shut());
+    }
+
+    #[test]
+    fn retry_after_holds_everybody_back_unless_it_is_absurd() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        throttles.throttled("b", now, now, Some(Duration::from_secs(2)));
+        throttles.throttled("c", now, now, Some(Duration::from_secs(u64::MAX)));
+        let (mut b, mut c) = (Place::default(), Place::default());
+        for (key, place) in [("b", &mut b), ("c", &mut c)] {
+            assert!(matches!(throttles.admit(key, place, now), Admission::Wait(_)));
         }
-        assert!(refused < 500, "{refused} of 5000 were refused");
-        for _ in 0..2_000_000 {
-            throttles.succeeded("b");
-        }
-        assert_eq!(throttles.admit("b", now), Duration::ZERO);
+        let later = now + Duration::from_millis(1900);
+        assert!(matches!(throttles.admit("b", &mut b, later), Admission::Wait(_)));
+        assert!(matches!(throttles.admit("c", &mut c, later), Admission::Go(_)));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::Protocol;
-use crate::dispatch::Role;
+use crate::dispatch::{Direction, Role};
 
 /// Most moments that a recorder keeps; what comes later is not recorded. A request makes two of about 100 bytes.
 const MOMENTS_MAX: usize = 1 << 20;
@@ -63,6 +63,13 @@ pub enum What {
         work: u64,
         /// Bytes of the answer's body; 0 for one that failed.
         bytes: u64,
+    },
+    /// All bulk of a direction may move at another rate: small requests come first.
+    Yields {
+        /// Which direction.
+        direction: Direction,
+        /// Bytes a second; `None` is as many as the path carries.
+        rate: Option<u64>,
     },
     /// The connection, or the attempt to open it, has ended.
     Closed {

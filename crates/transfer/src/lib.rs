@@ -46,7 +46,7 @@ pub use client::Client;
 pub use error::Error;
 pub use event::{Event, Item, Op, Outcome, Summary, Verified};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::dispatch::Role;
+pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
     Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Requests, Settings as StoreSettings,

@@ -32,6 +32,8 @@ pub(super) enum Colour {
     Ours,
     /// Bulk.
     Freight,
+    /// Bulk while it is held back.
+    Held,
     /// The least that the path allows.
     Floor,
     /// A rival, by its number.
@@ -44,7 +46,7 @@ impl Colour {
 
     /// All of them.
     fn all() -> impl Iterator<Item = Self> {
-        let fixed = [Self::Ink, Self::Faint, Self::Ours, Self::Freight, Self::Floor];
+        let fixed = [Self::Ink, Self::Faint, Self::Ours, Self::Freight, Self::Held, Self::Floor];
         fixed.into_iter().chain((0..Self::RIVALS).map(Self::Rival))
     }
 
@@ -60,6 +62,7 @@ impl Colour {
             Self::Faint => "var(--faint)".to_owned(),
             Self::Ours => "var(--ours)".to_owned(),
             Self::Freight => "var(--freight)".to_owned(),
+            Self::Held => "var(--held)".to_owned(),
             Self::Floor => "var(--floor)".to_owned(),
             Self::Rival(n) => format!("var(--rival-{n})"),
         }
@@ -73,6 +76,7 @@ impl Colour {
             Self::Ours => 3,
             Self::Freight => 4,
             Self::Floor => 5,
+            Self::Held => 6,
             Self::Rival(n) => 16 + n,
         };
         RGBColor(1, 2, number)

@@ -80,7 +80,7 @@ mod tests {
             bytes: 0,
         };
         let connections = vec![(0.1, 1), (0.2, 2), (9.0, 1)];
-        let trace = Trace { spans: vec![span(0.5), span(0.4)], connections };
+        let trace = Trace { spans: vec![span(0.5), span(0.4)], connections, ..Trace::default() };
         assert_eq!(corners(&trace), [(0.0, 0), (0.1, 0), (0.1, 1), (0.2, 1), (0.2, 2), (0.5, 2)]);
         assert!(connections_of_nothing().is_ok());
     }

@@ -30,7 +30,8 @@ pub(super) fn ladder(found: &Ladder) -> Result<Section, Error> {
         Part::Figure(against_floor(
             rows().map(bar).collect(),
             found.floor.as_secs_f64(),
-            "Seconds until the last file is there. Each rung pays for fewer round trips and handshakes than the one \
+            "Seconds until the last file is there",
+            "Each rung pays for fewer round trips and handshakes than the one \
              above it; the line is the least time that the path allows.",
         )?),
     ];
@@ -62,7 +63,8 @@ pub(super) fn slices(found: &Slices) -> Result<Section, Error> {
         Part::Figure(against_floor(
             rows().map(time).collect(),
             found.floor_s,
-            "Seconds until the file is complete and its checksum compared. The program of 2021 reads the file back for \
+            "Seconds until the file is complete and its checksum compared",
+            "The program of 2021 reads the file back for \
              that; Laneway adds the checksum up while the bytes pass.",
         )?),
     ];
@@ -70,9 +72,10 @@ pub(super) fn slices(found: &Slices) -> Result<Section, Error> {
     if found.rows.iter().any(|row| cpu(row).is_some()) {
         let bar = |(place, row): (usize, &Row<_>)| bar(row.description, row.rung, place, cpu(row));
         let drawing = bars(&rows().map(bar).collect::<Vec<_>>(), None)?;
-        let caption = "Processor seconds of the client for each GiB, in the kernel and outside: what the download \
-                       takes from whatever else the machine does.";
-        parts.push(Part::Figure(Figure { drawing, legend: Vec::new(), caption: caption.to_owned() }));
+        let title = "Processor seconds of the client for each GiB".to_owned();
+        let caption =
+            "In the kernel and outside: what the download takes from whatever else the machine does.";
+        parts.push(Part::Figure(Figure { title, drawing, legend: Vec::new(), caption: caption.to_owned() }));
     }
     parts.push(open_connections(&traces(&found.rows))?);
     for row in found.rows.iter().filter(|row| row.result.is_ok()) {
@@ -110,10 +113,11 @@ pub(super) fn mixed(found: &Mixed) -> Result<Section, Error> {
         Part::Figure(against_floor(
             rows().map(p50).collect(),
             found.floor_s,
-            "Median seconds of the small objects, from the moment of issue. The floor serves the smallest first at the \
-             link's full speed.",
+            "Median seconds of the small objects, from the moment of issue",
+            "The floor serves the smallest first at the link's full speed.",
         )?),
         Part::Figure(Figure {
+            title: "Part of the small objects that are there, by the time since they were asked for".to_owned(),
             drawing: distribution(
                 &curves
                     .iter()
@@ -122,8 +126,8 @@ pub(super) fn mixed(found: &Mixed) -> Result<Section, Error> {
                 Some(found.floor_s),
             )?,
             legend: legend(curves.iter().map(|(_, colour, name)| (*colour, *name)).chain([(Colour::Floor, "floor of the median")])),
-            caption: "How many of the small objects were there after how long (logarithmic). A curve further to the \
-                      left is better; a long way to the right at the top means that some wait for bulk to end."
+            caption: "The time is logarithmic. A curve further to the left is better; a long way to the right at the top \
+                      means that some wait for bulk to end."
                 .to_owned(),
         }),
         open_connections(&traces(&found.together))?,
@@ -132,6 +136,15 @@ pub(super) fn mixed(found: &Mixed) -> Result<Section, Error> {
         let row = found.together.iter().find(|row| row.rung == name);
         if let Some((row, trace)) = row.and_then(|row| Some((row, row.trace()?))) {
             parts.push(lanes(trace, row.description)?);
+            // Where bulk goes on for long, what happens beside it is at the left edge.
+            let beginning_s = trace.small_end_s() * 1.3;
+            if name == "laneway" && beginning_s > 0.0 && beginning_s < trace.end_s() / 2.0 {
+                parts.push(lanes_of(
+                    Timeline::until(trace, beginning_s),
+                    trace,
+                    "Laneway, the beginning of the same run",
+                )?);
+            }
         }
     }
     parts.extend(arrivals(found)?);
@@ -139,11 +152,12 @@ pub(super) fn mixed(found: &Mixed) -> Result<Section, Error> {
         id: if found.puts { "mixed-puts" } else { "mixed" },
         title: format!("Small {noun}s beside large ones"),
         text: format!(
-            "{} are {verb} together, {} ({:.0} ms away). The question is what the small ones pay for the large ones' \
+            "{} are {verb} together, {} ({:.0} ms away{}). The question is what the small ones pay for the large ones' \
              company.",
             found.what,
             if found.puts { format!("to {}", found.store) } else { format!("from {}", found.store) },
-            found.rtt_s * 1000.0
+            found.rtt_s * 1000.0,
+            found.bandwidth.map(|rate| format!(", {} Mbit/s", rate * 8 / 1_000_000)).unwrap_or_default()
         ),
         parts,
     })
@@ -161,8 +175,8 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
     }
     let names = rows().filter(|(_, row)| row.result.is_ok());
     let names = names.map(|(place, row)| (Colour::of(row.rung, place), row.description));
-    let caption = "Small objects that arrive at random while bulk is running (thick), and the same arrivals on an idle \
-                   link (thin). The less the two differ, the less the small ones feel of the bulk.";
+    let caption = "Thick: beside bulk; thin: the same arrivals on an idle link. The less the two differ, the less the \
+                   small ones feel of the bulk. The time is logarithmic.";
     Ok(vec![
         Part::Heading("Arriving while bulk is running"),
         Part::Text(
@@ -170,6 +184,7 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
         ),
         Part::Table(table),
         Part::Figure(Figure {
+            title: "Part of the small objects that are there, by the time since they arrived".to_owned(),
             drawing: distribution(&curves, Some(found.rtt_s))?,
             legend: legend(names.chain([(Colour::Floor, "one round trip")])),
             caption: caption.to_owned(),
@@ -185,15 +200,17 @@ pub(super) fn commit(found: &Commit) -> Result<Section, Error> {
         found.store,
         found.rtt_s * 1000.0
     );
-    let caption = "Seconds until the last write is acknowledged. The line is the least: TCP, TLS, all reads in one round \
-                   trip, all writes in another.";
+    let captions = (
+        "Seconds until the last write is acknowledged",
+        "The line is the least: TCP, TLS, all reads in one round trip, all writes in another.",
+    );
     plain(
         "commit",
         "Read-modify-writes",
         text,
         (&found.rows, commit::table(&found.rows)),
         found.floor_s,
-        caption,
+        captions,
     )
 }
 
@@ -205,8 +222,9 @@ pub(super) fn clean(found: &Clean) -> Result<Section, Error> {
         found.store,
         found.rtt_s * 1000.0
     );
-    let caption = "Seconds until the last object is gone. The line is the least: TCP, TLS and one request.";
-    plain("clean", "Deletes by the thousand", text, (&found.rows, found.table()), found.floor_s, caption)
+    let captions =
+        ("Seconds until the last object is gone", "The line is the least: TCP, TLS and one request.");
+    plain("clean", "Deletes by the thousand", text, (&found.rows, found.table()), found.floor_s, captions)
 }
 
 /// A section of a table, bars, connections and Laneway's lanes.
@@ -216,13 +234,14 @@ fn plain(
     text: String,
     (rows, table): (&[Row<commit::Figures>], crate::Table),
     floor_s: f64,
-    caption: &str,
+    (bars_title, caption): (&str, &str),
 ) -> Result<Section, Error> {
     let time = |(place, row): (usize, &Row<commit::Figures>)| {
         bar(row.description, row.rung, place, row.figures().map(|figures| figures.seconds))
     };
     let bars = rows.iter().enumerate().map(time).collect();
-    let mut parts = vec![Part::Table(table), Part::Figure(against_floor(bars, floor_s, caption)?)];
+    let mut parts =
+        vec![Part::Table(table), Part::Figure(against_floor(bars, floor_s, bars_title, caption)?)];
     let quick = |row: &&Row<commit::Figures>| row.figures().is_some_and(|figures| figures.floor_ratio < 12.0);
     let shown: Vec<_> = rows.iter().filter(quick).collect();
     let traces: Vec<_> = rows
@@ -252,10 +271,10 @@ fn bar_colour(rung: &str, _: usize) -> Colour {
     if rung.contains("laneway") { Colour::Ours } else { Colour::Rival(0) }
 }
 
-fn against_floor(rungs: Vec<Bar>, floor_s: f64, caption: &str) -> Result<Figure, Error> {
+fn against_floor(rungs: Vec<Bar>, floor_s: f64, title: &str, caption: &str) -> Result<Figure, Error> {
     let name = format!("floor {} s", seconds(floor_s));
     let drawing = bars(&rungs, Some((floor_s, &name)))?;
-    Ok(Figure { drawing, legend: Vec::new(), caption: caption.to_owned() })
+    Ok(Figure { title: title.to_owned(), drawing, legend: Vec::new(), caption: caption.to_owned() })
 }
 
 fn traces<F>(rows: &[Row<F>]) -> Vec<(&Trace, Colour, &'static str)> {
@@ -267,15 +286,18 @@ fn traces<F>(rows: &[Row<F>]) -> Vec<(&Trace, Colour, &'static str)> {
 fn open_connections(runs: &[(&Trace, Colour, &str)]) -> Result<Part, Error> {
     let lines: Vec<_> = runs.iter().map(|(trace, colour, _)| (*trace, *colour)).collect();
     Ok(Part::Figure(Figure {
+        title: "Open connections, by the time since the run began".to_owned(),
         drawing: connections(&lines)?,
         legend: legend(runs.iter().map(|(_, colour, name)| (*colour, *name))),
-        caption: "Open connections over time. Each of them costs a handshake, and memory at both ends."
-            .to_owned(),
+        caption: "Each of them costs a handshake, and memory at both ends.".to_owned(),
     }))
 }
 
 fn lanes(trace: &Trace, whose: &str) -> Result<Part, Error> {
-    let timeline = Timeline::of(trace);
+    lanes_of(Timeline::of(trace), trace, whose)
+}
+
+fn lanes_of(timeline: Timeline<'_>, trace: &Trace, whose: &str) -> Result<Part, Error> {
     let drawn = match timeline.lanes {
         lanes if lanes > LANES_MAX => format!(" The first {LANES_MAX} of {lanes} connections are drawn."),
         _ => String::new(),
@@ -289,13 +311,16 @@ fn lanes(trace: &Trace, whose: &str) -> Result<Part, Error> {
     if bulk {
         colours.push((Colour::Freight, "bulk"));
     }
+    if bulk && !trace.held.is_empty() {
+        colours.push((Colour::Held, "bulk that is held back for small requests"));
+    }
     Ok(Part::Figure(Figure {
+        title: format!("{}: who was sent when on which connection", whose.trim_end_matches('.')),
         drawing: timeline.draw()?,
         legend: legend(colours.into_iter()),
         caption: format!(
-            "{}: who was sent when. A row is a connection, a bar a request from its first byte to the end of its \
-             answer.{drawn}",
-            whose.trim_end_matches('.')
+            "A row is a connection, a bar a request from its first byte to the end of its answer. Requests that share a \
+             connection stand under each other in its row.{drawn}"
         ),
     }))
 }

@@ -16,6 +16,8 @@ pub(super) struct Timeline<'a> {
     /// A row for each lane, in the order of dialling, with the tracks of its requests.
     rows: Vec<Vec<Vec<&'a Span>>>,
     end_s: f64,
+    /// From when to when bulk was held back.
+    held: &'a [(f64, f64)],
     /// Lanes that were used, the ones that aren't drawn too.
     pub(super) lanes: usize,
 }
@@ -23,17 +25,25 @@ pub(super) struct Timeline<'a> {
 impl<'a> Timeline<'a> {
     /// The first lanes of a trace.
     pub(super) fn of(trace: &'a Trace) -> Self {
-        let mut numbers: Vec<u64> = trace.spans.iter().map(|span| span.lane).collect();
+        Self::until(trace, trace.end_s())
+    }
+
+    /// The same, of what began before `end_s`.
+    pub(super) fn until(trace: &'a Trace, end_s: f64) -> Self {
+        let begun = trace.spans.iter().filter(|span| span.start_s <= end_s);
+        let mut numbers: Vec<u64> = begun.map(|span| span.lane).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let lanes = numbers.len();
         numbers.truncate(LANES_MAX);
         let spans = |lane| {
-            let mut spans: Vec<&Span> = trace.spans.iter().filter(|span| span.lane == lane).collect();
+            let of_lane = trace.spans.iter().filter(|span| span.lane == lane && span.start_s <= end_s);
+            let mut spans: Vec<&Span> = of_lane.collect();
             spans.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
             tracks(&spans)
         };
-        Self { rows: numbers.into_iter().map(spans).collect(), end_s: trace.end_s().max(1e-6), lanes }
+        let rows = numbers.into_iter().map(spans).collect();
+        Self { rows, end_s: end_s.max(1e-6), held: &trace.held, lanes }
     }
 
     /// Draws it.
@@ -48,7 +58,7 @@ impl<'a> Timeline<'a> {
 
     fn paint<'b>(&self, area: &Area<'b>, width: i32, step: i32, height: i32) -> Result<(), DrawError<'b>> {
         let right = width - 12;
-        let x = |s: f64| LEFT + (s / self.end_s * f64::from(right - LEFT)).round() as i32;
+        let x = |s: f64| LEFT + (s.min(self.end_s) / self.end_s * f64::from(right - LEFT)).round() as i32;
         let faint = ShapeStyle::from(&Colour::Faint.rgb().mix(0.3));
         for seconds in ticks(self.end_s, width as usize / 110) {
             area.draw(&PathElement::new([(x(seconds), 0), (x(seconds), height - BOTTOM)], faint))?;
@@ -65,14 +75,32 @@ impl<'a> Timeline<'a> {
                 let y = f64::from(top) + track as f64 * track_height;
                 let bottom = (y + track_height).round().max(y.round() + 1.0) as i32;
                 for span in spans {
-                    let colour = if span.role == Role::Freight { Colour::Freight } else { Colour::Ours };
-                    let (from, to) = (x(span.start_s), x(span.end_s).max(x(span.start_s) + 1));
-                    let style = colour.rgb().mix(0.85).filled();
-                    area.draw(&Rectangle::new([(from, y.round() as i32), (to, bottom)], style))?;
+                    for (from, to, colour) in self.parts(span) {
+                        let (from, to) = (x(from), x(to).max(x(from) + 1));
+                        let style = colour.rgb().mix(0.85).filled();
+                        area.draw(&Rectangle::new([(from, y.round() as i32), (to, bottom)], style))?;
+                    }
                 }
             }
         }
         Ok(())
+    }
+}
+
+impl Timeline<'_> {
+    /// A bar's parts and their colours: bulk is paler while it was held back.
+    fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
+        if span.role == Role::Express {
+            return vec![(span.start_s, span.end_s, Colour::Ours)];
+        }
+        let mut parts = vec![(span.start_s, span.end_s, Colour::Freight)];
+        for (since, until) in self.held {
+            let (from, to) = (since.max(span.start_s), until.min(span.end_s));
+            if from < to {
+                parts.push((from, to, Colour::Held));
+            }
+        }
+        parts
     }
 }
 
@@ -125,6 +153,21 @@ mod tests {
         let starts: Vec<Vec<f64>> =
             timeline.rows[0].iter().map(|track| track.iter().map(|span| span.start_s).collect()).collect();
         assert_eq!(starts, [vec![0.0, 2.0], vec![1.0]]);
+    }
+
+    #[test]
+    fn bulk_is_paler_while_it_was_held_back() {
+        let bulk = Span { role: Role::Freight, ..span(0, 1.0, 4.0) };
+        let trace = Trace {
+            spans: vec![bulk, span(0, 0.0, 4.0)],
+            held: vec![(0.0, 2.0), (3.0, 9.0)],
+            ..Trace::default()
+        };
+        let timeline = Timeline::until(&trace, 2.0);
+        let held = [(1.0, 4.0, Colour::Freight), (1.0, 2.0, Colour::Held), (3.0, 4.0, Colour::Held)];
+        assert_eq!(timeline.parts(&trace.spans[0]), held);
+        assert_eq!(timeline.parts(&trace.spans[1]), [(0.0, 4.0, Colour::Ours)]);
+        assert!(timeline.draw().unwrap().wide.contains("var(--held)"));
     }
 
     #[test]

@@ -23,13 +23,14 @@ impl Lanes {
         request: Request,
         alike: Alike,
     ) -> (Outcome, Verdict) {
-        let (work, pulse) = (self.number(), Arc::new(Pulse::new(Instant::now(), alike)));
+        let began = Instant::now();
+        let (work, pulse) = (self.number(), Arc::new(Pulse::new(began, alike)));
         let mut first = pin!(self.exchange_as(work, request, Some(Arc::clone(&pulse)), None));
         let outcome = tokio::select! {
             biased;
             outcome = &mut first => outcome,
             // Boxed because it is rare, and every request's future would be larger by it.
-            () = pulse.hedge_wanted() => return Box::pin(self.hedged(call, first, work, &pulse)).await,
+            () = pulse.hedge_wanted() => return Box::pin(self.hedged(call, first, began, work, &pulse)).await,
         };
         judged(call, outcome)
     }
@@ -40,14 +41,16 @@ impl Lanes {
         &self,
         call: &C,
         first: Pin<&mut (impl Future<Output = Outcome> + Send)>,
+        began: Instant,
         work: WorkId,
         pulse: &Pulse,
     ) -> (Outcome, Verdict) {
         let silent = pulse.shown().map_or(Duration::ZERO, |shown| shown.moved.elapsed());
         let second = pin!(async {
-            let wait = self.throttles(|t| t.admit(call.throttle_key(), Instant::now()));
-            self.pause(wait).await;
-            let Hedge::Beside(request) = call.hedge().await else { return None };
+            let gate = self.admitted(call.throttle_key()).await;
+            let admitted = Instant::now();
+            let Hedge::Beside(mut request) = call.hedge().await else { return None };
+            request.gate = Some(gate);
             // What is collected twice takes its room twice.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
@@ -56,7 +59,9 @@ impl Lanes {
             // No header and no query: they carry credentials.
             let (method, origin, path) = (&request.method, &request.origin, request.target.path());
             tracing::info!(?silent, "hedged: a second request beside a slow {method} {origin}{path}");
-            Some(self.exchange_as(self.number(), *request, None, Some(work)).await)
+            let outcome = self.exchange_as(self.number(), *request, None, Some(work)).await;
+            // Where the bucket's rate was cut meanwhile, the first is waited for.
+            (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
         });
         match select(first, second).await {
             Either::Left((outcome, second)) => {
@@ -64,17 +69,17 @@ impl Lanes {
                 if is_settled(&outcome, verdict) {
                     return (outcome, verdict);
                 }
-                let Some(other) = second.await else { return (outcome, verdict) };
-                self.gave_up(call, verdict);
+                let Some((_, other)) = second.await else { return (outcome, verdict) };
+                self.gave_up(call, verdict, began);
                 judged(call, other)
             }
             Either::Right((second, first)) => {
-                if let Some(outcome) = second {
+                if let Some((admitted, outcome)) = second {
                     let verdict = call.judge(&outcome);
                     if is_settled(&outcome, verdict) {
                         return (outcome, verdict);
                     }
-                    self.gave_up(call, verdict);
+                    self.gave_up(call, verdict, admitted);
                 }
                 judged(call, first.await)
             }
@@ -82,10 +87,10 @@ impl Lanes {
     }
 
     /// One of two has failed: what it has taught is kept, and the other goes on.
-    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict) {
+    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) {
         if let Verdict::Throttled { after } = verdict {
             self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
-            self.throttles(|t| t.throttled(call.throttle_key(), Instant::now(), after));
+            self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
         }
     }
 }

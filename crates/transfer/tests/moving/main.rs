@@ -13,6 +13,7 @@ mod listings;
 mod memory;
 mod removals;
 mod resuming;
+mod resuming_uploads;
 mod stage;
 mod trees;
 mod uploads;

@@ -1,7 +1,7 @@
 //! A server, a client of it, and a folder to work in.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use laneway::{
     Client, CopyRequest, Event, Item, Job, LanesConfig, Location, Op, Outcome, Provider, RemoveRequest,
@@ -33,11 +33,22 @@ pub(crate) const KINDS: [Kind; 4] = [
 /// Both dialects over plain HTTP/1.1, for what doesn't depend on the protocol.
 pub(crate) const DIALECTS: [Kind; 2] = [KINDS[0], KINDS[2]];
 
+/// Runs a test for several kinds, whose waits then overlap.
+pub(crate) fn at_once(kinds: &[Kind], test: impl Fn(Kind) + Sync) {
+    std::thread::scope(|scope| {
+        for kind in kinds {
+            let test = &test;
+            scope.spawn(move || test(*kind));
+        }
+    });
+}
+
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) client: Client,
     pub(crate) dir: TempDir,
     pub(crate) kind: Kind,
+    settings: Settings,
 }
 
 /// A job's events, sorted out.
@@ -90,7 +101,14 @@ impl Stage {
             ..Settings::default()
         };
         tell(&mut settings);
-        Self { client: Client::new(settings).unwrap(), server, dir, kind }
+        Self { client: Client::new(settings.clone()).unwrap(), server, dir, kind, settings }
+    }
+
+    /// Takes another client, as another run of a program does, and waits until the server has seen the last of the old
+    /// one.
+    pub(crate) fn renew(&mut self) {
+        self.client = Client::new(self.settings.clone()).unwrap();
+        assert!(self.server.wait_until(PATIENCE, |counters| counters.connections_open == 0));
     }
 
     /// A path in the working folder.
@@ -125,19 +143,13 @@ impl Stage {
         self.server.store().keys(BUCKET)
     }
 
-    /// Waits until the server has seen so many requests of a verb. There is nothing to be woken by, so it is asked
-    /// again and again, for a bounded time.
+    /// Waits until the server has seen so many requests of a verb.
     #[track_caller]
     pub(crate) fn wait_for(&self, verb: &str, count: u64) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.server.counters().requests_by_verb.get(verb).is_none_or(|seen| *seen < count) {
-            assert!(
-                Instant::now() < deadline,
-                "{count} {verb} requests never came: {:?}",
-                self.server.counters()
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let came = self
+            .server
+            .wait_until(PATIENCE, |c| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count));
+        assert!(came, "{count} {verb} requests never came: {:?}", self.server.counters());
     }
 
     /// The same for anything that the server counts.
@@ -268,16 +280,7 @@ impl Report {
 
 /// Bytes that look random and aren't.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    laneway_testkit::random_bytes(seed, len)
 }
 
 /// The names of everything in a folder, hidden things too.

@@ -15,6 +15,10 @@ use crate::context::{Context, say};
 /// Options whose values are secrets, or may be.
 const SECRET: &str = "--header";
 
+/// Times of a build that wasn't optimised say little.
+const BUILD: &str =
+    if cfg!(debug_assertions) { "a debug build: its times say little" } else { "release build" };
+
 /// Whether a page is wanted.
 #[derive(Args, Clone, Default, Debug)]
 pub(super) struct Report {
@@ -54,7 +58,7 @@ impl Report {
 /// When it can't be written.
 pub(crate) fn write(context: &Context, path: &Path, page: &Page, command: &str) -> anyhow::Result<()> {
     let heading = Heading {
-        versions: format!("laneway {}", env!("CARGO_PKG_VERSION")),
+        versions: format!("laneway {}, {BUILD}", env!("CARGO_PKG_VERSION")),
         date: jiff::Zoned::now().strftime("%Y-%m-%d %H:%M %Z").to_string(),
         command: command.to_owned(),
         machine: Machine::this(),

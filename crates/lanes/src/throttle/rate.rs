@@ -1,0 +1,106 @@
+//! Which rate a server that throttles is sent requests at.
+//!
+//! What it bears is searched for: the rate doubles every third of a second until the next throttle, is cut then, and
+//! creeps towards what was too much. So a bucket of tokens is emptied seldom and by little: at 200 requests a second with 20
+//! tokens, the rate stays between 160 and 230. When what was too much is passed by a quarter, it is searched for anew.
+
+use std::time::{Duration, Instant};
+
+/// A throttle cuts the rate to this part.
+const CUT: f64 = 0.7;
+
+/// Of the good answers a second before the first throttle, so many go on.
+const FIRST: f64 = 0.9;
+
+/// No search begins lower, and no rate falls lower, in requests a second.
+const FIRST_MIN: f64 = 10.0;
+const RATE_MIN: f64 = 1.0;
+
+/// While it searches, every good answer raises the rate by this, in requests a second: it doubles in 0.35 s.
+const SEARCHING: f64 = 2.0;
+
+/// In a second the rate creeps by this part of what was too much: a cut is made good in four seconds.
+const CREEPING: f64 = 0.075;
+
+/// Once the rate is so many times what was too much, that is not true any more.
+const PASSED: f64 = 1.25;
+
+/// So many times the rate of requests before the first throttle, nothing is limited by the rate.
+const FREE: f64 = 2.0;
+
+/// Answers are counted over windows of this length.
+const WINDOW: Duration = Duration::from_millis(250);
+
+/// While the rate grows, the last window's answers were fewer than what it allows now, by this at most.
+const LAGS: f64 = 1.5;
+
+/// A rate, in requests a second.
+#[derive(Debug)]
+pub(super) struct Rate {
+    now: f64,
+    /// The rate that was throttled last; `None` while it is searched for.
+    too_much: Option<f64>,
+    cut_at: Instant,
+    free_above: f64,
+    window_began: Instant,
+    answers: u32,
+    /// Answers a second in the last full window, if there was one.
+    answered: f64,
+}
+
+impl Rate {
+    /// The rate after the first throttle, before which so many requests were sent and answered well in a second.
+    pub(super) fn new(sent: f64, good: f64, now: Instant) -> Self {
+        let rate = (good * FIRST).max(FIRST_MIN);
+        Self {
+            now: rate,
+            too_much: None,
+            cut_at: now,
+            free_above: FREE * sent.max(rate),
+            window_began: now,
+            answers: 0,
+            answered: f64::MAX,
+        }
+    }
+
+    /// Requests a second.
+    pub(super) fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Takes note of a throttle of what was admitted at `admitted`; whether the rate is cut. What was admitted before the
+    /// last cut says nothing of the rate since.
+    pub(super) fn throttled(&mut self, admitted: Instant, now: Instant) -> bool {
+        self.count(now);
+        let is_new = admitted >= self.cut_at;
+        if is_new {
+            // Where the lanes carried less than the rate allows, that was too much.
+            let too_much = self.now.min(self.answered * LAGS);
+            self.too_much = Some(too_much);
+            self.now = (too_much * CUT).max(RATE_MIN);
+            self.cut_at = now;
+        }
+        is_new
+    }
+
+    /// Takes note of a good answer; whether the rate limits nothing any more.
+    pub(super) fn succeeded(&mut self, now: Instant) -> bool {
+        self.count(now);
+        self.too_much = self.too_much.filter(|too_much| self.now < too_much * PASSED);
+        self.now += match self.too_much {
+            // A second has as many good answers as the rate says.
+            Some(too_much) => too_much * CREEPING / self.now,
+            None => SEARCHING,
+        };
+        self.now > self.free_above
+    }
+
+    fn count(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.window_began);
+        if elapsed >= WINDOW {
+            self.answered = f64::from(self.answers) / elapsed.as_secs_f64();
+            (self.window_began, self.answers) = (now, 0);
+        }
+        self.answers += 1;
+    }
+}

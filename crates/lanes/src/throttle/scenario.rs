@@ -1,0 +1,151 @@
+//! Thousands of requests against a server with a bucket of tokens, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Admission, Gate, Place, Throttles};
+
+/// A server that bears so many requests a second from a moment on.
+struct Server {
+    limits: Vec<(f64, f64)>,
+    burst: f64,
+    tokens: f64,
+    last_s: f64,
+}
+
+impl Server {
+    fn takes(&mut self, at_s: f64) -> bool {
+        let rate = self.limits.iter().rfind(|(from, _)| *from <= at_s).map_or(0.0, |(_, rate)| *rate);
+        self.tokens = (self.tokens + (at_s - self.last_s) * rate).min(self.burst);
+        self.last_s = at_s;
+        let takes = self.tokens >= 1.0;
+        self.tokens -= if takes { 1.0 } else { 0.0 };
+        takes
+    }
+}
+
+struct Found {
+    seconds: f64,
+    refused: usize,
+    /// Good answers in each second.
+    good: Vec<usize>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Arrive,
+    Answer(bool),
+    Ask,
+}
+
+/// `requests` of which at most `under_way` are asked for at once; while nothing is limited, `at_once` are on the wire.
+fn run(
+    limits: &[(f64, f64)],
+    burst: f64,
+    rtt: Duration,
+    (requests, under_way, at_once): (usize, usize, usize),
+) -> Found {
+    let mut server = Server { limits: limits.to_vec(), burst, tokens: burst, last_s: 0.0 };
+    let start = Instant::now();
+    let mut throttles = Throttles::default();
+    let mut places: Vec<Place> = (0..requests).map(|_| Place::default()).collect();
+    let mut admitted = vec![start; requests];
+    let mut gates = vec![None; requests];
+    let mut unsent = VecDeque::new();
+    let mut steps: BinaryHeap<Reverse<(Instant, u64, Step, usize)>> = BinaryHeap::new();
+    let (mut on_wire, mut count, mut next, mut done) = (0, 0, under_way, 0);
+    let mut found = Found { seconds: 0.0, refused: 0, good: Vec::new() };
+    let mut plan = |steps: &mut BinaryHeap<_>, at: Instant, step, request: usize| {
+        count += 1;
+        steps.push(Reverse((at, count, step, request)));
+    };
+    (0..under_way.min(requests)).for_each(|n| plan(&mut steps, start, Step::Ask, n));
+    while let Some(Reverse((now, _, step, n))) = steps.pop() {
+        let since = now.duration_since(start).as_secs_f64();
+        match step {
+            Step::Ask => match throttles.admit("b", &mut places[n], now) {
+                Admission::Wait(wait) => plan(&mut steps, now + wait, Step::Ask, n),
+                Admission::Go(gate) => {
+                    (admitted[n], gates[n]) = (now, Some(gate));
+                    unsent.push_back(n);
+                }
+            },
+            Step::Arrive => {
+                let takes = server.takes(since);
+                plan(&mut steps, now + rtt / 2, Step::Answer(takes), n);
+            }
+            Step::Answer(true) => {
+                throttles.succeeded("b", now);
+                (on_wire, done) = (on_wire - 1, done + 1);
+                found.good.resize(since as usize + 1, 0);
+                found.good[since as usize] += 1;
+                if next < requests {
+                    plan(&mut steps, now, Step::Ask, next);
+                    next += 1;
+                }
+            }
+            Step::Answer(false) => {
+                throttles.throttled("b", admitted[n], now, None);
+                (on_wire, found.refused) = (on_wire - 1, found.refused + 1);
+                plan(&mut steps, now + Duration::from_millis(200), Step::Ask, n);
+            }
+        }
+        // As on the wire: what has become limited while it waited for a lane is asked to come again.
+        while on_wire < at_once
+            && let Some(n) = unsent.pop_front()
+        {
+            if gates[n].as_ref().is_some_and(|gate: &Arc<Gate>| gate.is_shut()) {
+                plan(&mut steps, now, Step::Ask, n);
+                continue;
+            }
+            on_wire += 1;
+            // The server takes a tenth of a millisecond for each.
+            plan(&mut steps, now + rtt / 2 + Duration::from_micros(100) * (on_wire as u32), Step::Arrive, n);
+        }
+        found.seconds = since;
+    }
+    assert_eq!(done, requests);
+    found
+}
+
+const RTTS: [Duration; 3] =
+    [Duration::from_micros(200), Duration::from_millis(20), Duration::from_millis(100)];
+
+#[test]
+fn five_thousand_requests_keep_to_what_a_server_bears() {
+    for rtt in RTTS {
+        for (limit, seconds_max) in [(500.0, 13.0), (200.0, 30.0), (50.0, 115.0)] {
+            let found = run(&[(0.0, limit)], 20.0, rtt, (5000, 1800, 64));
+            let Found { seconds, refused, .. } = found;
+            assert!(seconds <= seconds_max, "{limit}/s, {rtt:?}: {seconds} s");
+            assert!(refused <= 250, "{limit}/s, {rtt:?}: {refused} were refused");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_changes_is_found_again_both_ways() {
+    let changes: [(&[(f64, f64)], f64); 3] = [
+        (&[(0.0, 200.0), (10.0, 50.0), (30.0, 500.0)], 45.0),
+        (&[(0.0, 50.0), (10.0, 1000.0)], 26.0),
+        (&[(0.0, 1000.0), (3.0, 100.0)], 45.0),
+    ];
+    for rtt in RTTS {
+        for (limits, seconds_max) in changes {
+            let Found { seconds, refused, good } = run(limits, 20.0, rtt, (5000, 1800, 64));
+            assert!(seconds <= seconds_max, "{limits:?}, {rtt:?}: {seconds} s, {good:?}");
+            assert!(refused <= 250, "{limits:?}, {rtt:?}: {refused} were refused");
+            assert!(good.iter().all(|good| *good >= 20), "{limits:?}, {rtt:?}: {good:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_throttles_for_a_moment_only_is_soon_used_as_before() {
+    let moment = [(0.0, 1e5), (2.0, 0.0), (2.1, 1e5)];
+    let Found { seconds, refused, good } = run(&moment, 50.0, RTTS[1], (40_000, 1800, 64));
+    assert!(refused > 0 && refused <= 200, "{refused}");
+    assert!(seconds <= 21.0, "{seconds} s, {good:?}");
+}

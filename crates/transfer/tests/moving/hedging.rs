@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::ReadRequest;
+use laneway::{CopyRequest, Location, ReadRequest};
 use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Report, Stage, noise};
@@ -37,6 +37,26 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
             for i in 0..60 {
                 let file = std::fs::read(stage.path(&format!("out/{i}"))).unwrap();
                 assert!(file == noise(4000, i), "{kind:?} {rule}: object {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
+    for kind in KINDS {
+        for rule in ["get:20 stall@0", "get:20 stall@3000"] {
+            let stage = stage(kind, rule);
+            // Too few to be looked up in a listing.
+            let keys: Vec<_> = (0..25).map(|i| format!("{i}")).collect();
+            keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
+            std::fs::create_dir_all(stage.path("out")).unwrap();
+            let sources = keys.iter().map(|key| stage.url(key)).collect();
+            let report = stage.copy(CopyRequest::new(sources, Location::Local(stage.path("out"))));
+            is_hedged(&stage, &report, 25);
+            for key in &keys {
+                let file = std::fs::read(stage.path(&format!("out/{key}"))).unwrap();
+                assert!(file == noise(4000, 1), "{kind:?} {rule}: object {key}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::ReadRequest;
+use laneway::{CopyRequest, Location, ReadRequest};
 use laneway_server::{Config, Faults};
 
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Report, Stage, noise};
@@ -43,12 +43,32 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 }
 
 #[test]
+fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
+    for kind in KINDS {
+        for rule in ["get:20 stall@0", "get:20 stall@3000"] {
+            let stage = stage(kind, rule);
+            // Too few to be looked up in a listing.
+            let keys: Vec<_> = (0..25).map(|i| format!("{i}")).collect();
+            keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
+            std::fs::create_dir_all(stage.path("out")).unwrap();
+            let sources = keys.iter().map(|key| stage.url(key)).collect();
+            let report = stage.copy(CopyRequest::new(sources, Location::Local(stage.path("out"))));
+            is_hedged(&stage, &report, 25);
+            for key in &keys {
+                let file = std::fs::read(stage.path(&format!("out/{key}"))).unwrap();
+                assert!(file == noise(4000, 1), "{kind:?} {rule}: object {key}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_slice_that_stalls_is_gone_on_with_by_a_second_request() {
     for kind in KINDS {
         // The stream that opens the object, a slice in the middle, and one near its end.
         for rule in ["get:1 stall@1MiB", "get:3 stall@3MiB", "get:4 stall@7MiB"] {
             let stage = stage(kind, rule);
-            let bytes = noise(80 * MIB, 1);
+            let bytes = noise(56 * MIB, 1);
             stage.object("k", &bytes);
             let report = stage.cp(stage.url("k"), stage.path("k"));
             report.all_verified();
@@ -67,15 +87,16 @@ fn a_stream_in_order_that_stalls_is_written_once() {
     for kind in KINDS {
         for rule in ["get:1 key=k stall@1MiB", "get:4 key=k stall@3MiB"] {
             let stage = stage(kind, rule);
-            let bytes = noise(64 * MIB, 1);
+            let bytes = noise(40 * MIB, 1);
             stage.object("k", &bytes);
             // What is usual is known from another object.
-            stage.object("before", &noise(80 * MIB, 2));
-            let (skipped, rule) = (stage.cp(stage.url("before"), stage.path("before")), rule);
-            skipped.all_verified();
+            stage.object("before", &noise(40 * MIB, 2));
+            stage.cp(stage.url("before"), stage.path("before")).all_verified();
             let mut read = Vec::new();
             stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
             assert!(read == bytes, "{kind:?} {rule}");
+            let counters = stage.client.counters();
+            assert!(counters.retries == 0 && counters.hedges >= 1, "{kind:?} {rule}: {counters:?}");
         }
     }
 }
@@ -112,12 +133,13 @@ fn writes_are_never_sent_twice_at_once() {
     for kind in KINDS {
         let faults = Faults::parse(["put:30 stall@100"]).unwrap();
         let stage =
-            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(3));
+            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
         for i in 0..60 {
             stage.file(&format!("in/{i}"), noise(4000, i));
         }
         let report = stage.cp_r(stage.path("in"), stage.url("up/"));
         report.all_verified();
-        assert_eq!((report.summary.hedges, report.summary.retries), (0, 1), "{kind:?}");
+        assert_eq!(report.summary.hedges, 0, "{kind:?}");
+        assert!(report.summary.retries > 0, "{kind:?}: nothing stalled");
     }
 }

@@ -161,7 +161,7 @@ fn print_end(
     if summary.interrupted {
         let kept = match summary.kept_bytes {
             0 => String::new(),
-            bytes => format!("; {} of large ones are kept and not fetched again", quantity::size(bytes)),
+            bytes => format!("; {} of large ones are kept and not moved again", quantity::size(bytes)),
         };
         complain(&format!("{}{kept}", wording.resume));
     }

@@ -1,9 +1,9 @@
-//! A request that may take several attempts: what the caller knows of it.
+//! A request that may take several attempts, two of them at once: what the caller knows of it.
 
 use std::future::Future;
 use std::time::Duration;
 
-use crate::{Error, Request, Response};
+use crate::{Alike, Error, Request, Response};
 
 /// An operation that [`Lanes::run`](crate::Lanes::run) carries through as many attempts as it needs. The engine knows
 /// when to try again; the call knows how to ask and what an answer means.
@@ -20,6 +20,27 @@ pub trait Call: Send + Sync {
 
     /// What is slowed down together when a server asks for it: a bucket, usually.
     fn throttle_key(&self) -> &str;
+
+    /// Whether an attempt that has become a straggler may get a second one beside it, and among which others it is to be
+    /// found slow. Only for what does no harm when it is carried out twice at once.
+    fn hedged_among(&self) -> Option<Alike> {
+        None
+    }
+
+    /// What is to be done about an attempt that has become a straggler.
+    fn hedge(&self) -> impl Future<Output = Hedge> + Send {
+        async { Hedge::Nothing }
+    }
+}
+
+/// What is done about a straggler.
+#[derive(Debug)]
+pub enum Hedge {
+    /// It is waited for.
+    Nothing,
+    /// This is sent beside it, on another connection. The first of the two to bring a whole answer ends the attempt, and
+    /// the other is cancelled.
+    Beside(Box<Request>),
 }
 
 /// What an attempt's outcome means.

@@ -1,5 +1,7 @@
 //! What an engine is told at its start.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ pub struct Config {
     pub http_proxy: Option<String>,
     /// Hosts that are reached directly, as `NO_PROXY` gives them: names, `.suffixes`, addresses, `*`.
     pub no_proxy: Vec<String>,
+    /// Addresses of hosts, by their names in lower case: these are connected to and the resolver isn't asked. For private
+    /// endpoints that no name server knows of. Several are used in turn.
+    pub resolve: BTreeMap<String, Vec<IpAddr>>,
     /// Most connections open at once over all origins; `None` leaves the bound at 256.
     pub connections_max: Option<usize>,
     /// Body bytes a second over all connections, sent and received together.
@@ -43,6 +48,7 @@ impl std::fmt::Debug for Config {
             .field("https_proxy", &self.https_proxy.is_some())
             .field("http_proxy", &self.http_proxy.is_some())
             .field("no_proxy", &self.no_proxy)
+            .field("resolve", &self.resolve)
             .field("connections_max", &self.connections_max)
             .field("bandwidth_limit", &self.bandwidth_limit)
             .field("memory", &self.memory)
@@ -59,6 +65,7 @@ impl Default for Config {
             https_proxy: None,
             http_proxy: None,
             no_proxy: Vec::new(),
+            resolve: BTreeMap::new(),
             connections_max: None,
             bandwidth_limit: None,
             memory: 64 << 20,

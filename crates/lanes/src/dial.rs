@@ -1,5 +1,6 @@
 //! Opening a connection: addresses, TCP, proxy, TLS.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) struct Dialed {
     /// The round trip as the last handshake flight saw it.
     pub(crate) rtt: Duration,
     pub(crate) progress: Arc<Progress>,
+    /// Whose it is.
+    pub(crate) address: SocketAddr,
     /// Whether requests have to name their whole URL, because a forward proxy takes them.
     pub(crate) absolute_form: Option<Proxy>,
 }
@@ -38,73 +41,110 @@ pub(crate) struct Dialer {
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
     pub(crate) patience: Duration,
+    /// Addresses of hosts that the resolver isn't asked for.
+    pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
+}
+
+/// What a dial has found out about addresses, however it ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    /// Those that took no connection, or not before another one did that was begun later.
+    pub(crate) failed: Vec<SocketAddr>,
+    /// The one that did.
+    pub(crate) connected: Option<SocketAddr>,
 }
 
 impl Dialer {
-    /// Opens a connection to `origin`. `turn` counts the origin's dials, so that lanes spread over its addresses;
-    /// `only` narrows what is offered by ALPN; `reached` is told the TCP handshake's round trip as soon as it is known.
+    /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` is told how each of
+    /// them did. `only` narrows what is offered by ALPN; `reached` is told the TCP handshake's round trip as soon as it is
+    /// known.
     ///
     /// # Errors
-    /// [`Kind::Resolve`], [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
+    /// [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
     /// host and the cause.
     pub(crate) async fn dial(
         &self,
         origin: &Origin,
-        turn: usize,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
+        tried: &mut Tried,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let late =
             || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.patience));
-        tokio::time::timeout(self.patience, self.dial_patiently(origin, turn, only, addresses, reached))
+        tokio::time::timeout(self.patience, self.dial_patiently(origin, only, addresses, tried, reached))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
 
+    /// The TLS settings, where the scheme needs any: built at the first use, on a thread where that delays nobody.
+    async fn settings(&self, scheme: Scheme) -> Result<Option<&TlsSettings>, Error> {
+        if scheme == Scheme::Http {
+            return Ok(None);
+        }
+        let build = || async {
+            let roots = self.roots.clone();
+            let built = tokio::task::spawn_blocking(move || TlsSettings::build(roots)).await;
+            built.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))?
+        };
+        self.tls.get_or_try_init(build).await.map(Some)
+    }
+
     /// The addresses that a dial to `origin` connects to: its proxy's where it has one.
+    ///
+    /// # Errors
+    /// [`Kind::Resolve`].
     pub(crate) async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
         let to = self.proxies.for_origin(origin).map_or(origin, |p| &p.origin);
         if let Ok(ip) = to.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, to.port)]);
+        }
+        if let Some(told) = self.resolve.get(&*to.host) {
+            return Ok(told.iter().map(|ip| SocketAddr::new(*ip, to.port)).collect());
         }
         let failed = |e| Error::because(Kind::Resolve, format!("host {} can't be resolved", to.host), e);
         let found: Vec<_> = tokio::net::lookup_host((&*to.host, to.port)).await.map_err(failed)?.collect();
         if found.is_empty() {
             return Err(Error::new(Kind::Resolve, format!("host {} has no address", to.host)));
         }
-        Ok(interleave(found))
+        Ok(found)
     }
 
     async fn dial_patiently(
         &self,
         origin: &Origin,
-        turn: usize,
         only: Option<Protocol>,
         addresses: &[SocketAddr],
+        tried: &mut Tried,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let proxy = self.proxies.for_origin(origin);
-        let started = Instant::now();
-        let mut tcp = connect_first(origin, &rotated(addresses, turn)).await?;
-        let mut rtt = started.elapsed();
-        reached(rtt);
+        let connect = async {
+            let started = Instant::now();
+            let (address, tcp) = connect_first(origin, addresses, tried).await?;
+            let rtt = started.elapsed();
+            reached(rtt);
+            Ok((address, tcp, rtt))
+        };
+        // Reading the platform's certificates takes some milliseconds: the first time, they pass beside the handshake.
+        let ((address, mut tcp, mut rtt), settings) =
+            tokio::try_join!(connect, self.settings(origin.scheme))?;
         if let (Some(proxy), Scheme::Https) = (proxy, origin.scheme) {
             tunnel(&mut tcp, origin, proxy).await?;
         }
         let progress = Arc::new(Progress::new());
         let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
-        if origin.scheme == Scheme::Http {
+        let Some(settings) = settings else {
             let stream = Stream::plain(tcp);
             return Ok(Dialed {
                 stream,
                 protocol: Protocol::H1,
                 rtt,
                 progress,
+                address,
                 absolute_form: proxy.cloned(),
             });
-        }
-        let settings = self.tls.get_or_try_init(|| async { TlsSettings::build(self.roots.clone()) }).await?;
+        };
         let name = ServerName::try_from(origin.host.to_string())
             .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
         let started = Instant::now();
@@ -118,12 +158,18 @@ impl Dialer {
             Some(b"h2") => Protocol::H2,
             _ => Protocol::H1,
         };
-        Ok(Dialed { stream: Stream::tls(tls), protocol, rtt, progress, absolute_form: None })
+        Ok(Dialed { stream: Stream::tls(tls), protocol, rtt, progress, address, absolute_form: None })
     }
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
-async fn connect_first(origin: &Origin, addresses: &[SocketAddr]) -> Result<TcpStream, Error> {
+async fn connect_first(
+    origin: &Origin,
+    addresses: &[SocketAddr],
+    tried: &mut Tried,
+) -> Result<(SocketAddr, TcpStream), Error> {
+    // Unless one answers, also where that is waited for too long.
+    *tried = Tried { failed: addresses.to_vec(), connected: None };
     let mut running = FuturesUnordered::new();
     let mut left = addresses.iter();
     let mut last = None;
@@ -139,7 +185,13 @@ async fn connect_first(origin: &Origin, addresses: &[SocketAddr]) -> Result<TcpS
         let more = left.len() > 0;
         tokio::select! {
             ended = running.next() => match ended {
-                Some(Ok(tcp)) => return Ok(tcp),
+                Some(Ok((address, tcp))) => {
+                    tried.connected = Some(address);
+                    // Those before it were given their time; what was begun later may be as good.
+                    let before = addresses.iter().take_while(|a| **a != address);
+                    tried.failed = before.copied().collect();
+                    return Ok((address, tcp));
+                }
                 Some(Err(failed)) => {
                     last = Some(failed);
                     replace = true;
@@ -161,14 +213,14 @@ async fn connect_first(origin: &Origin, addresses: &[SocketAddr]) -> Result<TcpS
     })
 }
 
-async fn connect(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Error)> {
+async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (SocketAddr, io::Error)> {
     let attempt = async {
         let tcp = TcpStream::connect(address).await?;
         tcp.set_nodelay(true)?;
         // An idle lane is kept as long as the server keeps it; keepalive notices a path that has died meanwhile.
         socket2::SockRef::from(&tcp)
             .set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
-        Ok(tcp)
+        Ok((address, tcp))
     };
     attempt.await.map_err(|e| (address, e))
 }
@@ -217,52 +269,5 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
             format!("{why}"),
         ),
         _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
-    }
-}
-
-/// Alternates IPv6 and IPv4, in the resolver's order otherwise (RFC 8305, section 4).
-fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
-    let (a, b): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|x| x.is_ipv6() == first_is_v6);
-    let mut out = Vec::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a.into_iter(), b.into_iter());
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return out,
-            (x, y) => out.extend(x.into_iter().chain(y)),
-        }
-    }
-}
-
-/// The addresses with another one first at each turn, without leaving the family of the first: a family that the
-/// resolver put second is there for when the first fails, not for half of the lanes.
-fn rotated(addresses: &[SocketAddr], turn: usize) -> Vec<SocketAddr> {
-    let Some(first) = addresses.first() else { return Vec::new() };
-    let same: Vec<_> = addresses.iter().filter(|a| a.is_ipv6() == first.is_ipv6()).collect();
-    let chosen = *same[turn % same.len()];
-    std::iter::once(chosen).chain(addresses.iter().copied().filter(|a| *a != chosen)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn addresses(list: &[&str]) -> Vec<SocketAddr> {
-        list.iter().map(|a| a.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn families_alternate_from_the_one_the_resolver_prefers() {
-        let found = addresses(&["[::1]:1", "[::2]:1", "1.0.0.1:1", "1.0.0.2:1"]);
-        assert_eq!(interleave(found), addresses(&["[::1]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1"]));
-    }
-
-    #[test]
-    fn lanes_spread_over_the_preferred_family_and_keep_the_others_as_fallback() {
-        let all = addresses(&["1.0.0.1:1", "[::1]:1", "1.0.0.2:1"]);
-        assert_eq!(rotated(&all, 0)[0], all[0]);
-        assert_eq!(rotated(&all, 1)[0], all[2]);
-        assert_eq!(rotated(&all, 2)[0], all[0]);
-        assert_eq!(rotated(&all, 1).len(), 3);
     }
 }

@@ -4,15 +4,17 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take), `queue` (in which order), `yielding` and `window` (how much bulk moves, and
-//! is on its way, beside small work), `goodput` (what the path carries). The invariants: a work that was submitted is sent,
-//! failed or cancelled, never forgotten; lanes never pass the ceiling; a lane carries one role at a time.
+//! connections), `lane` (what a lane may take), `queue` (in which order), `hedges` (where a second request goes),
+//! `yielding` and `window` (how much bulk moves, and is on its way, beside small work), `goodput` (what the path carries).
+//! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
+//! a lane carries one role at a time.
 
 mod class;
 mod event;
 mod express_lanes;
 mod freight_lanes;
 mod goodput;
+mod hedges;
 mod lane;
 mod origin;
 mod queue;
@@ -79,6 +81,8 @@ struct Work {
     submitted: Instant,
     lane: Option<LaneId>,
     opener: bool,
+    /// The work that this one is a second request for.
+    beside: Option<WorkId>,
 }
 
 impl Dispatcher {
@@ -118,6 +122,7 @@ impl Dispatcher {
     fn take_note(&mut self, now: Instant, event: Event) {
         match event {
             Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
+            Event::Hedged { work, origin, piece, beside } => self.hedge(now, work, origin, piece, beside),
             Event::Cancelled { work } => self.cancel(work),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
             Event::Anticipated { origin, works } => {
@@ -131,6 +136,11 @@ impl Dispatcher {
                 }
             }
             Event::Opened { lane, protocol, rtt } => self.opened(now, lane, protocol, rtt),
+            Event::Located { lane, address } => {
+                if let Some(l) = self.lanes.get_mut(&lane) {
+                    l.address = Some(address);
+                }
+            }
             Event::DialFailed { lane } => self.dial_failed(now, lane),
             Event::Streams { lane, max } => self.streams(now, lane, max),
             Event::TurnedFreight { work } => self.turned_freight(now, work),
@@ -202,7 +212,7 @@ impl Dispatcher {
         let opener = piece.class == Class::Opener;
         let weight = piece.weight();
         state.admit(now, id, role, weight, opener);
-        let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener };
+        let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener, beside: None };
         self.works.insert(id, work);
         self.count_small(&work);
         self.schedule(now, origin);
@@ -214,7 +224,9 @@ impl Dispatcher {
             self.works.remove(&id);
             self.discount_small(&work);
             // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
-            self.origin(work.origin).release(work.role, work.weight, work.opener);
+            let origin = self.origin(work.origin);
+            origin.release(work.role, work.weight, work.opener);
+            origin.hedges.retain(|hedge| *hedge != id);
         }
     }
 
@@ -239,7 +251,10 @@ impl Dispatcher {
             self.origin(origin).forgive(role);
             // What was only announced has no work that could fail: dialling for it would go on and on.
             self.origin(origin).anticipated = 0;
-            while let Some(work) = self.origin(origin).queue(role).pop() {
+            let hedges = self.waiting_hedges(origin, role);
+            self.origin(origin).hedges.retain(|hedge| !hedges.contains(hedge));
+            let queued = std::iter::from_fn(|| self.origins[origin.0].queue(role).pop());
+            for work in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
                 if self.retire(work).is_some() {
                     self.actions.push_back(Action::Fail { work, because: id });
                 }
@@ -414,6 +429,9 @@ impl Dispatcher {
         let order =
             if freight_first { [Role::Freight, Role::Express] } else { [Role::Express, Role::Freight] };
         for role in order {
+            if !self.origins[origin.0].hedges.is_empty() {
+                self.send_hedges(now, origin, role);
+            }
             self.send_queued(now, origin, role);
             self.dial_missing(now, origin, role);
         }
@@ -451,41 +469,54 @@ impl Dispatcher {
                 self.origins[origin.0].queue(role).pop();
                 continue;
             };
-            let Some(lane_id) = self.pick(origin, role, weight, share) else { return };
+            let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
             self.origins[origin.0].queue(role).pop();
-            if let Some(work) = self.works.get_mut(&id) {
-                work.lane = Some(lane_id);
-            }
-            if let Some(lane) = self.lanes.get_mut(&lane_id) {
-                lane.role = role;
-                lane.take(weight);
-            }
-            if role == Role::Freight {
-                self.origins[origin.0].freight_sent = Some(now);
-            }
-            self.actions.push_back(Action::Send { work: id, lane: lane_id, role });
+            self.put_on(now, id, lane, role);
+            self.actions.push_back(Action::Send { work: id, lane, role });
         }
     }
 
-    /// The least loaded lane that may take a work of this weight.
-    fn pick(&self, origin: OriginId, role: Role, weight: u64, share: Option<u64>) -> Option<LaneId> {
+    /// Takes note that a work goes on a lane.
+    fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
+        let Some(work) = self.works.get_mut(&id) else { return };
+        work.lane = Some(lane_id);
+        let (origin, weight) = (work.origin, work.weight);
+        if let Some(lane) = self.lanes.get_mut(&lane_id) {
+            lane.role = role;
+            lane.take(weight);
+        }
+        if role == Role::Freight {
+            self.origins[origin.0].freight_sent = Some(now);
+        }
+    }
+
+    /// The least loaded lane that may take a work of this weight, leaving one out and those at its address to the last.
+    fn pick(
+        &self,
+        origin: OriginId,
+        role: Role,
+        weight: u64,
+        share: Option<u64>,
+        but: Option<LaneId>,
+    ) -> Option<LaneId> {
         let may_borrow = self.lanes.len() >= self.ceiling(role)
             && (role == Role::Express || self.has_lanes_for_bulk(origin));
         let lanes = self.origins[origin.0].lanes.iter();
-        let mut best: Option<(u64, bool, LaneId)> = None;
-        for id in lanes {
+        let shunned = but.and_then(|lane| self.lanes.get(&lane)).and_then(|lane| lane.address);
+        let mut best: Option<((bool, bool, u64), LaneId)> = None;
+        for id in lanes.filter(|id| Some(**id) != but) {
             let Some(lane) = self.lanes.get(id) else { continue };
             let own = lane.role == role;
             // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
             if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
-            let key = (lane.weight, !own, *id);
-            if best.is_none_or(|b| (key.1, key.0) < (b.1, b.0)) {
-                best = Some(key);
+            let key = (shunned.is_some() && lane.address == shunned, !own, lane.weight);
+            if best.is_none_or(|(least, _)| key < least) {
+                best = Some((key, *id));
             }
         }
-        best.map(|(_, _, id)| id)
+        best.map(|(_, id)| id)
     }
 
     /// Whether freight may have another of the origin's lanes: some are left for express work, if there is more than one.
@@ -513,20 +544,23 @@ impl Dispatcher {
         // Only an origin that has a lane already leaves slots to others.
         let is_first = self.origins[origin.0].lanes.is_empty();
         let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
+        let hedges = self.waiting_hedges(origin, role).len();
         let state = &mut self.origins[origin.0];
         let anticipated = role == Role::Express && state.anticipated > 0;
-        let is_queued = !state.queue(role).is_empty();
+        let is_queued = !state.queue(role).is_empty() || hedges > 0;
         if !is_queued && !anticipated {
             return;
         }
-        let lanes = state.lanes.iter().filter_map(|id| self.lanes.get(id));
-        let have = lanes.filter(|l| l.role == role && !l.is_draining()).count();
-        let want = match role {
-            Role::Express => state.express_wanted(),
-            Role::Freight => state.freight_wanted(),
-        };
+        let lanes = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
+        let have = lanes().filter(|l| !l.is_draining()).count();
+        // None of those that are open is free for a hedge that waits.
+        let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count());
         let have = if have == 0 { 0 } else { have + state.failed_lately(role, now) };
-        let missing = state.may_dial(now, want.saturating_sub(have));
+        let missing = match role {
+            Role::Express => express_lanes::missing(have, state.express_wanted()),
+            Role::Freight => state.freight_wanted().saturating_sub(have),
+        };
+        let missing = state.may_dial(now, missing.max(for_hedges));
         for _ in 0..missing {
             // For what is only announced no other origin loses a lane: two of them would take it from each other for ever.
             if self.lanes.len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {

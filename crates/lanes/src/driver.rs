@@ -4,6 +4,8 @@
 
 mod carry;
 mod dialling;
+mod names;
+mod stragglers;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,14 +14,17 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use names::Names;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::addresses::FAILED_FOR;
 use crate::dial::Dialer;
 use crate::dispatch::{Action, Dispatcher, Event, LaneId, OriginId, Piece, Role, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
+use crate::hedge::Watch;
 use crate::job::Job;
 use crate::shared::Shared;
 use crate::trace::What;
@@ -60,6 +65,8 @@ pub(crate) enum Command {
 /// Whether a lane can be used again.
 pub(crate) enum Reusable {
     No,
+    /// It broke off or fell silent under its request.
+    Broken,
     H1(Box<H1>),
     H2,
 }
@@ -68,6 +75,7 @@ pub(crate) enum Reusable {
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) rtt: Duration,
+    pub(crate) address: SocketAddr,
 }
 
 pub(crate) enum Connection {
@@ -91,12 +99,8 @@ struct OriginEntry {
     origin: Origin,
     /// Freight bytes moved so far.
     moved: Arc<AtomicU64>,
-    addresses: Addresses,
-    dials: usize,
+    names: Arc<Names>,
 }
-
-/// An origin's addresses, looked up once for a burst of dials.
-type Addresses = Arc<tokio::sync::Mutex<Option<(Instant, Arc<[SocketAddr]>)>>>;
 
 pub(crate) struct Driver {
     dispatcher: Dispatcher,
@@ -105,21 +109,28 @@ pub(crate) struct Driver {
     origins: Vec<OriginEntry>,
     numbers: HashMap<Origin, OriginId>,
     lane_origins: FxHashMap<LaneId, OriginId>,
+    lane_addresses: FxHashMap<LaneId, SocketAddr>,
     /// Why dials failed, for the works that share the failure.
     dial_errors: HashMap<LaneId, Error>,
     dialer: Arc<Dialer>,
     shared: Arc<Shared>,
+    watch: Watch,
+    /// How many second requests have been asked for; some of them were not needed any more when they could be sent.
+    hedges_asked: u64,
 }
 
 impl Driver {
     pub(crate) fn new(connections_max: usize, dialer: Dialer, shared: Arc<Shared>) -> Self {
         Self {
+            watch: Watch::new(shared.pace.is_none()),
+            hedges_asked: 0,
             dispatcher: Dispatcher::new(connections_max),
             queued: FxHashMap::default(),
             lanes: FxHashMap::default(),
             origins: Vec::new(),
             numbers: HashMap::new(),
             lane_origins: FxHashMap::default(),
+            lane_addresses: FxHashMap::default(),
             dial_errors: HashMap::new(),
             dialer: Arc::new(dialer),
             shared,
@@ -131,8 +142,9 @@ impl Driver {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             let tick = self.dispatcher.next_tick();
+            let wake = tick.into_iter().chain(self.watch.next_look()).min();
             let timer = async {
-                match tick {
+                match wake {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
                     None => std::future::pending().await,
                 }
@@ -151,6 +163,7 @@ impl Driver {
                 self.tick(now);
             }
             self.carry_out();
+            self.look_for_stragglers(now);
         }
     }
 
@@ -159,6 +172,7 @@ impl Driver {
             Command::Submit(job) => self.submit(now, job),
             Command::Bounced { job, lane } => {
                 let work = job.work;
+                self.watch.end(now, work);
                 self.dispatcher.handle(now, Event::Finished { work, reusable: false });
                 self.forget(lane);
                 self.bounce(now, job);
@@ -179,6 +193,7 @@ impl Driver {
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::TurnedFreight(work) => {
                 self.shared.note(|| What::TurnedFreight { work: work.0 });
+                self.watch.turned_freight(work);
                 self.dispatcher.handle(now, Event::TurnedFreight { work });
             }
             Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
@@ -197,9 +212,13 @@ impl Driver {
         }
         let request = &job.request;
         let piece = Piece::new(request.body.len(), request.expected, request.sink.is_some());
-        let (work, origin) = (job.work, self.number(&job.request.origin));
+        let (work, beside, origin) = (job.work, job.beside, self.number(&job.request.origin));
         self.queued.insert(work, job);
-        self.dispatcher.handle(now, Event::Submitted { work, origin, piece });
+        let event = match beside {
+            Some(beside) => Event::Hedged { work, origin, piece, beside },
+            None => Event::Submitted { work, origin, piece },
+        };
+        self.dispatcher.handle(now, event);
     }
 
     /// Finds another lane for a job whose lane was gone. A server that closes every connection at once must not keep us
@@ -214,38 +233,11 @@ impl Driver {
         let _ = job.reply.send(Err(Error::new(Kind::Connect, why)));
     }
 
-    fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<Opened, Error>) {
-        match outcome {
-            Ok(Opened { connection, rtt }) => {
-                let (entry, protocol) = match connection {
-                    Connection::H1(c) => (Lane::H1(Some(c)), Protocol::H1),
-                    Connection::H2(c) => {
-                        let streams_max = c.streams_max();
-                        (Lane::H2 { connection: c, streams_max }, Protocol::H2)
-                    }
-                };
-                if !self.lanes.contains_key(&lane) {
-                    self.closed_one();
-                    return;
-                }
-                self.lanes.insert(lane, entry);
-                self.shared.note(|| What::Opened { lane: lane.0, protocol });
-                self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
-            }
-            Err(error) => {
-                tracing::info!(lane = lane.0, "no connection: {error}");
-                self.lanes.remove(&lane);
-                self.shared.note(|| What::Closed { lane: lane.0 });
-                self.dial_errors.insert(lane, error);
-                self.dispatcher.handle(now, Event::DialFailed { lane });
-                self.carry_out();
-                self.dial_errors.remove(&lane);
-                self.lane_origins.remove(&lane);
-            }
-        }
-    }
-
     fn finished(&mut self, now: Instant, work: WorkId, lane: LaneId, reusable: Reusable) {
+        self.watch.end(now, work);
+        if matches!(reusable, Reusable::Broken) {
+            self.shun(now, lane, FAILED_FOR);
+        }
         let again = match (reusable, self.lanes.get_mut(&lane)) {
             (Reusable::H1(connection), Some(Lane::H1(slot))) => {
                 *slot = Some(connection);
@@ -283,6 +275,7 @@ impl Driver {
                 Action::Yield { direction, rate } => {
                     self.shared.note(|| What::Yields { direction, rate });
                     tracing::debug!(?direction, ?rate, "bulk yields");
+                    self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
                 }
                 Action::Window { bytes } => {
@@ -298,29 +291,6 @@ impl Driver {
                 }
             }
         }
-    }
-
-    fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
-        self.lanes.insert(lane, Lane::Dialling);
-        self.shared.note(|| What::Dialled { lane: lane.0, role });
-        self.lane_origins.insert(lane, origin);
-        let entry = &mut self.origins[origin.0];
-        let turn = entry.dials;
-        entry.dials += 1;
-        let dial = dialling::Dial {
-            lane,
-            role,
-            turn,
-            origin: entry.origin.clone(),
-            addresses: Arc::clone(&entry.addresses),
-            dialer: Arc::clone(&self.dialer),
-            shared: Arc::clone(&self.shared),
-        };
-        let home = match role {
-            Role::Express => &self.shared.express,
-            Role::Freight => self.shared.freight(lane.0),
-        };
-        home.spawn(dial.run());
     }
 
     fn send(&mut self, work: WorkId, lane: LaneId, role: Role) {
@@ -343,6 +313,7 @@ impl Driver {
         match self.lanes.get_mut(&lane) {
             Some(Lane::H1(slot)) => match slot.take().and_then(|mut c| c.is_alive().then_some(c)) {
                 Some(connection) => {
+                    self.begin_watching(now, &job, lane, role);
                     home.spawn(carriage.over_h1(connection, job));
                 }
                 None => {
@@ -354,7 +325,9 @@ impl Driver {
                 }
             },
             Some(Lane::H2 { connection, .. }) => {
-                home.spawn(carriage.over_h2(connection.clone(), job));
+                let connection = connection.clone();
+                self.begin_watching(now, &job, lane, role);
+                home.spawn(carriage.over_h2(connection, job));
             }
             _ => {
                 self.dispatcher.handle(now, Event::Finished { work, reusable: false });
@@ -370,6 +343,7 @@ impl Driver {
             self.shared.note(|| What::Closed { lane: lane.0 });
         }
         self.lane_origins.remove(&lane);
+        self.lane_addresses.remove(&lane);
     }
 
     fn closed_one(&self) {
@@ -382,12 +356,7 @@ impl Driver {
         }
         let id = OriginId(self.origins.len());
         self.numbers.insert(origin.clone(), id);
-        let entry = OriginEntry {
-            origin: origin.clone(),
-            moved: Arc::default(),
-            addresses: Addresses::default(),
-            dials: 0,
-        };
+        let entry = OriginEntry { origin: origin.clone(), moved: Arc::default(), names: Arc::default() };
         self.origins.push(entry);
         id
     }

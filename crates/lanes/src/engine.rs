@@ -1,5 +1,7 @@
 //! The engine: its threads, and the handle that callers hold.
 
+mod hedging;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +15,7 @@ use crate::dial::Dialer;
 use crate::dispatch::{CONNECTIONS_MAX, WorkId};
 use crate::driver::{Command, Driver};
 use crate::error::{Error, Kind};
+use crate::hedge::Pulse;
 use crate::job::Job;
 use crate::pace::Pace;
 use crate::proxy::Proxies;
@@ -69,6 +72,7 @@ impl Lanes {
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
             patience: config.no_progress,
+            resolve: config.resolve,
         };
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
@@ -115,9 +119,20 @@ impl Lanes {
     /// # Errors
     /// See [`Kind`](crate::Kind); an answer with an error status is no error.
     pub async fn exchange(&self, request: Request) -> Result<Response, Error> {
+        self.exchange_as(self.number(), request, None, None).await
+    }
+
+    /// The same under a number. `pulse` is watched, for a second request; `beside` says that this is one.
+    async fn exchange_as(
+        &self,
+        work: WorkId,
+        request: Request,
+        pulse: Option<Arc<Pulse>>,
+        beside: Option<WorkId>,
+    ) -> Result<Response, Error> {
         let (reply, outcome) = oneshot::channel();
-        let work = WorkId(self.inner.works.fetch_add(1, Relaxed));
-        let job = Job { work, request, reply, submitted: Instant::now(), bounces: 0 };
+        let submitted = Instant::now();
+        let job = Job { work, request, reply, submitted, bounces: 0, pulse, beside };
         self.inner.shared.tell(Command::Submit(Box::new(job)));
         let cancel = CancelOnDrop { shared: &self.inner.shared, work: Some(work) };
         let outcome = outcome.await;
@@ -126,7 +141,8 @@ impl Lanes {
     }
 
     /// Carries a call through as many attempts as it needs, with backoff, under the process's retry budget and at the
-    /// pace that throttles have asked for.
+    /// pace that throttles have asked for. An attempt that is slow beside comparable ones gets a second one on another
+    /// connection, where the call allows that and at most two or 2 % of all requests have had one.
     ///
     /// # Errors
     /// The call's own refusal to make a request.
@@ -138,13 +154,20 @@ impl Lanes {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
             let request = Request { gate: Some(gate), ..call.request(attempts + 1).await? };
-            let outcome = self.exchange(request).await;
+            let (outcome, verdict) = match call.hedged_among() {
+                Some(alike) => self.attempt(call, request, alike).await,
+                None => {
+                    let outcome = self.exchange(request).await;
+                    let verdict = call.judge(&outcome);
+                    (outcome, verdict)
+                }
+            };
             if outcome.as_ref().is_err_and(Error::is_held) {
                 continue;
             }
             attempts += 1;
             let unprocessed = matches!(&outcome, Err(e) if e.is_unsent() && e.kind() == Kind::Interrupted);
-            let failure = match call.judge(&outcome) {
+            let failure = match verdict {
                 _ if unprocessed => Some(Failure::Free),
                 Verdict::Done => None,
                 Verdict::Retry => Some(Failure::Transient),
@@ -222,6 +245,10 @@ impl Lanes {
             // Ends early only with the engine, which the next exchange then reports.
             let _ = self.inner.shared.express.spawn(tokio::time::sleep(pause)).await;
         }
+    }
+
+    fn number(&self) -> WorkId {
+        WorkId(self.inner.works.fetch_add(1, Relaxed))
     }
 
     fn budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {

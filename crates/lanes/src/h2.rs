@@ -3,6 +3,9 @@
 //! hyper isn't between us and `h2`, because it hides what we decide by: the server's stream limit, the moment a window
 //! is given back, and which errors leave a request unprocessed.
 
+mod coalesce;
+mod first_flights;
+
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -15,8 +18,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderValue, Uri, Version};
 
+use coalesce::Coalesce;
+use first_flights::FirstFlights;
+
 use crate::body::{Segment, gathered, read_exact_at};
-use crate::coalesce::Coalesce;
 use crate::dispatch::{FREIGHT_ABOVE, LaneId, Role};
 use crate::driver::Command;
 use crate::error::{Error, Kind};
@@ -50,6 +55,7 @@ const SEND_CHUNK: usize = 256 * 1024;
 #[derive(Clone)]
 pub(crate) struct H2 {
     send: SendRequest<Bytes>,
+    flights: Arc<FirstFlights>,
     progress: Arc<Progress>,
 }
 
@@ -81,14 +87,18 @@ impl H2 {
                 .max_frame_size(FREIGHT_FRAME),
         };
         let failed = |e| Error::because(Kind::Interrupted, "HTTP/2 could not begin", e);
-        let (send, connection) = builder.handshake(Coalesce::new(stream)).await.map_err(failed)?;
+        let flights = Arc::new(FirstFlights::new());
+        let stream = Coalesce::new(stream, Arc::clone(&flights));
+        let (send, connection) = builder.handshake(stream).await.map_err(failed)?;
+        let done = Arc::clone(&flights);
         tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::debug!(lane = lane.0, error = %e, "h2 connection ended");
             }
+            done.ended();
             shared.tell(Command::Closed { lane });
         });
-        Ok(Self { send, progress })
+        Ok(Self { send, flights, progress })
     }
 
     /// When the connection last moved a byte.
@@ -124,10 +134,16 @@ impl H2 {
         let patience = request.patience.unwrap_or(shared.no_progress);
         let head = head(request)?;
         let body = &request.body;
-        let sending = |e| failed("sending a request", e);
+        let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
+        if small.is_some() && !body.is_empty() {
+            self.flights.turn().await;
+        }
+        let sending = |e| {
+            self.flights.written();
+            failed("sending a request", e)
+        };
         let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(sending)?;
         let mut answer = std::pin::pin!(async move { answer.await.map_err(io_error) });
-        let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
         let mut early = None;
         match small {
             Some(_) if body.is_empty() => {}

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::dispatch::WorkId;
 use crate::error::{Error, Kind};
+use crate::hedge::Pulse;
 use crate::{Head, Protocol, Request, Response, Route, Sink};
 
 /// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
@@ -20,6 +21,10 @@ pub(crate) struct Job {
     pub(crate) submitted: Instant,
     /// How many lanes have turned out to be gone when it was to be sent on them.
     pub(crate) bounces: u8,
+    /// Where it shows its signs of life, if a second request may be sent beside it.
+    pub(crate) pulse: Option<Arc<Pulse>>,
+    /// The request that this one is a second one for.
+    pub(crate) beside: Option<WorkId>,
 }
 
 /// The answer being received: into the request's sink, or into memory.
@@ -32,14 +37,18 @@ pub(crate) struct Intake {
     sunk: u64,
     /// Where an origin's freight bytes are counted.
     moved: Option<Arc<AtomicU64>>,
+    pulse: Option<Arc<Pulse>>,
     pub(crate) queued: Duration,
     pub(crate) sent_at: Instant,
     first_byte: Duration,
 }
 
 impl Intake {
-    pub(crate) fn new(sink: Option<Box<dyn Sink>>, submitted: Instant) -> Self {
+    pub(crate) fn new(sink: Option<Box<dyn Sink>>, submitted: Instant, pulse: Option<Arc<Pulse>>) -> Self {
         let now = Instant::now();
+        if let Some(pulse) = &pulse {
+            pulse.sent(now);
+        }
         Self {
             sink,
             head: None,
@@ -47,6 +56,7 @@ impl Intake {
             collected: BytesMut::new(),
             sunk: 0,
             moved: None,
+            pulse,
             queued: now.saturating_duration_since(submitted),
             sent_at: now,
             first_byte: Duration::ZERO,
@@ -66,7 +76,11 @@ impl Intake {
 
     /// Takes the head: where the body goes.
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
-        self.first_byte = self.sent_at.elapsed();
+        let now = Instant::now();
+        self.first_byte = now.saturating_duration_since(self.sent_at);
+        if let Some(pulse) = &self.pulse {
+            pulse.head(now);
+        }
         let mut route = Route::Stay;
         if let Some(sink) = self.sink.as_mut().filter(|_| head.status.is_success()) {
             self.sinking = true;
@@ -84,6 +98,17 @@ impl Intake {
         if let Some(moved) = &self.moved {
             moved.fetch_add(bytes.len() as u64, Relaxed);
         }
+        if let Some(pulse) = &self.pulse {
+            pulse.body(Instant::now(), bytes.len());
+        }
+        let route = self.keep(bytes);
+        if let Some(pulse) = &self.pulse {
+            pulse.sunk(Instant::now());
+        }
+        route
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<Route, Error> {
         if let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) {
             let route = sink.write(bytes).map_err(refused)?;
             self.sunk += bytes.len() as u64;
@@ -116,6 +141,9 @@ impl Intake {
     /// The response, once the body has ended.
     pub(crate) fn finish(self, protocol: Protocol, stopped: bool) -> Result<Response, Error> {
         let head = self.head.ok_or_else(|| Error::new(Kind::Protocol, "an answer ended without a head"))?;
+        if let Some(pulse) = self.pulse.filter(|_| head.status.is_success()) {
+            pulse.whole();
+        }
         Ok(Response {
             head,
             body: self.collected.freeze(),

@@ -10,10 +10,10 @@
 //! What this crate deliberately does not do: it knows no object store. It signs nothing, follows no redirects and
 //! reads no status code's meaning; a [`Call`] tells it whether an answer is worth another attempt.
 
+mod addresses;
 pub mod attempts;
 mod body;
 mod call;
-mod coalesce;
 mod config;
 mod counters;
 mod dial;
@@ -24,6 +24,7 @@ mod engine;
 mod error;
 mod h1;
 mod h2;
+mod hedge;
 mod job;
 mod memory;
 mod origin;
@@ -40,12 +41,13 @@ mod trust;
 mod valve;
 
 pub use body::{Body, Segment};
-pub use call::{Call, Ended, Verdict};
+pub use call::{Call, Ended, Hedge, Verdict};
 pub use config::{Config, Trust};
 pub use counters::{Counters, Times};
 pub use distribution::Distribution;
 pub use engine::{Lanes, RETRY};
 pub use error::{Error, Kind};
+pub use hedge::Alike;
 pub use memory::{MemoryBudget, Reservation};
 pub use origin::{Origin, Protocol, Scheme};
 pub use request::{Head, Request, Response};

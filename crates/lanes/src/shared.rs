@@ -51,6 +51,7 @@ pub(crate) struct Counts {
     pub(crate) handshakes: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) retries: AtomicU64,
+    pub(crate) hedges: AtomicU64,
     pub(crate) throttles: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
@@ -74,10 +75,16 @@ impl Counts {
             requests: self.requests.load(Relaxed),
             retries: self.retries.load(Relaxed),
             throttles: self.throttles.load(Relaxed),
-            hedges: 0,
+            hedges: self.hedges.load(Relaxed),
             bytes_sent: self.bytes_sent.load(Relaxed),
             bytes_received: self.bytes_received.load(Relaxed),
         }
+    }
+
+    /// Counts a request that is sent.
+    pub(crate) fn asked(&self, is_hedge: bool) {
+        self.requests.fetch_add(1, Relaxed);
+        self.hedges.fetch_add(u64::from(is_hedge), Relaxed);
     }
 
     /// Counts the waits of a request that was answered.

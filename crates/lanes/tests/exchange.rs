@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod exchange {
+    mod addresses;
     mod h1;
     mod h2;
+    mod hedging;
     mod support;
     mod trace;
 }

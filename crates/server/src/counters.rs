@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::fault::Verb;
 
@@ -53,9 +55,26 @@ pub(crate) struct Tally {
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) faults_fired: AtomicU64,
+    /// For who waits until counters have changed.
+    watch: Mutex<()>,
+    changed: Condvar,
 }
 
 impl Tally {
+    /// Wakes who waits for counters to change.
+    pub(crate) fn tell(&self) {
+        // Whoever has looked and doesn't wait yet holds the lock.
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Waits until something is so, which is asked at each [`tell`](Self::tell); false when it isn't after `patience`.
+    pub(crate) fn wait_until(&self, patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(watch, patience, |()| !is_so());
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
     pub(crate) fn snapshot(&self, multipart_open: usize, resumable_open: usize) -> Counters {
         let by_verb: BTreeMap<&'static str, u64> = Verb::ALL
             .iter()

@@ -162,7 +162,8 @@ pub enum Action {
     Reset(u64),
     /// After that many body bytes: the TCP connection is reset, under all its streams.
     Drop(u64),
-    /// After that many body bytes nothing more moves; the connection stays open.
+    /// After that many body bytes nothing more moves; the connection stays open, until the server's faults are replaced:
+    /// then what is held up is reset.
     Stall(u64),
     /// The answer's body ends after that many bytes (default: half), whatever Content-Length says.
     Truncate(Option<u64>),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::counters::{Counters, Tally};
@@ -68,6 +69,7 @@ impl Server {
             gcs_config: config.gcs,
             denied_buckets: config.denied_buckets,
             selection,
+            replaced: watch::Sender::new(0),
             seed: config.seed,
             started: Instant::now(),
             tally: Arc::new(Tally::default()),
@@ -114,10 +116,18 @@ impl Server {
         self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
     }
 
-    /// Replaces the faults of requests that come from now on.
+    /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection
+    /// that ends; false if they still aren't after `patience`. Blocks the thread.
+    pub fn wait_until(&self, patience: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
+        self.shared.tally.wait_until(patience, || is_so(&self.counters()))
+    }
+
+    /// Replaces the faults of requests that come from now on. Bodies that a fault holds up are reset.
     pub fn set_faults(&self, faults: Faults) {
         let selection = Selection::new(faults, self.shared.seed);
-        *self.shared.selection.lock().unwrap_or_else(PoisonError::into_inner) = selection;
+        let mut now = self.shared.selection.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = selection;
+        self.shared.replaced.send_modify(|round| *round += 1);
     }
 
     /// The store itself, for a look behind the protocols.

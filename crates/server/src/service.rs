@@ -9,6 +9,7 @@ use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use s3s::StdError;
 use s3s::service::S3Service;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::body::{RequestBody, ResponseBody, UnderWay};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) gcs_config: GcsConfig,
     pub(crate) denied_buckets: std::collections::BTreeSet<String>,
     pub(crate) selection: Mutex<Selection>,
+    /// How often the faults have been replaced.
+    pub(crate) replaced: watch::Sender<u64>,
     pub(crate) seed: u64,
     pub(crate) started: Instant,
     pub(crate) tally: Arc<Tally>,
@@ -61,9 +64,21 @@ impl Shared {
     pub(crate) fn effects(&self, route: &Route) -> Effects {
         self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
-        let effects = selection.select(self.started.elapsed(), route.verb, &route.key);
+        let mut effects = selection.select(self.started.elapsed(), route.verb, &route.key);
+        effects.drawn = *self.replaced.borrow();
+        drop(selection);
         self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
+        self.tally.tell();
         effects
+    }
+
+    /// Waits until faults that were drawn in round `drawn` have been replaced.
+    fn replaced(&self, drawn: u64) -> impl Future<Output = ()> + Send + 'static {
+        let mut replaced = self.replaced.subscribe();
+        async move {
+            // A server that ends has no faults any more either.
+            let _ = replaced.wait_for(|round| *round != drawn).await;
+        }
     }
 }
 
@@ -105,7 +120,8 @@ impl Caller {
             headers.get(CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok()).unwrap_or(0)
         };
         let damage = |fault, direction, expected| {
-            Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone())
+            let replaced = Box::pin(shared.replaced(effects.drawn));
+            Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone(), replaced)
         };
         let request_damage =
             effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));

@@ -67,6 +67,7 @@ pub(crate) enum Transport {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.tally.connections_open.fetch_sub(1, Relaxed);
+        self.tally.tell();
         if !self.control.reset.load(Relaxed) {
             return;
         }

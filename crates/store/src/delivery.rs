@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use laneway_lanes::{Head, Route, Sink, SinkError};
 
-use crate::{ErrorKind, GetSink, ObjectId, ObjectMeta, SinkMaker, Version};
+use crate::{ErrorKind, Get, GetSink, ObjectId, ObjectMeta, Second, SecondMaker, SinkMaker, Version};
 
 /// Reads what an answer's head says about the object: each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
@@ -18,7 +18,15 @@ pub(crate) struct Delivery<'a> {
     pub(crate) range: Option<Range<u64>>,
     pub(crate) version: Option<&'a Version>,
     pub(crate) maker: SinkMaker<'a>,
+    second: SecondMaker<'a>,
     state: Arc<State>,
+}
+
+/// A second request beside a slow first one.
+pub(crate) struct Doubled {
+    /// Which bytes it asks for, where they are others than the first's.
+    pub(crate) range: Option<Range<u64>>,
+    pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
 /// What an answer turned out to be.
@@ -41,31 +49,54 @@ pub(crate) struct Refused {
 #[derive(Default)]
 struct State {
     delivered: AtomicBool,
+    /// Whether there were two requests at once.
+    doubled: AtomicBool,
     described: Mutex<Option<Described>>,
 }
 
 impl<'a> Delivery<'a> {
-    pub(crate) fn new(
-        reader: HeadReader,
-        id: &'a ObjectId,
-        range: Option<Range<u64>>,
-        version: Option<&'a Version>,
-        maker: SinkMaker<'a>,
-    ) -> Self {
-        Self { reader, id, range, version, maker, state: Arc::default() }
+    pub(crate) fn new(reader: HeadReader, get: &Get<'a>) -> Self {
+        Self {
+            reader,
+            id: get.id,
+            range: get.range.clone(),
+            version: get.version,
+            maker: get.sink,
+            second: get.second,
+            state: Arc::default(),
+        }
     }
 
     /// A sink for the next attempt; `None` where the body is collected.
     pub(crate) fn sink(&self) -> Option<Box<dyn Sink>> {
-        let inner = self.maker?();
-        Some(Box::new(Adapter {
+        Some(self.adapted(self.range.clone(), self.maker?()))
+    }
+
+    /// Whether two requests may bring it at once.
+    pub(crate) fn may_be_doubled(&self) -> bool {
+        self.maker.is_none() || self.second.is_some()
+    }
+
+    /// What a second request beside a slow first asks for, if there shall be one.
+    pub(crate) fn second(&self) -> Option<Doubled> {
+        if self.maker.is_none() {
+            return Some(Doubled { range: None, sink: None });
+        }
+        let Second::Beside(range, sink) = self.second?() else { return None };
+        self.state.doubled.store(true, Ordering::Release);
+        let sink = self.adapted(range.clone().or_else(|| self.range.clone()), sink);
+        Some(Doubled { range, sink: Some(sink) })
+    }
+
+    fn adapted(&self, range: Option<Range<u64>>, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
+        Box::new(Adapter {
             reader: self.reader,
             id: self.id.clone(),
-            range: self.range.clone(),
+            range,
             version: self.version.cloned(),
             state: Arc::clone(&self.state),
             inner,
-        }))
+        })
     }
 
     /// Whether bytes have reached the caller's sink.
@@ -76,6 +107,10 @@ impl<'a> Delivery<'a> {
     /// What the answer was: as its sink saw it, or read from the head of a collected one.
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
+        if self.state.doubled.load(Ordering::Acquire) {
+            // Of two answers the last that began is remembered. Each was compared with what it had been asked for.
+            return describe(self.reader, self.id, None, self.version, head);
+        }
         match seen {
             Some(described) => Ok(described),
             None => describe(self.reader, self.id, self.range.as_ref(), self.version, head),

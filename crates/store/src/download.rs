@@ -15,6 +15,18 @@ use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Version};
 /// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
 
+/// What is done beside a request for an object that has become a straggler; see [`Get::second`].
+pub enum Second {
+    /// It is waited for.
+    Nothing,
+    /// A second request is sent for these bytes, into this sink; without a range it asks for what the first one asked.
+    /// From then on both sinks are written to, by different threads.
+    Beside(Option<Range<u64>>, Box<dyn GetSink>),
+}
+
+/// Says what is done beside a straggler.
+pub type SecondMaker<'a> = Option<&'a (dyn Fn() -> Second + Send + Sync)>;
+
 /// A download of an object or of a range of it.
 #[derive(Clone)]
 pub struct Get<'a> {
@@ -28,12 +40,15 @@ pub struct Get<'a> {
     pub expected: Option<u64>,
     /// Where the body goes.
     pub sink: SinkMaker<'a>,
+    /// What is done beside an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
+    /// sink. A body that is collected may always be asked for twice.
+    pub second: SecondMaker<'a>,
 }
 
 impl<'a> Get<'a> {
     /// The whole object, collected in memory.
     pub fn new(id: &'a ObjectId) -> Self {
-        Self { id, range: None, version: None, expected: None, sink: None }
+        Self { id, range: None, version: None, expected: None, sink: None, second: None }
     }
 }
 
@@ -69,7 +84,7 @@ pub trait GetSink: Send + 'static {
 pub struct Got {
     /// The whole object's metadata.
     pub meta: ObjectMeta,
-    /// What the body carried, or would have carried had it not been [`stopped`](Self::stopped).
+    /// What the body of the answer that came first carried, or would have carried had it not been [`stopped`](Self::stopped).
     pub range: Range<u64>,
     /// The body where no sink took it.
     pub body: Bytes,

@@ -1,5 +1,7 @@
 //! Where a dialect's requests go: an origin and the path under it.
 
+use std::fmt;
+
 use laneway_lanes::{Origin, Scheme};
 
 use crate::{Error, ErrorKind, Operation};
@@ -32,6 +34,12 @@ impl Endpoint {
     }
 }
 
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin, self.base)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +54,7 @@ mod tests {
     #[test]
     fn a_base_path_loses_its_last_slash() {
         assert_eq!(Endpoint::parse("https://h/a/b/").expect("an endpoint").base, "/a/b");
+        assert_eq!(Endpoint::parse("https://h/a/b/").expect("an endpoint").to_string(), "https://h/a/b");
         assert_eq!(Endpoint::parse("https://h").expect("an endpoint").base, "");
         assert_eq!(Endpoint::parse("https://h/").expect("an endpoint").base, "");
     }

@@ -79,6 +79,8 @@ pub enum Operation {
     /// [`Store::part`](crate::Store::part), [`Store::part_copy`](crate::Store::part_copy) and
     /// [`Store::resumable_append`](crate::Store::resumable_append).
     Part,
+    /// [`Store::list_parts`](crate::Store::list_parts).
+    ListParts,
     /// [`Store::complete`](crate::Store::complete).
     Complete,
     /// [`Store::abort`](crate::Store::abort) and [`Store::resumable_cancel`](crate::Store::resumable_cancel).
@@ -98,6 +100,7 @@ impl Operation {
             Self::Copy => "copy",
             Self::Begin => "begin upload",
             Self::Part => "upload part",
+            Self::ListParts => "list parts",
             Self::Complete => "complete upload",
             Self::Abort => "abort upload",
         }

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use laneway_lanes::{Body, Call, Ended, Kind, Lanes, Origin, Request, Response, Verdict};
+use laneway_lanes::{Alike, Body, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Verdict};
 
-use crate::delivery::{Delivery, Refused};
+use crate::delivery::{Delivery, Doubled, Refused};
+use crate::download::range_header;
 use crate::judge::{self, Ending, Failure, Repeat};
 use crate::requests::Tally;
 use crate::{Error, ErrorKind, ObjectId, Operation, Provider};
@@ -226,8 +227,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     type Refusal = Error;
 
     async fn request(&self, _attempt: u32) -> Result<Request, Error> {
-        let mut request = self.exchange.dialect.request(self.exchange.bucket, self.outgoing).await?;
-        self.exchange.dialect.tally().count(self.exchange.operation, &self.outgoing.method);
+        let mut request = self.made_of(self.outgoing).await?;
         request.sink = self.delivery.and_then(Delivery::sink);
         Ok(request)
     }
@@ -262,5 +262,37 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
     fn throttle_key(&self) -> &str {
         self.exchange.bucket
+    }
+
+    /// Reads only: what writes would write twice, and what the second one finds is another state.
+    fn hedged_among(&self) -> Option<Alike> {
+        let is_read = matches!(self.outgoing.method, Method::GET | Method::HEAD);
+        let may_be_doubled = self.delivery.is_none_or(Delivery::may_be_doubled);
+        (is_read && may_be_doubled).then_some(Alike(self.exchange.operation as u8))
+    }
+
+    async fn hedge(&self) -> Hedge {
+        let doubled = match self.delivery {
+            Some(delivery) => delivery.second(),
+            None => Some(Doubled { range: None, sink: None }),
+        };
+        let Some(Doubled { range, sink }) = doubled else { return Hedge::Nothing };
+        let mut outgoing = self.outgoing.clone();
+        if let Some(range) = range {
+            outgoing.headers.insert("range", range_header(&range));
+            outgoing.expected = Some(range.end - range.start);
+        }
+        // Where it can't be made the first may still come.
+        let Ok(mut request) = self.made_of(&outgoing).await else { return Hedge::Nothing };
+        request.sink = sink;
+        Hedge::Beside(Box::new(request))
+    }
+}
+
+impl<D: Dialect> Attempts<'_, D> {
+    async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
+        let request = self.exchange.dialect.request(self.exchange.bucket, outgoing).await?;
+        self.exchange.dialect.tally().count(self.exchange.operation, &outgoing.method);
+        Ok(request)
     }
 }

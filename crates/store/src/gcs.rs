@@ -75,6 +75,10 @@ impl Gcs {
         self.lanes.anticipate(&self.endpoint.origin, requests);
     }
 
+    pub(crate) fn endpoint(&self) -> String {
+        self.endpoint.to_string()
+    }
+
     pub(crate) fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.load(Ordering::Acquire)
     }

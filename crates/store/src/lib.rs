@@ -1,7 +1,7 @@
 //! What GCS and S3 call things: requests, answers, errors, credentials.
 //!
 //! [`Store`] is the plain face over an enum of dialects: `head get put delete delete_many list copy`, multipart
-//! (`begin part complete abort`) and GCS's resumable sessions. Every dialect is a folder of verbs; each verb is a pure
+//! (`begin part list_parts complete abort`) and GCS's resumable sessions. Every dialect is a folder of verbs; each verb is a pure
 //! function from arguments to a request, a pure function from an answer to a type, and a few lines that send the one
 //! and read the other over [`laneway_lanes::Lanes`].
 //!
@@ -28,12 +28,13 @@ mod requests;
 mod s3;
 mod settings;
 mod store;
+mod stored_parts;
 mod timestamp;
 mod upload;
 mod xml;
 
 pub use checksum::{Checksums, CompositeCrc32c};
-pub use download::{Get, GetSink, Got, SinkMaker, Timings};
+pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use laneway_lanes::{Body, Route, SinkError};
 pub use listing::{List, Page};
@@ -41,4 +42,4 @@ pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;
 pub use settings::{AccessKey, Settings};
 pub use store::Store;
-pub use upload::{Appended, Condition, Multipart, Part, PartChecksums, PutOptions, Resumable};
+pub use upload::{Appended, Condition, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart};

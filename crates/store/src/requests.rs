@@ -29,7 +29,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn count(&self, operation: Operation, method: &Method) {
         let class = match (operation, method) {
-            (Operation::List, _) => &self.writes,
+            (Operation::List | Operation::ListParts, _) => &self.writes,
             // Many at once are a POST on both, and as free as one.
             (Operation::Delete | Operation::Abort, _) | (_, &Method::DELETE) => &self.deletes,
             // Also what a write reads back to be sure of itself.
@@ -60,6 +60,7 @@ mod tests {
             (Operation::Put, Method::POST),
             (Operation::Copy, Method::PUT),
             (Operation::List, Method::GET),
+            (Operation::ListParts, Method::GET),
             (Operation::Begin, Method::POST),
             (Operation::Part, Method::PUT),
             (Operation::Complete, Method::POST),
@@ -73,6 +74,6 @@ mod tests {
         ] {
             tally.count(operation, &method);
         }
-        assert_eq!(tally.snapshot(), Requests { writes: 7, reads: 4, deletes: 3 });
+        assert_eq!(tally.snapshot(), Requests { writes: 8, reads: 4, deletes: 3 });
     }
 }

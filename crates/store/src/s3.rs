@@ -88,6 +88,10 @@ impl S3 {
         }
     }
 
+    pub(crate) fn endpoint(&self) -> String {
+        self.address.to_string()
+    }
+
     fn region(&self, bucket: &str) -> Arc<str> {
         let regions = self.regions.read().unwrap_or_else(|e| e.into_inner());
         regions.get(bucket).unwrap_or(&self.region).clone()

@@ -10,7 +10,7 @@ use crate::gcs::Gcs;
 use crate::s3::S3;
 use crate::{
     Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
-    Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, Version,
+    Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, StoredPart, Version,
 };
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
@@ -49,6 +49,14 @@ impl Store {
     /// The scheme of its URLs: `gs` or `s3`.
     pub fn scheme(&self) -> &'static str {
         self.provider().scheme()
+    }
+
+    /// Where its requests go, as an URL without credentials: the same text for the same store, whatever bucket or region.
+    pub fn endpoint(&self) -> String {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.endpoint(),
+            Dialect::S3(s3) => s3.endpoint(),
+        }
     }
 
     /// What its requests go over.
@@ -284,6 +292,17 @@ impl Store {
                 Err(self.unsupported(Operation::Part, &upload.id, "GCS copies whole objects only"))
             }
             Dialect::S3(s3) => s3.part_copy(upload, number, from, version, range).await,
+        }
+    }
+
+    /// The parts that the store has of an upload, by their numbers.
+    ///
+    /// # Errors
+    /// `NotFound` when the upload is gone, completed ones included.
+    pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.list_parts(upload).await,
+            Dialect::S3(s3) => s3.list_parts(upload).await,
         }
     }
 

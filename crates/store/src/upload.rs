@@ -117,6 +117,29 @@ pub struct Part {
     pub crc32c: u32,
 }
 
+/// A part as the store lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredPart {
+    /// From 1 to 10000.
+    pub number: u32,
+    /// The store's entity tag for it, as the store wrote it.
+    pub etag: String,
+    /// Bytes.
+    pub size: u64,
+    /// CRC32C of its bytes, where the store tells it.
+    pub crc32c: Option<u32>,
+}
+
+impl StoredPart {
+    /// Whether it is the part that an answer told of earlier. Quotes around entity tags come and go.
+    pub fn is_same(&self, part: &Part) -> bool {
+        self.number == part.number
+            && self.size == part.size
+            && self.etag.trim_matches('"') == part.etag.trim_matches('"')
+            && self.crc32c.is_none_or(|crc32c| crc32c == part.crc32c)
+    }
+}
+
 /// A GCS resumable session. Who knows its URL may write to it, so `Debug` leaves it out.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumable {
@@ -162,6 +185,18 @@ mod tests {
         assert_eq!(merged.content_type.as_deref(), Some("new/type"));
         assert_eq!(merged.cache_control.as_deref(), Some("no-store"));
         assert_eq!(merged.metadata, source.metadata);
+    }
+
+    #[test]
+    fn a_listed_part_is_the_same_if_nothing_that_is_told_differs() {
+        let part = Part { number: 2, etag: "\"e\"".into(), size: 5, crc32c: 7 };
+        let listed = StoredPart { number: 2, etag: "e".into(), size: 5, crc32c: None };
+        assert!(listed.is_same(&part));
+        assert!(StoredPart { crc32c: Some(7), ..listed.clone() }.is_same(&part));
+        assert!(!StoredPart { crc32c: Some(8), ..listed.clone() }.is_same(&part));
+        assert!(!StoredPart { number: 3, ..listed.clone() }.is_same(&part));
+        assert!(!StoredPart { size: 6, ..listed.clone() }.is_same(&part));
+        assert!(!StoredPart { etag: "f".into(), ..listed }.is_same(&part));
     }
 
     #[test]

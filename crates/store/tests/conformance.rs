@@ -97,6 +97,8 @@ macro_rules! with_behaviours {
             copying::a_copy_spares_what_is_there [ConditionalCopy];
             multipart::parts_become_one_checked_object [MultipartUpload];
             multipart::parts_may_come_in_any_order [MultipartUpload];
+            multipart::the_parts_that_are_there_are_listed [MultipartUpload];
+            multipart::a_thousand_and_one_parts_are_listed [MultipartUpload];
             multipart::an_aborted_upload_is_gone [MultipartUpload];
             multipart::a_part_with_a_wrong_checksum_is_refused [MultipartUpload WrongPartChecksum];
             multipart::a_wrong_checksum_of_the_whole_is_an_integrity_error [MultipartUpload];

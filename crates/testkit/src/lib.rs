@@ -3,11 +3,15 @@
 //! Everything here panics with what went wrong: it runs in tests only, where a failed preparation is a failed test.
 
 mod bytes;
+mod changes;
+mod journal;
 mod program;
 mod tree;
 mod wire;
 
 pub use bytes::random_bytes;
+pub use changes::Changes;
+pub use journal::{claimed, recorded_parts};
 pub use program::{Program, Run, Running};
 pub use tree::{AWKWARD_NAMES, differences, seed_tree};
 pub use wire::{Endpoint, Wire};

@@ -148,9 +148,9 @@ impl Running {
         self.child.stdout.take().expect("stdout is taken once")
     }
 
-    /// Whether it has ended by itself.
-    pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("its state is known").is_some()
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for its end.

@@ -5,6 +5,7 @@ pub(crate) mod in_order;
 mod landing;
 mod large;
 mod light;
+mod news;
 mod opening;
 mod pieces;
 

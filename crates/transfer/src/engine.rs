@@ -1,6 +1,8 @@
 //! What all jobs of a client stand on.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Lanes;
@@ -17,6 +19,8 @@ pub(crate) struct Engine {
     /// Threads that the machine runs at once.
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
+    pub(crate) upload_journals: Option<PathBuf>,
+    has_uploaded: AtomicBool,
     stores: [OnceLock<Store>; 2],
     settings: laneway_store::Settings,
     epoch: Instant,
@@ -34,6 +38,8 @@ impl Engine {
             files: Files::new(Files::threads_for(cores)),
             cores,
             copy_sizes: settings.copy_sizes,
+            upload_journals: settings.upload_journals,
+            has_uploaded: AtomicBool::new(false),
             stores: Default::default(),
             settings: settings.store,
             epoch: settings.epoch,
@@ -43,6 +49,11 @@ impl Engine {
     /// What has been asked of a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
         self.slot(provider).get().map_or_else(Requests::default, Store::requests)
+    }
+
+    /// Whether this is the first time that it is asked, before a large upload.
+    pub(crate) fn is_first_upload(&self) -> bool {
+        !self.has_uploaded.swap(true, Ordering::Relaxed)
     }
 
     fn slot(&self, provider: Provider) -> &OnceLock<Store> {

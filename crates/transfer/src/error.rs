@@ -90,18 +90,21 @@ impl Error {
     /// Whether the object and this machine are as they should be, so that the same request may succeed later: the
     /// network or the store failed, or credentials have run out.
     pub(crate) fn is_passing(&self) -> bool {
-        use laneway_store::ErrorKind::{Permission, Server, Throttled, Transport, Unauthenticated};
         match &self.0.cause {
-            Cause::Store(error) => {
-                matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
-            }
+            Cause::Store(error) => Self::is_passing_of(error),
             Cause::Lanes(_) => true,
             Cause::Local { .. } | Cause::Told { .. } => false,
         }
     }
 
-    /// How many bytes of the item stay beside its destination: the same request goes on with them, and fetches only
-    /// what is missing.
+    /// The same of a store's error.
+    pub(crate) fn is_passing_of(error: &laneway_store::Error) -> bool {
+        use laneway_store::ErrorKind::{Permission, Server, Throttled, Transport, Unauthenticated};
+        matches!(error.kind(), Transport | Server | Throttled | Unauthenticated | Permission)
+    }
+
+    /// How many bytes of the item stay, beside the file that it is to become or in the store: the same request goes on
+    /// with them, and moves only what is missing.
     pub fn kept_bytes(&self) -> u64 {
         self.0.kept
     }

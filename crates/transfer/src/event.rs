@@ -144,7 +144,8 @@ pub struct Summary {
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,
-    /// Bytes of items that were not done which stay beside their destinations: the same request goes on with them.
+    /// Bytes of items that were not done which stay, beside the files they are to become or in the store: the same
+    /// request goes on with them.
     pub kept_bytes: u64,
     /// Whether the job was cancelled.
     pub interrupted: bool,

@@ -21,9 +21,9 @@ use crate::relative::Relative;
 
 pub(crate) use journal::Subject;
 use partial::Partial;
-pub(crate) use partial::TakeUp;
+pub(crate) use partial::{TakeUp, hold};
 use staged::IS_A_DIRECTORY;
-pub(crate) use staged::Staged;
+pub(crate) use staged::{Staged, is_temporary_name};
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.
 const OPEN_MAX: usize = 128;

@@ -3,6 +3,7 @@
 
 pub(crate) mod boundaries;
 pub(crate) mod copies;
+pub(crate) mod kept_parts;
 pub(crate) mod parts;
 #[cfg(test)]
 pub(crate) mod random;

@@ -26,8 +26,9 @@ pub struct CopyRequest {
     pub no_clobber: bool,
     /// Flush files and their directories to disk before an item counts as done.
     pub durable: bool,
-    /// When the job is cancelled, leave what has come of large objects beside their destinations, where the same
-    /// request goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
+    /// When the job is cancelled, leave what has come of large objects beside their destinations, and in the store what
+    /// it has of large files ([`Settings::upload_journals`](crate::Settings::upload_journals)), where the same request
+    /// goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
     pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.
     pub follow_symlinks: bool,

@@ -2,10 +2,13 @@
 
 mod gzip;
 mod input;
+mod journal;
 mod large;
 mod light;
 mod parts;
+mod session;
 mod source;
+mod unfinished;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -27,6 +30,9 @@ use crate::work::{Begun, Moved, Work};
 use crate::{CopyRequest, Error, Op};
 
 pub use gzip::Gzip;
+#[cfg(test)]
+pub(crate) use journal::Identity;
+pub(crate) use journal::Subject;
 pub(crate) use parts::{Input, Parts, Piece};
 
 /// Local sources that are looked at together.
@@ -47,6 +53,7 @@ pub(crate) struct Terms {
     gzip: Gzip,
     no_clobber: bool,
     remove_source: bool,
+    keep_partial: bool,
 }
 
 impl Terms {
@@ -56,7 +63,8 @@ impl Terms {
             put.condition = Condition::Absent;
         }
         let gzip = request.gzip.clone();
-        Self { put, gzip, no_clobber: request.no_clobber, remove_source: request.remove_source }
+        let CopyRequest { no_clobber, remove_source, keep_partial, .. } = *request;
+        Self { put, gzip, no_clobber, remove_source, keep_partial }
     }
 
     /// What a copy that the store carries out is to be; what is empty is kept as it is.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::Error;
+use crate::folder::is_temporary_name;
 
 /// Most files in a batch.
 const BATCH_MAX: usize = 256;
@@ -243,6 +244,10 @@ impl Walker {
                 return self.tell(Sighting::Failed(path, error)).map(|()| None);
             }
         };
+        if metadata.is_file() && is_temporary_name(file_name) {
+            let message = format!("{}: left out: it is what is left of a download", path.display());
+            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+        }
         if metadata.is_file() {
             return self.tell(Sighting::File(Found { path, name, size: metadata.len() })).map(|()| None);
         }
@@ -391,6 +396,23 @@ mod tests {
         for part in ["not UTF-8", "leads nowhere", "no regular file"] {
             assert!(others.iter().any(|o| o.contains(part)), "{part}: {others:?}");
         }
+    }
+
+    #[test]
+    fn what_downloads_left_is_left_out_and_nothing_that_only_looks_like_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = "0123456789abcdef";
+        let left = [
+            format!("d/.k.laneway-{mark}.part"),
+            format!("d/.k.laneway-{mark}.journal"),
+            "d/.k.laneway-0123beef.part".to_owned(),
+        ];
+        let own =
+            [format!(".k.laneway-{mark}.part/f"), format!("k.laneway-{mark}.part"), "k.part".to_owned()];
+        left.iter().chain(&own).for_each(|name| file(dir.path(), name));
+        let (files, others) = walked(dir.path(), false, 1);
+        assert_eq!(files, own);
+        assert!(others.len() == 3 && others.iter().all(|o| o.contains("left of a download")), "{others:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use laneway::{CopyRequest, Gzip, Location, PutOptions};
+use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions};
 
 use crate::arguments::key_value;
 use crate::context::Context;
@@ -18,7 +18,8 @@ use crate::report::line::Wording;
 /// p/dir/... and `cp -r dir gs://b/p` makes p/...: what exists in the bucket never changes what a command means.
 ///
 /// A local file appears under its name only when it is complete and its checksum has been compared. After an
-/// interruption the same command with -n does the rest, and fetches of large objects only what is missing.
+/// interruption the same command with -n does the rest, and fetches of large objects only what is missing. Uploads of
+/// large files go on where they were as well; into gs:// without -n, unless it was given before.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -79,13 +80,21 @@ const WORDING: Wording = Wording {
     resume: "interrupted; nothing is half-written, and the same command with -n does the rest",
 };
 
+/// A precondition makes another kind of upload on GCS, so that -n would begin large files anew.
+const WORDING_TO_GCS: Wording =
+    Wording { resume: "interrupted; nothing is half-written, and the same command does the rest", ..WORDING };
+
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request = self.copying.request(&self.items, self.recursive)?;
         if context.options.json && request.destination == Location::Standard {
             return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
         }
-        job::run(context, WORDING, |client| client.copy(request))
+        let wording = match request.destination {
+            Location::Object { provider: Provider::Gcs, .. } => WORDING_TO_GCS,
+            _ => WORDING,
+        };
+        job::run(context, wording, |client| client.copy(request))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the dispatcher is told and what it answers, and by which numbers works, lanes and origins are called.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Piece;
@@ -20,7 +21,7 @@ pub struct LaneId(pub u64);
 pub struct OriginId(pub usize);
 
 /// What a lane is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// Small requests: metadata, objects and ranges up to [`FREIGHT_ABOVE`].
     Express,
@@ -59,6 +60,17 @@ pub enum Event {
         /// How large it is, as far as is known.
         piece: Piece,
     },
+    /// A second request wants to be sent beside one that runs, on another lane.
+    Hedged {
+        /// Its number.
+        work: WorkId,
+        /// Where it goes.
+        origin: OriginId,
+        /// How large it is, as far as is known.
+        piece: Piece,
+        /// The first.
+        beside: WorkId,
+    },
     /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
     Cancelled {
         /// Its number.
@@ -93,6 +105,13 @@ pub enum Event {
         protocol: Protocol,
         /// The round trip its handshake saw.
         rtt: Duration,
+    },
+    /// Which of the origin's addresses a lane leads to.
+    Located {
+        /// The lane.
+        lane: LaneId,
+        /// The address.
+        address: SocketAddr,
     },
     /// A dial failed.
     DialFailed {

@@ -1,5 +1,6 @@
 //! One lane, as the dispatcher knows it.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{OriginId, Role};
@@ -22,6 +23,8 @@ pub(super) struct Lane {
     pub(super) in_flight: usize,
     /// Bytes of the works in flight.
     pub(super) weight: u64,
+    /// Where it leads.
+    pub(super) address: Option<SocketAddr>,
     streams_max: usize,
 }
 
@@ -36,7 +39,16 @@ pub(super) enum LaneState {
 impl Lane {
     pub(super) fn dialling(origin: OriginId, role: Role, now: Instant) -> Self {
         let state = LaneState::Dialling;
-        Self { origin, role, state, since: now, in_flight: 0, weight: 0, streams_max: STREAMS_MAX }
+        Self {
+            origin,
+            role,
+            state,
+            since: now,
+            in_flight: 0,
+            weight: 0,
+            address: None,
+            streams_max: STREAMS_MAX,
+        }
     }
 
     pub(super) fn open(&mut self, now: Instant, protocol: Protocol) {

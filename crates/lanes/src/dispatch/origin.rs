@@ -28,6 +28,8 @@ pub(super) struct OriginState {
     pub(super) lanes: Vec<LaneId>,
     pub(super) express_queue: Queue,
     pub(super) freight_queue: Queue,
+    /// Second requests that wait for a lane, few at a time.
+    pub(super) hedges: Vec<WorkId>,
     /// Works of each role, queued and running.
     pub(super) express_live: usize,
     pub(super) freight_live: usize,

@@ -12,6 +12,7 @@ use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
+use crate::hedge::SMALL_SILENT_MIN;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
 use crate::trace::What;
@@ -80,6 +81,12 @@ impl Waiter {
         self.hand_over(outcome, reusable);
     }
 
+    /// Ends a request whose connection is of no use any more.
+    fn end_broken(self, error: Error) {
+        let is_its_fault = matches!(error.kind(), Kind::Interrupted | Kind::Timeout);
+        self.end(Err(error), if is_its_fault { Reusable::Broken } else { Reusable::No });
+    }
+
     fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
         let Some(reply) = self.reply.take() else { return };
         if let Some(asked) = &self.asked {
@@ -109,11 +116,11 @@ impl Drop for Waiter {
 
 impl Carriage {
     pub(super) async fn over_h1(self, mut connection: Box<H1>, job: Box<Job>) {
-        let Job { work, mut request, reply, submitted, .. } = *job;
+        let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
         let patience = request.patience.unwrap_or(self.shared.no_progress);
-        let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
-        self.shared.counts.requests.fetch_add(1, Relaxed);
+        let mut intake = Intake::new(request.sink.take(), submitted, pulse).counting(self.freight_bytes());
+        self.shared.counts.asked(beside.is_some());
         let asked = tokio::select! {
             biased;
             asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
@@ -124,7 +131,7 @@ impl Carriage {
         }
         let pending = match asked {
             Ok(pending) => pending,
-            Err(e) => return waiter.end(Err(e), Reusable::No),
+            Err(e) => return waiter.end_broken(e),
         };
         let moves = pending.route == Route::Freight && !self.freight;
         let home = self.shared.freight(self.lane.0).clone();
@@ -147,7 +154,7 @@ impl Carriage {
                     let reusable = if again { Reusable::H1(connection) } else { Reusable::No };
                     waiter.end(intake.finish(Protocol::H1, stopped), reusable);
                 }
-                Err(e) => waiter.end(Err(e), Reusable::No),
+                Err(e) => waiter.end_broken(e),
             }
         };
         if moves {
@@ -162,15 +169,23 @@ impl Carriage {
         if connection.ready(patience).await.is_err() {
             return self.shared.tell(Command::Bounced { job, lane: self.lane });
         }
-        let Job { work, mut request, reply, submitted, .. } = *job;
+        let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
-        let mut intake = Intake::new(request.sink.take(), submitted).counting(self.freight_bytes());
-        self.shared.counts.requests.fetch_add(1, Relaxed);
+        let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
+        intake = intake.counting(self.freight_bytes());
+        self.shared.counts.asked(beside.is_some());
         let progress = connection.progress();
         // A connection that moves nothing any more is not asked again: TCP itself would take a quarter of an hour.
-        let reusable = move |outcome: &Result<_, Error>| match outcome {
-            Err(e) if e.kind() == Kind::Timeout && progress.idle(Instant::now()) >= patience => Reusable::No,
-            _ => Reusable::H2,
+        let reusable = move |outcome: &Result<_, Error>| {
+            let idle_max = match outcome {
+                Err(e) if e.kind() == Kind::Timeout => patience,
+                // Cancelled because a second request was sooner.
+                Err(e) if e.kind() == Kind::Closed && hedged.is_some_and(|pulse| pulse.is_hedged()) => {
+                    SMALL_SILENT_MIN
+                }
+                _ => return Reusable::H2,
+            };
+            if progress.idle(Instant::now()) >= idle_max { Reusable::Broken } else { Reusable::H2 }
         };
         let sent = request.body.len();
         let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);

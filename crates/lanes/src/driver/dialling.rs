@@ -1,34 +1,86 @@
-//! One dial, from addresses to a connection that takes requests.
+//! Dials, from an origin's name to a connection that takes requests.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{Addresses, Command, Connection, Opened};
-use crate::dial::{Dialed, Dialer};
-use crate::dispatch::{LaneId, Role};
+use super::names::Names;
+use super::{Command, Connection, Driver, Lane, Opened};
+use crate::dial::{Dialed, Dialer, Tried};
+use crate::dispatch::{Event, LaneId, OriginId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::shared::Shared;
+use crate::trace::What;
 use crate::{Origin, Protocol, Scheme};
 
-/// How long looked-up addresses are used: stores rotate theirs within minutes, and a burst of dials needs one lookup.
-const ADDRESSES_FRESH: Duration = Duration::from_secs(30);
+impl Driver {
+    pub(super) fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
+        self.lanes.insert(lane, Lane::Dialling);
+        self.shared.note(|| What::Dialled { lane: lane.0, role });
+        self.lane_origins.insert(lane, origin);
+        let entry = &self.origins[origin.0];
+        let dial = Dial {
+            lane,
+            role,
+            origin: entry.origin.clone(),
+            names: Arc::clone(&entry.names),
+            dialer: Arc::clone(&self.dialer),
+            shared: Arc::clone(&self.shared),
+        };
+        let home = match role {
+            Role::Express => &self.shared.express,
+            Role::Freight => self.shared.freight(lane.0),
+        };
+        home.spawn(dial.run());
+    }
 
-pub(super) struct Dial {
-    pub(super) lane: LaneId,
-    pub(super) role: Role,
-    pub(super) turn: usize,
-    pub(super) origin: Origin,
-    pub(super) addresses: Addresses,
-    pub(super) dialer: Arc<Dialer>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<Opened, Error>) {
+        match outcome {
+            Ok(Opened { connection, rtt, address }) => {
+                let (entry, protocol) = match connection {
+                    Connection::H1(c) => (Lane::H1(Some(c)), Protocol::H1),
+                    Connection::H2(c) => {
+                        let streams_max = c.streams_max();
+                        (Lane::H2 { connection: c, streams_max }, Protocol::H2)
+                    }
+                };
+                if !self.lanes.contains_key(&lane) {
+                    self.closed_one();
+                    return;
+                }
+                self.lanes.insert(lane, entry);
+                self.lane_addresses.insert(lane, address);
+                self.shared.note(|| What::Opened { lane: lane.0, protocol });
+                self.dispatcher.handle(now, Event::Located { lane, address });
+                self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
+            }
+            Err(error) => {
+                tracing::info!(lane = lane.0, "no connection: {error}");
+                self.lanes.remove(&lane);
+                self.shared.note(|| What::Closed { lane: lane.0 });
+                self.dial_errors.insert(lane, error);
+                self.dispatcher.handle(now, Event::DialFailed { lane });
+                self.carry_out();
+                self.dial_errors.remove(&lane);
+                self.lane_origins.remove(&lane);
+            }
+        }
+    }
+}
+
+struct Dial {
+    lane: LaneId,
+    role: Role,
+    origin: Origin,
+    names: Arc<Names>,
+    dialer: Arc<Dialer>,
+    shared: Arc<Shared>,
 }
 
 impl Dial {
-    pub(super) async fn run(self) {
+    async fn run(self) {
         // Whatever went wrong, no request was on its way yet.
         let outcome = self.open().await.map_err(Error::unsent);
         self.shared.tell(Command::Dialled { lane: self.lane, outcome });
@@ -39,7 +91,7 @@ impl Dial {
         let counts = &self.shared.counts;
         counts.connections.fetch_add(1, Relaxed);
         counts.handshakes.fetch_add(u64::from(self.origin.scheme == Scheme::Https), Relaxed);
-        let Dialed { stream, protocol, rtt, progress, absolute_form } = dialed;
+        let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
         let connection = match protocol {
             Protocol::H1 => {
                 counts.connections_h1.fetch_add(1, Relaxed);
@@ -53,41 +105,27 @@ impl Dial {
             }
         };
         let (lane, role, protocol) = (self.lane.0, self.role.name(), protocol.name());
-        tracing::info!(lane, %role, %protocol, ?rtt, "connection opened to {}", self.origin);
+        tracing::info!(lane, %role, %protocol, ?rtt, %address, "connection opened to {}", self.origin);
         let open = counts.connections_open.fetch_add(1, Relaxed) + 1;
         counts.connections_peak.fetch_max(open, Relaxed);
-        Ok(Opened { connection, rtt })
+        Ok(Opened { connection, rtt, address })
     }
 
     async fn connect(&self) -> Result<Dialed, Error> {
-        let addresses = self.addresses().await?;
+        let addresses = self.names.order(&self.origin, &self.dialer).await?;
         // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
         let only = (self.role == Role::Freight).then_some(Protocol::H1);
         let reached = |rtt| self.shared.tell(Command::Reached { lane: self.lane, rtt });
-        let dialed = self.dialer.dial(&self.origin, self.turn, only, &addresses, reached).await;
+        let mut tried = Tried::default();
+        let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, reached).await;
         let dialed = match dialed {
             Err(e) if only.is_some() && e.kind() == Kind::Tls => {
                 // A server that speaks h2 alone ends such a handshake; it gets what it can.
-                self.dialer.dial(&self.origin, self.turn, None, &addresses, reached).await
+                self.dialer.dial(&self.origin, None, &addresses, &mut tried, reached).await
             }
             other => other,
         };
-        if dialed.is_err() {
-            *self.addresses.lock().await = None;
-        }
+        self.names.note(&tried, dialed.is_ok());
         dialed
-    }
-
-    /// The origin's addresses; concurrent dials wait for one lookup.
-    async fn addresses(&self) -> Result<Arc<[SocketAddr]>, Error> {
-        let mut known = self.addresses.lock().await;
-        if let Some((at, addresses)) = &*known
-            && at.elapsed() < ADDRESSES_FRESH
-        {
-            return Ok(Arc::clone(addresses));
-        }
-        let found: Arc<[SocketAddr]> = self.dialer.resolve(&self.origin).await?.into();
-        *known = Some((Instant::now(), Arc::clone(&found)));
-        Ok(found)
     }
 }

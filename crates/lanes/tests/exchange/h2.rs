@@ -1,7 +1,7 @@
 //! HTTP/2 connections against a server built on the `h2` crate, over TLS.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::support::{Collecting, Panicking, get, request};
 use bytes::Bytes;
@@ -269,4 +269,34 @@ async fn a_certificate_for_another_name_is_refused() {
     let error = unknown.exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Certificate, "{error}");
     assert!(!error.is_transient());
+}
+
+#[tokio::test]
+async fn a_connection_on_which_everything_has_stopped_is_not_asked_again() {
+    let stopping = |_: usize, mut http2: Http2| async move {
+        while let Some(Ok((request, respond))) = http2.accept().await {
+            if request.uri().path() == "/odd" && !ODD.swap(true, Ordering::Relaxed) {
+                // Nothing of this connection is read or written any more.
+                return std::future::pending().await;
+            }
+            answer(respond, b"usual".to_vec());
+        }
+    };
+    static ODD: AtomicBool = AtomicBool::new(false);
+    let server = Server::start("localhost", h2::server::Builder::new(), stopping).await;
+    let lanes = server.lanes();
+    let ask = |target| {
+        let (lanes, call) = (&lanes, super::hedging::Ask { origin: server.origin.clone(), target });
+        async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
+    };
+    for _ in 0..5 {
+        ask("/").await;
+    }
+    ask("/odd").await;
+    for _ in 0..5 {
+        ask("/").await;
+    }
+    let counters = lanes.counters();
+    assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, 12));
+    assert_eq!(server.connections.load(Ordering::Relaxed), 2);
 }

@@ -36,6 +36,11 @@ impl Script {
 
 /// Reads one request's head and returns the length of its body; `None` when the connection ends before.
 pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
+    let text = read_text(stream)?.to_lowercase();
+    Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
+}
+
+fn read_text(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -44,8 +49,13 @@ pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
         }
         head.push(byte[0]);
     }
-    let text = String::from_utf8_lossy(&head).to_lowercase();
-    Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
+    Some(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// Reads a request without a body and returns what it asks for; `None` when the connection ends before.
+pub(crate) fn read_target(stream: &mut TcpStream) -> Option<String> {
+    let head = read_text(stream)?;
+    head.split(' ').nth(1).map(str::to_owned)
 }
 
 /// Reads one request and returns its body.

@@ -33,7 +33,11 @@ pub(crate) struct Damage {
     h2: bool,
     /// Tells the request's handler that its stream is to be reset, not answered.
     reset: Arc<AtomicBool>,
+    /// Ready once the faults have been replaced.
+    replaced: Replaced,
 }
+
+pub(crate) type Replaced = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Whose body it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,7 @@ impl Damage {
         control: Arc<Control>,
         h2: bool,
         reset: Arc<AtomicBool>,
+        replaced: Replaced,
     ) -> Box<Damage> {
         Box::new(Damage {
             fault,
@@ -70,20 +75,20 @@ impl Damage {
             control,
             h2,
             reset,
+            replaced,
         })
     }
 
     /// Holds the body up, breaks it off, or lets the next bytes come.
     pub(crate) fn poll_before(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         match self.fault {
-            BodyFault::Stall(at) if self.passed >= at => Poll::Pending,
+            BodyFault::Stall(at) if self.passed >= at => {
+                ready!(self.replaced.as_mut().poll(cx));
+                Poll::Ready(Err(self.break_off()))
+            }
             BodyFault::Reset(at) | BodyFault::Drop(at) if self.passed >= at => {
                 ready!(self.poll_left(cx));
-                self.reset.store(true, Relaxed);
-                if !self.h2 || matches!(self.fault, BodyFault::Drop(_)) {
-                    self.control.kill();
-                }
-                Poll::Ready(Err(Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))))
+                Poll::Ready(Err(self.break_off()))
             }
             BodyFault::Truncate(_) if !self.h2 && self.ended() => {
                 // hyper closes a connection whose body ends early without sending what it still has.
@@ -103,6 +108,14 @@ impl Damage {
             }
             _ => Poll::Ready(Ok(())),
         }
+    }
+
+    fn break_off(&self) -> StdError {
+        self.reset.store(true, Relaxed);
+        if !self.h2 || matches!(self.fault, BodyFault::Drop(_)) {
+            self.control.kill();
+        }
+        Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))
     }
 
     /// Waits until what was let through has left the process: hyper and h2 drop what they still hold of a stream or
@@ -165,7 +178,8 @@ mod tests {
     use super::*;
 
     fn damage(fault: BodyFault, expected: u64) -> Box<Damage> {
-        Damage::new(fault, Direction::Response, expected, Arc::default(), true, Arc::default())
+        let replaced = Box::pin(std::future::pending());
+        Damage::new(fault, Direction::Response, expected, Arc::default(), true, Arc::default(), replaced)
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Effects {
     pub(crate) refuse_stream: bool,
     /// How many rules hit.
     pub(crate) fired: u64,
+    /// How often the rules had been replaced before.
+    pub(crate) drawn: u64,
 }
 
 /// A status instead of the work.

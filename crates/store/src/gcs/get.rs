@@ -35,7 +35,7 @@ impl Gcs {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let generation = generation(get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.expected);
-        let delivery = Delivery::new(from_head, get.id, get.range.clone(), get.version, get.sink);
+        let delivery = Delivery::new(from_head, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
         download::got(&exchange, sent, &delivery)
     }

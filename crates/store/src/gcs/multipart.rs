@@ -18,7 +18,7 @@ use crate::exchange::{Exchange, Outgoing, Sent, Unsendable};
 use crate::reconcile::{compared, landed};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
-    PutOptions, xml,
+    PutOptions, StoredPart, stored_parts, xml,
 };
 
 /// Completing an upload of many parts can take minutes in which nothing is sent.
@@ -152,6 +152,14 @@ impl Gcs {
         let etag = sent.response.head.header("etag").map(str::to_owned);
         let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
         Ok(Part { number, etag, size, crc32c })
+    }
+
+    pub(crate) async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        let exchange = &Exchange::object(self, Operation::ListParts, &upload.id);
+        let ask = |query| async move {
+            exchange.send(&xml_request(Method::GET, &upload.id, &Query::of(query))).await
+        };
+        stored_parts::all(self, upload, ask).await
     }
 
     pub(crate) async fn complete(

@@ -1,5 +1,7 @@
 //! Where a bucket is reached: in the path or in the host name.
 
+use std::fmt;
+
 use laneway_lanes::{Origin, Scheme};
 
 use crate::endpoint::Endpoint;
@@ -53,6 +55,15 @@ impl Address {
     fn in_path(&self, bucket: &str) -> bool {
         let fits_host = bucket.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         self.path_style.unwrap_or(self.endpoint.is_some()) || !fits_host
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.endpoint {
+            Some(endpoint) => endpoint.fmt(f),
+            None => f.write_str("https://amazonaws.com"),
+        }
     }
 }
 

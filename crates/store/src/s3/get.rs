@@ -39,7 +39,7 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let outgoing = request(get.id, get.version, get.range.as_ref(), get.expected)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let delivery = Delivery::new(meta, get.id, get.range.clone(), get.version, get.sink);
+        let delivery = Delivery::new(meta, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await?;
         download::got(&exchange, sent, &delivery)
     }

@@ -19,7 +19,7 @@ use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::reconcile::{compared, landed};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
-    PutOptions, Version, xml,
+    PutOptions, StoredPart, Version, stored_parts, xml,
 };
 
 /// S3 may take minutes to put many parts together.
@@ -191,6 +191,15 @@ impl S3 {
         let etag = sent.response.head.header("etag").map(str::to_owned);
         let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
         Ok(Part { number, etag, size, crc32c })
+    }
+
+    pub(crate) async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        let exchange = &Exchange::object(self, Operation::ListParts, &upload.id);
+        let ask = |query| async move {
+            let target = object_target(&upload.id, &Query::of(query));
+            exchange.send(&Outgoing::new(Method::GET, target)).await
+        };
+        stored_parts::all(self, upload, ask).await
     }
 
     pub(crate) async fn complete(

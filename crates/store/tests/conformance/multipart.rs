@@ -50,6 +50,36 @@ pub(crate) async fn parts_may_come_in_any_order(world: World) {
     assert!(world.get("object").await.body == bytes);
 }
 
+pub(crate) async fn the_parts_that_are_there_are_listed(world: World) {
+    let upload = begin(&world, &PutOptions::default()).await;
+    let list = || async { world.store.list_parts(&upload).await };
+    assert_eq!(list().await.unwrap_or_else(|e| panic!("{e}")), []);
+    let replaced = part(&world, &upload, 3, b"early").await;
+    let first = part(&world, &upload, 1, &noise(PART)).await;
+    let third = part(&world, &upload, 3, b"late").await;
+    let listed = list().await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        listed.iter().map(|part| (part.number, part.size)).collect::<Vec<_>>(),
+        [(1, PART as u64), (3, 4)]
+    );
+    assert!(listed[0].is_same(&first) && listed[1].is_same(&third), "{listed:?} {first:?} {third:?}");
+    assert!(!listed[1].is_same(&replaced));
+    world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+    let error = list().await.expect_err("it is gone");
+    assert!(error.is_not_found(), "{error}");
+}
+
+/// More than one answer holds.
+pub(crate) async fn a_thousand_and_one_parts_are_listed(world: World) {
+    let upload = begin(&world, &PutOptions::default()).await;
+    for numbers in (1..=1001).collect::<Vec<u32>>().chunks(100) {
+        join_all(numbers.iter().map(|number| part(&world, &upload, *number, b"x"))).await;
+    }
+    let listed = world.store.list_parts(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+    assert!(listed.iter().map(|part| part.number).eq(1..=1001));
+    world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
+}
+
 pub(crate) async fn an_aborted_upload_is_gone(world: World) {
     let upload = begin(&world, &PutOptions::default()).await;
     part(&world, &upload, 1, b"bytes").await;

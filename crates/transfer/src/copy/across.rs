@@ -89,7 +89,7 @@ pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts { work, store: &ends.to, id: &target.to, options: &options };
+    let parts = Parts { work, store: &ends.to, id: &target.to, options: &options, unfinished: None };
     let moved = parts.send(Some(input.meta.size), &input).await?;
     let can_compare = Crc::told(&input.meta.checksums).is_some();
     let verified = if can_compare { moved.verified } else { Verified::Unverified };

@@ -9,11 +9,12 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use laneway_lanes::Reservation;
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store};
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store};
 use tokio::sync::mpsc;
 
 use super::landing::{Into, Landing, Pinned};
 use super::large::Fetched;
+use super::news::news;
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::location::url;
@@ -109,7 +110,8 @@ impl InOrder<'_> {
         let head = Arc::new(Mutex::new(Head::default()));
         let progress = &self.work.progress;
         let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
-        let get = Get { id: self.id, range: None, version: None, expected: None, sink: Some(&sink) };
+        let second = || HeadSink::second(&head, progress);
+        let get = Get { sink: Some(&sink), second: Some(&second), ..Get::new(self.id) };
         let ended = self.store.get(get).await;
         let (meta, bytes) = {
             let mut head = lock(&head);
@@ -204,11 +206,22 @@ struct Head {
     bytes: Vec<u8>,
     /// Which attempt may write.
     attempt: u32,
+    /// The attempt that `meta` and `bytes` are of.
+    begun: u32,
+}
+
+impl Head {
+    /// What the first request is to bring.
+    fn wanted(&self) -> u64 {
+        self.meta.as_ref().map_or(0, |meta| meta.size).min(SLICE)
+    }
 }
 
 struct HeadSink {
     head: Arc<Mutex<Head>>,
     attempt: u32,
+    /// The next byte of its answer.
+    at: u64,
     progress: Arc<Progress>,
 }
 
@@ -216,7 +229,22 @@ impl HeadSink {
     fn new(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Self {
         let mut state = lock(head);
         state.attempt += 1;
-        Self { head: Arc::clone(head), attempt: state.attempt, progress: Arc::clone(progress) }
+        Self { head: Arc::clone(head), attempt: state.attempt, at: 0, progress: Arc::clone(progress) }
+    }
+
+    /// Another sink of the same attempt. The bytes are handed on only when all of them are there, so that none is twice.
+    fn second(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Second {
+        let state = lock(head);
+        let (attempt, progress) = (state.attempt, Arc::clone(progress));
+        let sink = |at| Box::new(Self { head: Arc::clone(head), attempt, at, progress });
+        let Some(meta) = state.meta.as_ref().filter(|_| state.begun == attempt) else {
+            return Second::Beside(None, sink(0));
+        };
+        let (at, end) = (state.bytes.len() as u64, state.wanted());
+        if meta.version.is_none() || at == end {
+            return Second::Nothing;
+        }
+        Second::Beside(Some(at..end), sink(at))
     }
 }
 
@@ -226,12 +254,22 @@ impl GetSink for HeadSink {
         if head.attempt != self.attempt {
             return Ok(Route::Stop);
         }
+        let route = if meta.size <= LIGHT_DOWNLOAD_MAX { Route::Stay } else { Route::Freight };
+        if let Some(known) = head.meta.as_ref().filter(|_| head.begun == self.attempt) {
+            // The other of two at once has begun before.
+            if known.version.is_none() || known.version != meta.version || known.size != meta.size {
+                let message = "the object changed between two requests for it";
+                return Err(Error::integrity(meta.id.to_string(), message).into());
+            }
+            return Ok(route);
+        }
+        head.begun = self.attempt;
         if head.meta.is_none() {
             self.progress.sized(meta.size);
         }
         head.bytes = Vec::with_capacity(meta.size.min(SLICE) as usize);
         head.meta = Some(Box::new(meta.clone()));
-        Ok(if meta.size <= LIGHT_DOWNLOAD_MAX { Route::Stay } else { Route::Freight })
+        Ok(route)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
@@ -239,13 +277,14 @@ impl GetSink for HeadSink {
         if head.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let size = head.meta.as_ref().map_or(0, |meta| meta.size);
-        let room = (size.min(SLICE) as usize).saturating_sub(head.bytes.len());
-        let own = bytes.len().min(room);
-        head.bytes.extend_from_slice(&bytes[..own]);
+        let (size, wanted) = (head.meta.as_ref().map_or(0, |meta| meta.size), head.wanted());
+        let come = head.bytes.len() as u64;
+        let new = news(&mut self.at, come, bytes);
+        let own = new.len().min((wanted - come) as usize);
+        head.bytes.extend_from_slice(&new[..own]);
         self.progress.moved(own as u64);
-        let is_cut = own < bytes.len() || (own == room && size > SLICE);
-        Ok(if is_cut { Route::Stop } else { Route::Stay })
+        let is_all = come + own as u64 == wanted;
+        Ok(if is_all && self.at != size { Route::Stop } else { Route::Stay })
     }
 }
 

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
 
+use super::news::news;
 use super::pieces::Pieces;
 use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
@@ -93,12 +94,14 @@ impl Landing {
                 return Ok(attempts);
             }
             let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
+            let second = || self.second();
             let get = Get {
                 id,
                 range: Some(at..end),
                 version: self.pinned.version.as_ref(),
                 expected: Some(end - at),
                 sink: Some(&sink),
+                second: Some(&second),
             };
             let result = store.get(get).await;
             let (now_at, _) = self.position();
@@ -137,7 +140,18 @@ impl Landing {
     fn sink(self: &Arc<Self>) -> Sink {
         let mut state = self.lock();
         state.attempt += 1;
-        Sink { landing: Arc::clone(self), attempt: state.attempt }
+        Sink { landing: Arc::clone(self), attempt: state.attempt, at: state.at }
+    }
+
+    /// Another sink of the same attempt, from where it stands: whichever of the two comes to a byte first lands it. Both
+    /// bring bytes of one state only where that is pinned.
+    fn second(self: &Arc<Self>) -> Second {
+        let state = self.lock();
+        if self.pinned.version.is_none() || state.at == state.end {
+            return Second::Nothing;
+        }
+        let sink = Sink { landing: Arc::clone(self), attempt: state.attempt, at: state.at };
+        Second::Beside(Some(state.at..state.end), Box::new(sink))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -148,6 +162,8 @@ impl Landing {
 struct Sink {
     landing: Arc<Landing>,
     attempt: u32,
+    /// The next byte of its answer.
+    at: u64,
 }
 
 impl GetSink for Sink {
@@ -157,12 +173,12 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        if range.start != state.at {
+        if range.start != self.at {
             let message =
-                format!("bytes from {} were asked for, the store sends from {}", state.at, range.start);
+                format!("bytes from {} were asked for, the store sends from {}", self.at, range.start);
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
-        let is_light = matches!(state.into, Into::Memory(_)) && state.end - state.at <= LIGHT_DOWNLOAD_MAX;
+        let is_light = matches!(state.into, Into::Memory(_)) && state.end - self.at <= LIGHT_DOWNLOAD_MAX;
         Ok(if is_light { Route::Stay } else { Route::Freight })
     }
 
@@ -171,9 +187,10 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let take = (bytes.len() as u64).min(state.end - state.at);
-        let own = &bytes[..take as usize];
-        let State { at, pieces, into, .. } = &mut *state;
+        let new = news(&mut self.at, state.at, bytes);
+        let take = (new.len() as u64).min(state.end - state.at);
+        let own = &new[..take as usize];
+        let State { at, end, pieces, into, .. } = &mut *state;
         match into {
             Into::File(staged) => {
                 staged.write_at(own, *at)?;
@@ -186,7 +203,8 @@ impl GetSink for Sink {
         }
         *at += take;
         self.landing.progress.moved(take);
-        Ok(if own.len() < bytes.len() { Route::Stop } else { Route::Stay })
+        // Not at the answer's own end, which leaves its connection to others.
+        Ok(if *at == *end && self.at != *end { Route::Stop } else { Route::Stay })
     }
 }
 
@@ -218,6 +236,63 @@ mod tests {
         let (run, bytes) = landing.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+    }
+
+    fn second(landing: &Arc<Landing>) -> (Range<u64>, Box<dyn GetSink>) {
+        match landing.second() {
+            Second::Beside(Some(range), sink) => (range, sink),
+            _ => panic!("no second"),
+        }
+    }
+
+    #[test]
+    fn of_two_at_once_each_byte_lands_once_from_whichever_brings_it_first() {
+        let landing = landing();
+        let mut first = landing.sink();
+        first.begin(&meta(10, 1), 2..8).unwrap();
+        assert_eq!(first.write(b"23").unwrap(), Route::Stay);
+        let (range, mut other) = second(&landing);
+        assert_eq!(range, 4..8);
+        other.begin(&meta(10, 1), range).unwrap();
+        assert_eq!(other.write(b"4").unwrap(), Route::Stay);
+        assert_eq!(first.write(b"456").unwrap(), Route::Stay, "it goes on after all");
+        assert_eq!(other.write(b"56").unwrap(), Route::Stay);
+        assert_eq!(other.write(b"7").unwrap(), Route::Stay, "its own end");
+        assert_eq!(first.write(b"7").unwrap(), Route::Stay, "which is the other's too");
+        let (run, bytes) = landing.finish();
+        assert_eq!(bytes, b"234567");
+        assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
+    }
+
+    #[test]
+    fn who_is_behind_when_all_has_landed_is_stopped() {
+        let landing = landing();
+        let mut first = landing.sink();
+        let (_, mut other) = second(&landing);
+        assert_eq!(other.write(b"234567").unwrap(), Route::Stay);
+        assert_eq!(first.write(b"23").unwrap(), Route::Stop);
+        assert_eq!(landing.finish().1, b"234567");
+    }
+
+    #[test]
+    fn both_of_an_attempt_that_was_given_up_write_nothing() {
+        let landing = landing();
+        let mut first = landing.sink();
+        let (_, mut other) = second(&landing);
+        let mut next = landing.sink();
+        assert_eq!((first.write(b"x").unwrap(), other.write(b"x").unwrap()), (Route::Stop, Route::Stop));
+        assert_eq!(next.write(b"234567").unwrap(), Route::Stay);
+        assert_eq!(landing.finish().1, b"234567");
+    }
+
+    #[test]
+    fn what_is_not_pinned_or_has_landed_gets_no_second() {
+        let unpinned = Pinned { size: 10, version: None };
+        let unpinned = Landing::new(2..8, unpinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
+        assert!(matches!(unpinned.second(), Second::Nothing));
+        let landed = landing();
+        landed.sink().write(b"234567").unwrap();
+        assert!(matches!(landed.second(), Second::Nothing));
     }
 
     #[test]

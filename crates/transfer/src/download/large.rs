@@ -68,12 +68,14 @@ pub(crate) async fn fetch(
     let memory = work.engine.lanes.memory().clone();
     let (opening, mut told) = Opening::new(destination.clone(), collect_max, memory, is_size_known, progress);
     let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
+    let second = || opening.second();
     let get = Get {
         id,
         range: None,
         version: known.as_ref().and_then(|meta| meta.version.as_ref()),
         expected: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
+        second: Some(&second),
     };
     let _unfinished = EndOnDrop { work, terms, opening: Arc::clone(&opening) };
     let mut stream = store.get(get).boxed().fuse();

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_lanes::{MemoryBudget, Reservation};
-use laneway_store::{GetSink, ObjectMeta, Route, SinkError};
+use laneway_store::{GetSink, ObjectMeta, Route, Second, SinkError};
 use tokio::sync::oneshot;
 
+use super::news::news;
 use super::pieces::Pieces;
 use crate::boot::boot;
 use crate::checksum::{Crc, Run, Wanted};
@@ -35,6 +36,8 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 struct State {
     attempt: u32,
+    /// The attempt that `meta`, `at` and `body` are of.
+    begun: u32,
     meta: Option<Box<ObjectMeta>>,
     pieces: Pieces,
     at: u64,
@@ -99,6 +102,7 @@ impl Opening {
         let pieces = Pieces::new(0, Wanted::default());
         let state = State {
             attempt: 0,
+            begun: 0,
             meta: None,
             pieces,
             at: 0,
@@ -114,7 +118,26 @@ impl Opening {
     pub(crate) fn sink(self: &Arc<Self>) -> Sink {
         let mut state = self.lock();
         state.attempt += 1;
-        Sink { opening: Arc::clone(self), attempt: state.attempt }
+        Sink { opening: Arc::clone(self), attempt: state.attempt, at: 0 }
+    }
+
+    /// Another sink of the same attempt: for the whole until it is known what that is, else for what is still to come.
+    pub(crate) fn second(self: &Arc<Self>) -> Second {
+        let state = self.lock();
+        let sink = |at| Box::new(Sink { opening: Arc::clone(self), attempt: state.attempt, at });
+        let Some(meta) = state.meta.as_ref().filter(|_| state.begun == state.attempt) else {
+            return Second::Beside(None, sink(0));
+        };
+        let end = match &state.body {
+            Body::File(Some(large)) => large.slices().opener_end(),
+            _ => Some(meta.size),
+        };
+        match end {
+            Some(end) if meta.version.is_some() && state.at < end => {
+                Second::Beside(Some(state.at..end), sink(state.at))
+            }
+            _ => Second::Nothing,
+        }
     }
 
     /// Ends the stream: what it brought, if it brought anything.
@@ -213,6 +236,8 @@ impl Large {
 pub(crate) struct Sink {
     opening: Arc<Opening>,
     attempt: u32,
+    /// The next byte of its answer.
+    at: u64,
 }
 
 impl GetSink for Sink {
@@ -221,6 +246,15 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
+        if let Some(known) = state.meta.as_ref().filter(|_| state.begun == self.attempt) {
+            // The other of two at once has begun before.
+            if known.version.is_none() || known.version != meta.version || known.size != meta.size {
+                let message = "the object changed between two requests for it";
+                return Err(Error::integrity(meta.id.to_string(), message).into());
+            }
+            return Ok(if matches!(state.body, Body::Collected(_)) { Route::Stay } else { Route::Freight });
+        }
+        state.begun = self.attempt;
         if state.meta.is_none() && !self.opening.is_size_known {
             self.opening.progress.sized(meta.size);
         }
@@ -247,13 +281,16 @@ impl GetSink for Sink {
         }
         let State { meta, pieces, at, body, large, .. } = &mut *state;
         let Some(size) = meta.as_ref().map(|meta| meta.size) else { return Ok(Route::Stop) };
+        let new = news(&mut self.at, *at, bytes);
         let large = match body {
             Body::Unopened => return Ok(Route::Stop),
             Body::Collected(collected) => {
                 let room = (size as usize).saturating_sub(collected.len());
-                collected.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                self.opening.progress.moved(bytes.len().min(room) as u64);
-                return Ok(if bytes.len() > room { Route::Stop } else { Route::Stay });
+                let own = new.len().min(room);
+                collected.extend_from_slice(&new[..own]);
+                *at += own as u64;
+                self.opening.progress.moved(own as u64);
+                return Ok(if *at == size && self.at != size { Route::Stop } else { Route::Stay });
             }
             Body::File(Some(large)) => large,
             // Made here and not at `begin`, because only from here on this may block.
@@ -268,13 +305,14 @@ impl GetSink for Sink {
                 unmade.insert(made)
             }
         };
-        let own = large.slices().opener_takes(bytes.len() as u64);
-        let taken = &bytes[..own as usize];
+        let own = large.slices().opener_takes(new.len() as u64);
+        let taken = &new[..own as usize];
         large.staged.write_at(taken, *at)?;
         pieces.update(taken, Some(&large.staged));
         *at += own;
         self.opening.progress.moved(own);
-        let is_cut = taken.len() < bytes.len() || (*at < size && !large.slices().opener_is_needed());
+        let is_needed = large.slices().opener_is_needed();
+        let is_cut = taken.len() < new.len() || (!is_needed && self.at != size);
         Ok(if is_cut { Route::Stop } else { Route::Stay })
     }
 }

@@ -20,6 +20,8 @@ use crate::plan::resume::settled;
 
 /// How often a file is opened again that was put in its place or removed just before it was locked.
 const RACES_MAX: u32 = 16;
+/// The mode of files that become the user's.
+const SHARED: Mode = Mode::from_raw_mode(0o666);
 /// How much of a file is read back at a time.
 const READ: usize = 256 << 10;
 
@@ -66,9 +68,9 @@ pub(crate) struct TakeUp<'a> {
 /// under a name of its own has to do, which can't be resumed.
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
     let TakeUp { subject, fresh, boot, .. } = *how;
-    let Some(file) = hold(directory, &names.part, OFlags::CREATE)? else { return Ok(None) };
+    let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
     // Nobody touches the journal who doesn't hold the file.
-    let Some(journal) = open_own(directory, &names.journal, OFlags::CREATE)? else { return Ok(None) };
+    let Some(journal) = open_own(directory, &names.journal, OFlags::CREATE, SHARED)? else { return Ok(None) };
     let claims = match !fresh && file.metadata()?.len() == subject.size {
         true => read_journal(&journal, subject)?,
         false => None,
@@ -187,7 +189,7 @@ pub(super) fn exists(directory: &OwnedFd, names: &Names) -> bool {
 
 /// Removes a partial file and its journal, unless another process holds them.
 pub(super) fn discard(directory: &OwnedFd, names: &Names) {
-    if let Ok(Some(_held)) = hold(directory, &names.part, OFlags::empty()) {
+    if let Ok(Some(_held)) = hold(directory, &names.part, OFlags::empty(), SHARED) {
         remove(directory, names);
     }
 }
@@ -200,10 +202,15 @@ pub(super) fn remove(directory: &OwnedFd, names: &Names) {
     let _ = unlinkat(directory, &*names.part, AtFlags::empty());
 }
 
-/// Opens a file and locks it; `None` where that is for another to do.
-fn hold(directory: &OwnedFd, name: &OsStr, create: OFlags) -> io::Result<Option<File>> {
+/// Opens a file and locks it; `None` where that is for another to do. A new one has the mode, without the umask's bits.
+pub(crate) fn hold(
+    directory: &OwnedFd,
+    name: &OsStr,
+    create: OFlags,
+    mode: Mode,
+) -> io::Result<Option<File>> {
     for _ in 0..RACES_MAX {
-        let Some(file) = open_own(directory, name, create)? else { return Ok(None) };
+        let Some(file) = open_own(directory, name, create, mode)? else { return Ok(None) };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS) => return Ok(None),
@@ -222,10 +229,9 @@ fn hold(directory: &OwnedFd, name: &OsStr, create: OFlags) -> io::Result<Option<
 
 /// Opens a file that is nobody else's. The name can be known beforehand, so that in a folder that others may write to
 /// anything could lie there: a link to another file, a pipe, a file that somebody else keeps open.
-fn open_own(directory: &OwnedFd, name: &OsStr, create: OFlags) -> io::Result<Option<File>> {
+fn open_own(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Result<Option<File>> {
     let flags = create | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    // The kernel takes the umask off this mode.
-    let file = match openat(directory, name, flags, Mode::from_raw_mode(0o666)) {
+    let file = match openat(directory, name, flags, mode) {
         Ok(fd) => File::from(fd),
         Err(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::ISDIR | Errno::NXIO) => return Ok(None),
         Err(e) => return Err(e.into()),

@@ -248,9 +248,50 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
+/// Whether a name is one that [`temporary_name`] gives: of a file under way (8 digits), or of one that outlives its run
+/// and its journal (16). Anything else is somebody's own file.
+pub(crate) fn is_temporary_name(name: &str) -> bool {
+    let Some((rest, kind)) = name.rsplit_once('.') else { return false };
+    let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };
+    let is_hex = mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_kind = matches!((kind, mark.len()), ("part", 8 | 16) | ("journal", 16));
+    named.len() > 1 && named.starts_with('.') && is_hex && is_kind
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_names_that_are_given_to_temporary_files_are_theirs() {
+        for (name, mark, kind) in [
+            ("k.txt", "0000beef", "part"),
+            ("k", "0123456789abcdef", "part"),
+            (".laneway-0123456789abcdef.part", "0123456789abcdef", "journal"),
+            (&"ü".repeat(127), "0123456789abcdef", "journal"),
+        ] {
+            let temporary = temporary_name(OsStr::new(name), mark, kind);
+            assert!(is_temporary_name(temporary.to_str().unwrap()), "{temporary:?}");
+        }
+        for own in [
+            "",
+            "k.txt",
+            ".laneway-0123456789abcdef.part",
+            "..laneway-0123456789abcdef.part.",
+            "k.laneway-0123456789abcdef.part",
+            ".k.laneway-0123456789abcdef.parts",
+            ".k.laneway-0123456789abcdef.part.gz",
+            ".k.laneway-0123456789ABCDEF.part",
+            ".k.laneway-0123456789abcdeg.part",
+            ".k.laneway-0123456789abcde.part",
+            ".k.laneway-.part",
+            ".k.laneway-0000beef.journal",
+            ".k-laneway-0000beef.part",
+            ".part",
+        ] {
+            assert!(!is_temporary_name(own), "{own}");
+        }
+    }
 
     #[test]
     fn temporary_names_are_hidden_and_fit_a_directory_entry() {

@@ -11,8 +11,7 @@ pub(crate) const PART_USUAL: u64 = 16 << 20;
 /// Largest object.
 pub(crate) const OBJECT_MAX: u64 = 5 << 40;
 /// What a chunk of a GCS resumable upload is a multiple of; the usual part is one.
-#[cfg(test)]
-const CHUNK_UNIT: u64 = 256 << 10;
+pub(crate) const CHUNK_UNIT: u64 = 256 << 10;
 /// Parts of the same size before the size doubles, where the length isn't known: the first 18 GiB go in usual parts,
 /// the largest part is 4 GiB, and 10,000 parts hold 6 TiB.
 const PARTS_BEFORE_DOUBLING: u64 = 1_200;

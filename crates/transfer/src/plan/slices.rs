@@ -81,6 +81,11 @@ impl Slices {
         own
     }
 
+    /// Where the opener will be cut, as things stand.
+    pub(crate) fn opener_end(&self) -> Option<u64> {
+        self.opener.as_ref().map(|before| before.end)
+    }
+
     /// Whether the opener has anything left to bring.
     pub(crate) fn opener_is_needed(&self) -> bool {
         self.opener.as_ref().is_some_and(|before| !before.is_empty())

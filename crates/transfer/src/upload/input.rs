@@ -55,7 +55,7 @@ pub(crate) async fn upload(
     let begun = Piece { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
     let input = StreamInput { work, reader, state };
-    let moved = Parts { work, store, id, options }.send(None, &input).await?;
+    let moved = Parts { work, store, id, options, unfinished: None }.send(None, &input).await?;
     // What compressing has saved is done with too.
     work.progress.moved(input.state.into_inner().found);
     Ok(moved)

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_store::{Body, Store};
+use laneway_store::{Body, Condition, Provider, PutOptions, Store};
 
 use super::parts::{Input, Parts, Piece};
 use super::source::Source;
-use super::{Target, Terms, gzip, input};
+use super::unfinished::{self, Unfinished};
+use super::{Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::Run;
+use crate::location::url;
 use crate::plan::parts::{OBJECT_MAX, part_len};
 use crate::work::{Moved, Work};
 
@@ -40,8 +42,40 @@ pub(crate) async fn upload(
         let message = format!("{size} bytes are more than an object may have (5 TiB)");
         return Err(Error::refused(target.path.display().to_string(), message));
     }
+    let unfinished = unfinished(work, store, target, &source, &options, terms).await?;
     let input = FileInput { work, source: Arc::new(source), next: AtomicU64::new(0), part: part_len(size) };
-    Parts { work, store, id: &target.id, options: &options }.send(Some(size), &input).await
+    let parts = Parts { work, store, id: &target.id, options: &options, unfinished: unfinished.as_ref() };
+    parts.send(Some(size), &input).await
+}
+
+/// What an earlier run has left of this upload, and by what a later one finds it.
+async fn unfinished(
+    work: &Work,
+    store: &Store,
+    target: &Target,
+    source: &Source,
+    options: &PutOptions,
+    terms: &Terms,
+) -> Result<Option<Unfinished>, Error> {
+    if work.engine.upload_journals.is_none() {
+        return Ok(None);
+    }
+    let named = target.path.clone();
+    // A file that can be opened has a path; where that is about to change, the upload runs without a journal.
+    let Ok(path) = work.engine.files.run(move || std::fs::canonicalize(named)).await? else {
+        return Ok(None);
+    };
+    let (url, endpoint) = (url(store.provider(), &target.id), store.endpoint());
+    let identity = source.identity();
+    // On S3 a precondition is a matter of completing, not of the upload.
+    let condition = match store.provider() {
+        Provider::S3 => Condition::None,
+        Provider::Gcs => options.condition.clone(),
+    };
+    let options = PutOptions { condition, ..options.clone() };
+    let subject = Subject::new(&path, identity, url, endpoint, &options, part_len(identity.size));
+    let taken_up = unfinished::take_up(work, store, subject, terms.keep_partial);
+    work.unless_cancelled(taken_up).await?
 }
 
 /// Parts of a file.

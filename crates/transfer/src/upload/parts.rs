@@ -1,18 +1,21 @@
 //! An object sent piece by piece: a multipart upload with its parts in parallel, or a resumable session, chunk after
 //! chunk, where a store has no multipart or a precondition is asked for that its multipart can't keep.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use laneway_lanes::{Reservation, Segment};
+use laneway_lanes::Reservation;
 use laneway_store::{
-    Appended, Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Part, Provider,
-    PutOptions, Resumable, Store,
+    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Part, Provider, PutOptions,
+    Store,
 };
 
+use super::journal::Upload;
+use super::unfinished::{There, Unfinished, abort};
 use super::verify;
 use crate::Error;
 use crate::checksum::{Run, Wanted, composite_crc32c};
@@ -21,9 +24,6 @@ use crate::plan::parts::PARTS_MAX;
 use crate::plan::pieces_in_flight;
 use crate::pump::ready;
 use crate::work::{Moved, Work};
-
-/// How often a chunk is sent again of which the store has kept nothing.
-const FRUITLESS_MAX: u32 = 3;
 
 /// Where pieces come from.
 pub(crate) trait Input: Send + Sync {
@@ -57,36 +57,83 @@ pub(crate) struct Parts<'a> {
     pub(crate) store: &'a Store,
     pub(crate) id: &'a ObjectId,
     pub(crate) options: &'a PutOptions,
+    /// By what a later run goes on with it, and an earlier one is gone on with.
+    pub(crate) unfinished: Option<&'a Unfinished>,
 }
 
 impl Parts<'_> {
     /// Sends an object of `size` bytes, if that is known, and compares what the store then has.
     ///
     /// # Errors
-    /// What the store or the input says. Nothing is left behind in the store then.
+    /// What the store or the input says. Nothing is left behind in the store then, or what the error says.
     pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
+        match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
+            Some(There::Parts(upload, parts)) => return self.multipart(upload, parts, input).await,
+            Some(There::Session(session, offset)) => return self.session(session, *offset, input).await,
+            None => {}
+        }
         // The XML API of GCS takes no preconditions.
         let is_conditional = self.store.provider() == Provider::Gcs && !self.options.condition.is_none();
         if is_conditional || !self.store.supports_multipart() {
-            return self.resumable(size, input).await;
+            return self.new_session(size, input).await;
         }
         let begun = self.work.unless_cancelled(self.store.begin(self.id, self.options)).await?;
         match begun {
-            Ok(upload) => match self.multipart(&upload, input).await {
-                Ok(moved) => Ok(moved),
-                Err(error) => {
-                    if let Err(e) = self.store.abort(&upload).await {
-                        tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
-                    }
-                    Err(error)
-                }
-            },
-            Err(e) if e.is_unsupported() => self.resumable(size, input).await,
+            Ok(upload) => {
+                self.begun(Upload::Multipart(upload.clone())).await;
+                self.multipart(&upload, &BTreeMap::new(), input).await
+            }
+            Err(e) if e.is_unsupported() => self.new_session(size, input).await,
             Err(e) => Err(e.into()),
         }
     }
 
-    async fn multipart<I: Input>(&self, upload: &Multipart, input: &I) -> Result<Moved, Error> {
+    /// Writes down what the store calls an upload, before anything is sent.
+    pub(super) async fn begun(&self, upload: Upload) {
+        if let Some(unfinished) = self.unfinished {
+            unfinished.begun(self.work, upload).await;
+        }
+    }
+
+    /// Ends an upload that failed or is through: aborted, unless a later run can go on with it.
+    pub(super) async fn settle<T>(&self, upload: &Upload, result: Result<T, Error>) -> Result<T, Error> {
+        let error = match result {
+            Ok(done) => {
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.forget(self.work).await;
+                }
+                return Ok(done);
+            }
+            Err(error) => error,
+        };
+        if let Some(kept) = self.unfinished.and_then(|unfinished| unfinished.kept_after(&error)) {
+            self.work.kept(kept);
+            return Err(error.keeping(kept));
+        }
+        if abort(self.store, upload).await
+            && let Some(unfinished) = self.unfinished
+        {
+            unfinished.forget(self.work).await;
+        }
+        Err(error)
+    }
+
+    async fn multipart<I: Input>(
+        &self,
+        upload: &Multipart,
+        there: &BTreeMap<u32, Part>,
+        input: &I,
+    ) -> Result<Moved, Error> {
+        let result = self.all_parts(upload, there, input).await;
+        self.settle(&Upload::Multipart(upload.clone()), result).await
+    }
+
+    async fn all_parts<I: Input>(
+        &self,
+        upload: &Multipart,
+        there: &BTreeMap<u32, Part>,
+        input: &I,
+    ) -> Result<Moved, Error> {
         let at_once = pieces_in_flight(self.work.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
@@ -111,7 +158,7 @@ impl Parts<'_> {
                         }
                         Some(begun) => {
                             number += 1;
-                            running.push(self.part(upload, number, input, begun));
+                            running.push(self.part(upload, number, there.get(&number), input, begun));
                         }
                         None => is_ended = true,
                     }
@@ -132,94 +179,40 @@ impl Parts<'_> {
         self.compare(meta, whole.len, &sums).await
     }
 
+    /// Sends a part, unless it is there and the bytes that it would be made of are the same still.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
         number: u32,
+        there: Option<&Part>,
         input: &I,
         begun: I::Begun,
     ) -> Result<(Part, Run), Error> {
         let piece = input.piece(begun).await?;
-        let part = self.store.part(upload, number, piece.body, piece.run.crc32c.unwrap_or_default()).await?;
+        let run = piece.run;
+        let crc32c = run.crc32c.unwrap_or_default();
+        let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, crc32c)) {
+            Some(part) => part.clone(),
+            None => {
+                let part = self.store.part(upload, number, piece.body, crc32c).await?;
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.sent(self.work, part.clone()).await?;
+                }
+                part
+            }
+        };
         drop(piece.held);
-        self.work.progress.moved(piece.run.len);
-        Ok((part, piece.run))
-    }
-
-    async fn resumable<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
-        let session =
-            self.work.unless_cancelled(self.store.resumable_begin(self.id, size, self.options, None));
-        let session = session.await??;
-        let sent = self.work.unless_cancelled(self.chunks(&session, input)).await.and_then(|sent| sent);
-        match sent {
-            Ok((meta, whole)) => self.compare(meta, whole.len, &whole.checksums()).await,
-            Err(error) => {
-                if let Err(e) = self.store.resumable_cancel(&session).await {
-                    tracing::warn!(error = %e, "a resumable upload stays behind unfinished");
-                }
-                Err(error)
-            }
-        }
-    }
-
-    async fn chunks<I: Input>(&self, session: &Resumable, input: &I) -> Result<(ObjectMeta, Run), Error> {
-        let mut whole = Run::of(b"", Wanted::CRC32C);
-        loop {
-            // No look-ahead to find the last piece: whoever holds a piece and waits for memory for the next one can
-            // wait for ever beside others that do the same.
-            let piece = match input.next().await? {
-                Some(begun) => input.piece(begun).await?,
-                None => Piece {
-                    body: Body::empty(),
-                    run: Run::of(b"", Wanted::CRC32C),
-                    is_last: true,
-                    held: None,
-                },
-            };
-            let start = whole.len;
-            whole = whole.then(piece.run);
-            if piece.is_last {
-                input.check(&whole).await?;
-            }
-            if let Some(meta) = self.chunk(session, start, piece.body, piece.is_last).await? {
-                return Ok((meta, whole));
-            }
-            self.work.progress.moved(piece.run.len);
-        }
-    }
-
-    /// Sends one chunk until the store has all of it.
-    async fn chunk(
-        &self,
-        session: &Resumable,
-        start: u64,
-        body: Body,
-        is_last: bool,
-    ) -> Result<Option<ObjectMeta>, Error> {
-        let end = start + body.len();
-        let (mut at, mut fruitless) = (start, 0);
-        loop {
-            let rest = tail(&body, at - start);
-            match self.store.resumable_append(session, at, rest, is_last).await? {
-                Appended::Finished(meta) if is_last => return Ok(Some(*meta)),
-                Appended::Finished(_) => return Err(self.wrong("was finished before all of it was sent")),
-                Appended::Continue { next_offset } if next_offset == end && !is_last => return Ok(None),
-                Appended::Continue { next_offset } if next_offset < at || next_offset > end => {
-                    return Err(self.wrong("lost bytes that the store had already taken"));
-                }
-                Appended::Continue { next_offset } => {
-                    fruitless = if next_offset > at { 0 } else { fruitless + 1 };
-                    at = next_offset;
-                }
-            }
-            if fruitless >= FRUITLESS_MAX {
-                return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
-            }
-        }
+        self.work.progress.moved(run.len);
+        Ok((part, run))
     }
 
     /// Compares what the store has with what was sent. An object that differs is taken back.
-    async fn compare(&self, meta: ObjectMeta, size: u64, sums: &Checksums) -> Result<Moved, Error> {
+    pub(super) async fn compare(
+        &self,
+        meta: ObjectMeta,
+        size: u64,
+        sums: &Checksums,
+    ) -> Result<Moved, Error> {
         let tells = |meta: &ObjectMeta| meta.checksums.crc32c.is_some() || meta.checksums.parts.is_some();
         let meta = match tells(&meta) {
             true => meta,
@@ -235,7 +228,7 @@ impl Parts<'_> {
         }
     }
 
-    fn wrong(&self, what: &str) -> Error {
+    pub(super) fn wrong(&self, what: &str) -> Error {
         Error::integrity(url(self.store.provider(), self.id), format!("the upload {what}"))
     }
 
@@ -245,7 +238,7 @@ impl Parts<'_> {
 }
 
 /// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile.
-async fn withdraw(store: &Store, meta: &ObjectMeta) {
+pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) {
     let condition = match (&meta.version, store.provider()) {
         (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
         // Not every S3 server takes a condition on a delete, so that it could remove another's object.
@@ -253,43 +246,5 @@ async fn withdraw(store: &Store, meta: &ObjectMeta) {
     };
     if let Err(e) = store.delete(&meta.id, &condition).await {
         tracing::warn!(error = %e, "an object with the wrong checksum could not be removed");
-    }
-}
-
-/// A body without its first `skip` bytes.
-fn tail(body: &Body, mut skip: u64) -> Body {
-    let mut rest = Body::empty();
-    for segment in body.segments() {
-        let dropped = skip.min(segment.len());
-        skip -= dropped;
-        rest = rest.and(match segment {
-            Segment::Memory(bytes) => Segment::Memory(bytes.slice(dropped as usize..)),
-            Segment::File { file, offset, len } => {
-                Segment::File { file: Arc::clone(file), offset: offset + dropped, len: len - dropped }
-            }
-        });
-    }
-    rest
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-
-    #[test]
-    fn a_chunk_of_which_the_store_kept_a_part_is_gone_on_with_behind_it() {
-        let body = Body::from(Bytes::from_static(b"0123")).and(Bytes::from_static(b"456"));
-        let text = |body: &Body| {
-            let bytes = body.segments().iter().map(|segment| match segment {
-                Segment::Memory(bytes) => bytes.to_vec(),
-                Segment::File { .. } => Vec::new(),
-            });
-            bytes.collect::<Vec<_>>().concat()
-        };
-        for skip in 0..=7 {
-            assert_eq!(text(&tail(&body, skip as u64)), b"0123456"[skip..]);
-        }
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::journal::Identity;
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
 
@@ -18,6 +19,7 @@ pub(crate) struct Source {
     pub(crate) file: Arc<File>,
     path: PathBuf,
     as_opened: Seen,
+    identity: Identity,
 }
 
 /// What would be different had a file changed.
@@ -52,12 +54,18 @@ impl Source {
         if !metadata.is_file() {
             return Err(Error::source(path.display().to_string(), "is no regular file"));
         }
-        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened: Seen::of(&metadata) })
+        let (as_opened, identity) = (Seen::of(&metadata), Identity::of(&metadata));
+        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity })
     }
 
     /// Its size when it was opened.
     pub(crate) fn size(&self) -> u64 {
         self.as_opened.size
+    }
+
+    /// What tells it from another file, or from itself once it has changed.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// Whether it is still as it was opened. Blocks.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use laneway::{CopyRequest, Event, Job, Location, Summary};
 
-use crate::stage::{DIALECTS, MIB, Place, Stage, names, noise};
+use crate::stage::{DIALECTS, MIB, Place, Stage, at_once, names, noise};
 
 fn finish(mut job: Job) -> Summary {
     let mut last = None;
@@ -19,7 +19,7 @@ fn finish(mut job: Job) -> Summary {
 
 #[test]
 fn a_cancelled_download_leaves_no_file() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = Stage::with_faults(kind, &["get stall@2MiB"]);
         stage.object("big", &noise(60 * MIB, 1));
         let job =
@@ -28,7 +28,7 @@ fn a_cancelled_download_leaves_no_file() {
         job.canceller().cancel();
         assert!(finish(job).interrupted);
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}: {:?}", names(&stage.path("out")));
-    }
+    });
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_cancelled_upload_is_aborted_in_the_store() {
 
 #[test]
 fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         // On GCS a condition makes a session of it; what comes from a pipe has no known end.
         for is_pipe in [false, true] {
             let stage = Stage::with_faults(kind, &["part:2-9 stall@1MiB"]);
@@ -73,12 +73,12 @@ fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
                 writer.join().unwrap();
             }
         }
-    }
+    });
 }
 
 #[test]
 fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = Stage::with_faults(kind, &["get:40-9999 stall"]);
         for i in 0..200 {
             stage.object(&format!("t/{i}"), &noise(1000, i));
@@ -94,7 +94,7 @@ fn a_cancelled_tree_ends_and_every_file_is_whole_or_absent() {
         for name in names(&stage.path("out")) {
             assert_eq!(std::fs::read(stage.path("out").join(&name)).unwrap().len(), 1000, "{name}");
         }
-    }
+    });
 }
 
 #[test]

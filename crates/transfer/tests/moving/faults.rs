@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway::{CopyRequest, Location, Provider, ReadRequest};
 use laneway_server::{Config, Faults};
 
-use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, names, noise};
 
 #[test]
 fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
@@ -47,7 +47,7 @@ fn a_corrupted_object_of_a_tree_fails_alone() {
 
 #[test]
 fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         let cases = [
             ("get:1-1 reset@100KiB", 200 << 10),
             ("get:1-1 truncate@300KiB", 2 * MIB),
@@ -63,12 +63,12 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
             report.all_done();
             assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?} {rule} {size}");
         }
-    }
+    });
 }
 
 #[test]
 fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         let faults = Faults::parse(["get:1-2 stall@3MiB", "part:1 stall@1MiB"]).unwrap();
         let stage =
             Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
@@ -78,12 +78,12 @@ fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
         assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
         stage.cp(stage.path("k"), stage.url("up")).all_verified();
         assert!(stage.stored("up") == bytes, "{kind:?}");
-    }
+    });
 }
 
 #[test]
 fn an_object_replaced_in_the_middle_is_never_a_mixture() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
         let old = noise(40 * MIB, 1);
         stage.object("k", &old);
@@ -100,13 +100,13 @@ fn an_object_replaced_in_the_middle_is_never_a_mixture() {
         // Where the old generation can still be had, or had come already, that is what is in the file.
         let is_old = std::fs::read(stage.path("out/k")).is_ok_and(|bytes| bytes == old);
         assert!(failed == 1 && names(&stage.path("out")).is_empty() || is_old, "{kind:?}");
-    }
+    });
 }
 
 /// The same of what takes bytes in order, where an error comes behind bytes that were written, and of another store.
 #[test]
 fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         for to_store in [false, true] {
             let stage = Stage::with_faults(kind, &["get:2-100 delay 300ms"]);
             stage.server.create_bucket("other").unwrap();
@@ -135,12 +135,12 @@ fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
                 assert!(old.starts_with(&read) && (read.len() == old.len()) == done, "{kind:?}");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn uploads_survive_resets_and_throttles() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         let rules = [
             "put:2 reset",
             "put:3 status 503",
@@ -162,7 +162,7 @@ fn uploads_survive_resets_and_throttles() {
         assert!(stage.stored("tree/big") == big, "{kind:?}");
         assert_eq!(stage.keys().len(), 7);
         assert_eq!(stage.server.counters().multipart_open, 0);
-    }
+    });
 }
 
 #[test]

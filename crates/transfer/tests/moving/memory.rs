@@ -20,7 +20,7 @@ fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_o
     for kind in KINDS {
         for budget in BUDGETS {
             let stage = with_memory(kind, budget);
-            let bytes = noise(40 * MIB + 3, 1);
+            let bytes = noise(24 * MIB + 3, 1);
             stage.object("k", &bytes);
             std::thread::scope(|scope| {
                 for range in [None, Some(ByteRange::From(0)), Some(ByteRange::From(9 * MIB as u64))] {
@@ -45,7 +45,7 @@ fn what_streams_through_needs_no_more_than_the_budget() {
         for budget in BUDGETS {
             let stage = with_memory(kind, budget);
             stage.server.create_bucket("other").unwrap();
-            let (one, two) = (noise(40 * MIB, 1), noise(33 * MIB + 1, 2));
+            let (one, two) = (noise(24 * MIB, 1), noise(17 * MIB + 1, 2));
             stage.object("t/one", &one);
             stage.object("t/two", &two);
             stage.object("t/small", b"small");

@@ -1,32 +1,37 @@
 //! Large downloads that were interrupted and are gone on with.
 
-use std::time::Duration;
+use std::path::Path;
 
 use laneway::{CopyRequest, Event, Job, Location, Outcome};
-use laneway_server::{Config, Faults};
+use laneway_server::Faults;
+use laneway_testkit::{Changes, claimed};
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, names, noise};
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
 
 const SIZE: usize = 64 * MIB;
-/// More than the pieces that all slices under way can have begun and not ended.
-const ENOUGH: u64 = 24 * MIB as u64;
+/// More than may be fetched twice, and less than two bodies bring.
+const ENOUGH: u64 = 10 * MIB as u64;
 
-/// A server whose bodies stop after 7 MiB each, so that no download of 64 MiB ends before it is told to.
+/// A server whose bodies stop after 7 MiB each, less than any slice has, so that no download ends before it is told to.
 fn halting(kind: Kind) -> Stage {
-    let faults = Faults::parse(["get stall@7MiB"]).unwrap();
-    Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1))
+    let stage = Stage::with_faults(kind, &["get stall@7MiB"]);
+    std::fs::create_dir_all(stage.path("out")).unwrap();
+    stage
 }
 
 fn download(stage: &Stage) -> CopyRequest {
     CopyRequest::new(vec![stage.url("k")], Place::from(stage.path("out/k")).0)
 }
 
-/// Waits until so much has come. There is nothing to be woken by, so it is asked again and again.
-fn wait_for_bytes(job: &Job, bytes: u64) {
-    while job.progress().bytes_done() < bytes {
-        assert_eq!(job.progress().items_done(), 0, "it ended before {bytes} bytes had come");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+/// Begins a copy and waits until enough of it lies in `folder`.
+pub(crate) fn begun(stage: &Stage, request: CopyRequest, folder: &Path) -> Job {
+    let changes = Changes::of(folder);
+    let job = stage.client.copy(request);
+    changes.wait_until(|| {
+        assert_eq!(job.progress().items_done(), 0, "it ended before enough had come");
+        claimed(folder) >= ENOUGH
+    });
+    job
 }
 
 /// Panics unless what was kept is not fetched again. The connections of the job before, given up, may have brought a
@@ -40,8 +45,7 @@ fn fetched_what_was_missing(report: &Report, kept: u64) {
 
 /// Begins a download and has the store refuse everything once enough has come: what it left, in bytes.
 fn fail_half_way(stage: &Stage) -> u64 {
-    let job = stage.client.copy(download(stage));
-    wait_for_bytes(&job, ENOUGH);
+    let job = begun(stage, download(stage), &stage.path("out"));
     stage.server.set_faults(Faults::parse(["get status 403"]).unwrap());
     let report = Report::of(job);
     stage.server.set_faults(Faults::default());
@@ -49,14 +53,14 @@ fn fail_half_way(stage: &Stage) -> u64 {
     assert!(class == "permission" && text.contains("the same command goes on from there"), "{text}");
     let Outcome::Failed(error) = &report.items[0].outcome else { panic!("{report:?}") };
     assert_eq!(error.kept_bytes(), report.summary.kept_bytes);
-    assert!(error.kept_bytes() >= MIB as u64, "{error}");
+    assert!(error.kept_bytes() >= ENOUGH, "{error}");
     assert_eq!(names(&stage.path("out")).len(), 2, "a file and its journal");
     error.kept_bytes()
 }
 
 #[test]
 fn a_download_that_failed_half_way_fetches_only_what_is_missing() {
-    for kind in KINDS {
+    at_once(&KINDS, |kind| {
         let stage = halting(kind);
         let bytes = noise(SIZE, 1);
         stage.object("k", &bytes);
@@ -66,12 +70,12 @@ fn a_download_that_failed_half_way_fetches_only_what_is_missing() {
         assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?}");
         assert_eq!(names(&stage.path("out")), ["k"], "{kind:?}");
         fetched_what_was_missing(&report, kept);
-    }
+    });
 }
 
 #[test]
 fn an_object_that_was_replaced_meanwhile_is_fetched_anew() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = halting(kind);
         stage.object("k", &noise(SIZE, 1));
         fail_half_way(&stage);
@@ -80,12 +84,12 @@ fn an_object_that_was_replaced_meanwhile_is_fetched_anew() {
         stage.copy(download(&stage)).all_verified();
         assert!(std::fs::read(stage.path("out/k")).unwrap() == new, "{kind:?}");
         assert_eq!(names(&stage.path("out")), ["k"]);
-    }
+    });
 }
 
 #[test]
 fn an_object_that_shrank_or_vanished_meanwhile_leaves_nothing_of_the_old_one() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = halting(kind);
         stage.object("k", &noise(SIZE, 1));
         fail_half_way(&stage);
@@ -93,12 +97,12 @@ fn an_object_that_shrank_or_vanished_meanwhile_leaves_nothing_of_the_old_one() {
         stage.copy(download(&stage)).all_verified();
         assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"small", "{kind:?}");
         assert_eq!(names(&stage.path("out")), ["k"]);
-    }
+    });
 }
 
 #[test]
 fn a_listed_object_is_gone_on_with_too() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = halting(kind);
         let bytes = noise(SIZE, 1);
         stage.object("k", &bytes);
@@ -106,30 +110,29 @@ fn a_listed_object_is_gone_on_with_too() {
             recursive: true,
             ..CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("out")))
         };
-        std::fs::create_dir_all(stage.path("out")).unwrap();
-        let job = stage.client.copy(tree());
-        wait_for_bytes(&job, ENOUGH);
+        let folder = stage.path("out").join(crate::stage::BUCKET);
+        std::fs::create_dir(&folder).unwrap();
+        let job = begun(&stage, tree(), &folder);
         stage.server.set_faults(Faults::parse(["get status 403"]).unwrap());
         let kept = Report::of(job).summary.kept_bytes;
         stage.server.set_faults(Faults::default());
         let report = stage.copy(tree());
         report.all_verified();
         fetched_what_was_missing(&report, kept);
-        let folder = stage.path("out").join(crate::stage::BUCKET);
         assert!(std::fs::read(folder.join("k")).unwrap() == bytes);
         assert_eq!(names(&folder), ["k"]);
-    }
+    });
 }
 
 #[test]
 fn a_cancelled_download_is_kept_where_that_is_asked_for() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         for keep_partial in [true, false] {
             let stage = halting(kind);
             let bytes = noise(SIZE, 1);
             stage.object("k", &bytes);
-            let job = stage.client.copy(CopyRequest { keep_partial, ..download(&stage) });
-            wait_for_bytes(&job, ENOUGH);
+            let request = CopyRequest { keep_partial, ..download(&stage) };
+            let job = begun(&stage, request, &stage.path("out"));
             job.canceller().cancel();
             let summary = Report::of(job).summary;
             assert!(summary.interrupted);
@@ -142,17 +145,16 @@ fn a_cancelled_download_is_kept_where_that_is_asked_for() {
             assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes);
             assert_eq!(names(&stage.path("out")), ["k"]);
         }
-    }
+    });
 }
 
 #[test]
 fn two_jobs_with_one_destination_share_no_file() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = halting(kind);
         let bytes = noise(SIZE, 1);
         stage.object("k", &bytes);
-        let mut first = stage.client.copy(download(&stage));
-        wait_for_bytes(&first, ENOUGH);
+        let mut first = begun(&stage, download(&stage), &stage.path("out"));
         stage.server.set_faults(Faults::default());
         stage.copy(download(&stage)).all_verified();
         assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?}");
@@ -163,15 +165,15 @@ fn two_jobs_with_one_destination_share_no_file() {
         }
         assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?}");
         assert_eq!(names(&stage.path("out")), ["k"]);
-    }
+    });
 }
 
 #[test]
 fn bytes_that_turn_out_wrong_are_not_kept() {
-    for kind in DIALECTS {
+    at_once(&DIALECTS, |kind| {
         let stage = Stage::with_faults(kind, &["get:2 corrupt"]);
         stage.object("k", &noise(SIZE, 1));
         assert_eq!(stage.copy(download(&stage)).failure().0, "integrity");
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}");
-    }
+    });
 }

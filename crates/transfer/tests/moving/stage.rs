@@ -1,13 +1,13 @@
 //! A server, a client of it, and a folder to work in.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use laneway::{
     Client, CopyRequest, Event, Item, Job, LanesConfig, Location, Op, Outcome, Provider, RemoveRequest,
     Settings, StoreSettings, Summary, Trust, Verified,
 };
-use laneway_server::{Config, Faults, Server, Tls};
+use laneway_server::{Config, Counters, Faults, Server, Tls};
 use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
@@ -33,11 +33,22 @@ pub(crate) const KINDS: [Kind; 4] = [
 /// Both dialects over plain HTTP/1.1, for what doesn't depend on the protocol.
 pub(crate) const DIALECTS: [Kind; 2] = [KINDS[0], KINDS[2]];
 
+/// Runs a test for several kinds, whose waits then overlap.
+pub(crate) fn at_once(kinds: &[Kind], test: impl Fn(Kind) + Sync) {
+    std::thread::scope(|scope| {
+        for kind in kinds {
+            let test = &test;
+            scope.spawn(move || test(*kind));
+        }
+    });
+}
+
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) client: Client,
     pub(crate) dir: TempDir,
     pub(crate) kind: Kind,
+    settings: Settings,
 }
 
 /// A job's events, sorted out.
@@ -90,7 +101,14 @@ impl Stage {
             ..Settings::default()
         };
         tell(&mut settings);
-        Self { client: Client::new(settings).unwrap(), server, dir, kind }
+        Self { client: Client::new(settings.clone()).unwrap(), server, dir, kind, settings }
+    }
+
+    /// Takes another client, as another run of a program does, and waits until the server has seen the last of the old
+    /// one.
+    pub(crate) fn renew(&mut self) {
+        self.client = Client::new(self.settings.clone()).unwrap();
+        assert!(self.server.wait_until(PATIENCE, |counters| counters.connections_open == 0));
     }
 
     /// A path in the working folder.
@@ -125,17 +143,21 @@ impl Stage {
         self.server.store().keys(BUCKET)
     }
 
-    /// Waits until the server has seen so many requests of a verb. There is nothing to be woken by, so it is asked
-    /// again and again, for a bounded time.
+    /// Waits until the server has seen so many requests of a verb.
     #[track_caller]
     pub(crate) fn wait_for(&self, verb: &str, count: u64) {
+        let came = self
+            .server
+            .wait_until(PATIENCE, |c| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count));
+        assert!(came, "{count} {verb} requests never came: {:?}", self.server.counters());
+    }
+
+    /// The same for anything that the server counts.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while self.server.counters().requests_by_verb.get(verb).is_none_or(|seen| *seen < count) {
-            assert!(
-                Instant::now() < deadline,
-                "{count} {verb} requests never came: {:?}",
-                self.server.counters()
-            );
+        while !is_so(&self.server.counters()) {
+            assert!(Instant::now() < deadline, "waited in vain for {what}: {:?}", self.server.counters());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -258,16 +280,7 @@ impl Report {
 
 /// Bytes that look random and aren't.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
+    laneway_testkit::random_bytes(seed, len)
 }
 
 /// The names of everything in a folder, hidden things too.

@@ -156,6 +156,14 @@ impl Link {
         }
     }
 
+    /// What flows, and how many bytes of it are still to come.
+    pub(super) fn flowing(&self) -> Vec<(WorkId, u64)> {
+        let of_pipe = |pipe: &Pipe| -> Vec<_> {
+            pipe.streams.iter().map(|(until, work)| (*work, (until - pipe.served).ceil() as u64)).collect()
+        };
+        self.pipes.iter().flat_map(of_pipe).collect()
+    }
+
     fn rest(&mut self) {
         self.stale = true;
         let resting = &mut self.resting;

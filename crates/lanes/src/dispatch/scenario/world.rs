@@ -1,12 +1,15 @@
 //! The world around the dispatcher, in virtual time: what happens when.
 
 mod driver;
+mod hedging;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use hedging::Hedging;
 
 use super::link::Link;
 use super::network::{Nanos, Path, Want, nanos};
@@ -28,6 +31,21 @@ pub(super) struct Request {
     pub(super) role: Role,
     running: bool,
     bounces: u32,
+}
+
+impl Request {
+    fn new(want: Want) -> Self {
+        Self {
+            want,
+            submitted: 0,
+            ended: None,
+            failed: false,
+            lanes: Vec::new(),
+            role: Role::Express,
+            running: false,
+            bounces: 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -74,6 +92,10 @@ pub(super) struct World {
     pub(super) stalled: Duration,
     /// What was said last of each direction's bulk, and how often something was.
     pub(super) yields: [(Option<u64>, usize); 2],
+    /// Requests that were sent, and second ones that were asked for.
+    pub(super) sent: u64,
+    pub(super) hedged: u64,
+    hedging: Hedging,
     paths: Vec<Path>,
     ceiling: usize,
     random: StdRng,
@@ -100,6 +122,9 @@ impl World {
             lanes_peak: 0,
             stalled: Duration::ZERO,
             yields: [(None, 0); 2],
+            sent: 0,
+            hedged: 0,
+            hedging: Hedging::default(),
             ceiling,
             random: StdRng::seed_from_u64(seed),
             start: Instant::now(),
@@ -117,16 +142,7 @@ impl World {
 
     pub(super) fn submit(&mut self, after: Duration, want: Want) -> WorkId {
         let work = WorkId(self.requests.len() as u64);
-        self.requests.push(Request {
-            want,
-            submitted: self.now + nanos(after),
-            ended: None,
-            failed: false,
-            lanes: Vec::new(),
-            role: Role::Express,
-            running: false,
-            bounces: 0,
-        });
+        self.requests.push(Request { submitted: self.now + nanos(after), ..Request::new(want) });
         self.at(nanos(after), Due::Submit(work));
         work
     }
@@ -164,7 +180,8 @@ impl World {
             if next.is_none() && self.dispatcher.works() == 0 {
                 break;
             }
-            let now = [next, tick].into_iter().flatten().min().expect("works are forgotten");
+            let now =
+                [next, tick, self.next_look()].into_iter().flatten().min().expect("works are forgotten");
             only_ticks = if next == Some(now) { 0 } else { only_ticks + 1 };
             assert!(only_ticks < 10_000, "{} works are forgotten", self.dispatcher.works());
             let dials_max = 100 + 20 * self.requests.len() * (1 + self.now as usize / 1_000_000_000);
@@ -182,6 +199,10 @@ impl World {
                 self.tick();
             }
             self.carry_out();
+            if self.next_look().is_some_and(|at| at <= self.now) {
+                self.look();
+                self.carry_out();
+            }
         }
     }
 
@@ -213,7 +234,7 @@ impl World {
         match due {
             Due::Submit(work) => {
                 let want = self.request(work).want;
-                self.tell(Event::Submitted { work, origin: OriginId(want.origin), piece: want.piece() });
+                self.submitted(work);
                 if self.chance(self.paths[want.origin].faults.cancels) {
                     let after = self.random.random_range(0..200_000_000);
                     self.at(after, Due::Cancel(work));
@@ -223,12 +244,8 @@ impl World {
                 self.tell(Event::Anticipated { origin: OriginId(origin), works });
             }
             Due::Cancel(work) if self.request(work).ended.is_none() => {
-                self.tell(Event::Cancelled { work });
-                if self.request(work).running {
-                    self.end(work, false);
-                } else {
-                    self.request(work).ended = Some(self.now);
-                }
+                self.cancel(work);
+                self.cancel_other(work);
             }
             Due::Reached(lane, rtt) => {
                 self.tell(Event::Reached { lane, rtt: Duration::from_nanos(rtt) });
@@ -244,6 +261,15 @@ impl World {
                 Way::Up => self.up.set_valve(rate),
             },
             Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Valve(..) => {}
+        }
+    }
+
+    fn cancel(&mut self, work: WorkId) {
+        self.tell(Event::Cancelled { work });
+        if self.request(work).running {
+            self.end(work, false);
+        } else {
+            self.request(work).ended = Some(self.now);
         }
     }
 

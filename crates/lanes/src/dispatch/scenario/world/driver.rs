@@ -65,6 +65,9 @@ impl World {
                     let way = if direction == Direction::Down { Way::Down } else { Way::Up };
                     let said = self.yields[way as usize].1 + 1;
                     self.yields[way as usize] = (rate, said);
+                    if way == Way::Down {
+                        self.hold_bulk(rate.is_some());
+                    }
                     // What was sent already still comes.
                     let far = self.paths.iter().map(|p| nanos(p.rtt)).max().unwrap_or_default();
                     let after = if rate.is_some() && way == Way::Down { far } else { 0 };
@@ -113,6 +116,7 @@ impl World {
         let request = &mut self.requests[work.0 as usize];
         (request.running, request.role) = (true, role);
         request.lanes.push(lane);
+        self.begin_watching(work);
         if !waits {
             self.ask(work);
         }
@@ -126,13 +130,13 @@ impl World {
             request.ended = Some(now);
             return;
         }
-        let want = request.want;
-        self.tell(Event::Submitted { work, origin: OriginId(want.origin), piece: want.piece() });
+        self.submitted(work);
     }
 
     fn ask(&mut self, work: WorkId) {
         let request = &self.requests[work.0 as usize];
         let (want, lane) = (request.want, *request.lanes.last().unwrap());
+        self.pulse(work, |pulse, now| pulse.sent(now));
         if self.chance(self.paths[want.origin].faults.resets) {
             let after = self.random.random_range(0..200_000_000);
             self.at(after, Due::Reset(lane));
@@ -163,6 +167,7 @@ impl World {
     /// The answer's head comes.
     pub(super) fn answer(&mut self, work: WorkId, lane: LaneId) {
         let (want, role) = (self.request(work).want, self.request(work).role);
+        self.pulse(work, |pulse, now| pulse.head(now));
         let path = &self.paths[want.origin];
         let (answers_max, drains) = (path.answers_max, path.faults.drains);
         let drains = self.chance(drains);
@@ -203,6 +208,7 @@ impl World {
 
     /// A running work ends, well or not.
     pub(super) fn end(&mut self, work: WorkId, well: bool) {
+        self.stop_watching(work, well);
         let now = self.now;
         let request = self.request(work);
         (request.ended, request.running) = (Some(now), false);
@@ -227,6 +233,9 @@ impl World {
             }
         }
         self.tell(Event::Finished { work, reusable });
+        if well {
+            self.cancel_other(work);
+        }
     }
 
     /// The connection dies, and everything on it.

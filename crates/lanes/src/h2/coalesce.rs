@@ -7,9 +7,12 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::first_flights::FirstFlights;
 
 /// What is gathered at most: two full TLS records. Larger writes go through as they are.
 const GATHERED_MAX: usize = 32 * 1024;
@@ -21,20 +24,24 @@ pub(crate) struct Coalesce<S> {
     written: usize,
     /// Whether something was gathered since the last flush was asked for.
     fresh: bool,
+    flights: Arc<FirstFlights>,
 }
 
 impl<S: AsyncWrite + Unpin> Coalesce<S> {
-    pub(crate) fn new(inner: S) -> Self {
-        Self { inner, gathered: Vec::new(), written: 0, fresh: false }
+    pub(crate) fn new(inner: S, flights: Arc<FirstFlights>) -> Self {
+        Self { inner, gathered: Vec::new(), written: 0, fresh: false, flights }
     }
 
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.gathered.len() {
-            let sent = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.gathered[self.written..]))?;
+            let rest = &self.gathered[self.written..];
+            let record = &rest[..rest.len().min(self.flights.record_max())];
+            let sent = ready!(Pin::new(&mut self.inner).poll_write(cx, record))?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.written += sent;
+            self.flights.left(sent);
         }
         self.gathered.clear();
         self.written = 0;
@@ -78,6 +85,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Coalesce<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.flights.written();
         if std::mem::take(&mut self.fresh) && !self.gathered.is_empty() {
             cx.waker().wake_by_ref();
             return Poll::Ready(Ok(()));
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_written_and_flushed_in_one_turn_leaves_as_one_write() {
-        let mut c = Coalesce::new(Writes::default());
+        let mut c = Coalesce::new(Writes::default(), Arc::new(FirstFlights::new()));
         for part in [b"a".as_slice(), b"bc", b"d"] {
             write(&mut c, part);
             flush(&mut c);
@@ -148,9 +156,22 @@ mod tests {
 
     #[test]
     fn a_large_write_keeps_its_place_behind_the_small_ones() {
-        let mut c = Coalesce::new(Writes::default());
+        let mut c = Coalesce::new(Writes::default(), Arc::new(FirstFlights::new()));
         write(&mut c, b"small");
         write(&mut c, &vec![1; GATHERED_MAX + 1]);
         assert_eq!(c.inner.0.iter().map(Vec::len).collect::<Vec<_>>(), [5, GATHERED_MAX + 1]);
+    }
+
+    #[test]
+    fn a_young_connection_writes_records_that_fit_a_segment() {
+        let mut c = Coalesce::new(Writes::default(), Arc::new(FirstFlights::new()));
+        write(&mut c, &[1; 5000]);
+        flush(&mut c);
+        flush(&mut c);
+        let records: Vec<_> = c.inner.0.iter().map(Vec::len).collect();
+        assert!(
+            records.iter().all(|len| *len < 1400) && records.iter().sum::<usize>() == 5000,
+            "{records:?}"
+        );
     }
 }

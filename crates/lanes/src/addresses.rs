@@ -1,0 +1,175 @@
+//! An origin's addresses: which of them a new connection tries first, and which next.
+//!
+//! Connections go round all that the resolver gave, so that no single front end carries them all. One that failed or was
+//! slow is left out for a while where there are others, and the resolver is asked again.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long looked-up addresses are used: stores rotate theirs within minutes, and a burst of dials needs one lookup.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// How long an address is left out that took no connection or broke one: front ends are restarted, or taken out of the
+/// resolver's answers, within about a minute.
+pub(crate) const FAILED_FOR: Duration = Duration::from_secs(60);
+
+/// How long one is that was slow once: most are so for a moment.
+pub(crate) const SLOW_FOR: Duration = Duration::from_secs(10);
+
+/// What is known of an origin's addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    /// As the resolver gave them last, the families in turn.
+    found: Vec<SocketAddr>,
+    looked_up: Option<Instant>,
+    turn: usize,
+    /// Those that are left out, and until when.
+    shunned: Vec<(SocketAddr, Instant)>,
+}
+
+impl Addresses {
+    /// Whether the resolver need not be asked.
+    pub(crate) fn are_fresh(&self, now: Instant) -> bool {
+        self.looked_up.is_some_and(|at| now.saturating_duration_since(at) < FRESH)
+    }
+
+    /// Takes what the resolver gave. An answer without any address leaves what was known.
+    pub(crate) fn learn(&mut self, now: Instant, found: Vec<SocketAddr>) {
+        if !found.is_empty() {
+            self.found = interleaved(found);
+            self.looked_up = Some(now);
+        }
+    }
+
+    /// In which order a new connection tries them: another one first at each turn, without leaving the family of the first
+    /// (one that the resolver put second is there for when the first fails, not for half of the lanes), then the others,
+    /// and those that are left out only when nothing else answers.
+    pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
+        self.shunned.retain(|(_, until)| *until > now);
+        let is_shunned = |address: &SocketAddr| self.shunned.iter().any(|(shunned, _)| shunned == address);
+        let (shunned, good): (Vec<_>, Vec<_>) = self.found.iter().copied().partition(is_shunned);
+        let (first, then) = if good.is_empty() { (shunned, good) } else { (good, shunned) };
+        let mut order = rotated(first, self.turn);
+        self.turn = self.turn.wrapping_add(1);
+        order.extend(then);
+        order
+    }
+
+    /// Leaves an address out for a while. What the resolver says may be another thing by now.
+    pub(crate) fn shun(&mut self, now: Instant, address: SocketAddr, time: Duration) {
+        let until = now + time;
+        self.looked_up = None;
+        match self.shunned.iter_mut().find(|(shunned, _)| *shunned == address) {
+            Some((_, before)) => *before = until.max(*before),
+            None => self.shunned.push((address, until)),
+        }
+    }
+}
+
+/// The addresses with another of the first one's family in front at each turn.
+fn rotated(mut addresses: Vec<SocketAddr>, turn: usize) -> Vec<SocketAddr> {
+    let Some(first) = addresses.first() else { return addresses };
+    let alike: Vec<_> = (0..addresses.len()).filter(|i| addresses[*i].is_ipv6() == first.is_ipv6()).collect();
+    let chosen = addresses.remove(alike[turn % alike.len()]);
+    addresses.insert(0, chosen);
+    addresses
+}
+
+/// Alternates IPv6 and IPv4, in the resolver's order otherwise (RFC 8305, section 4).
+fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (a, b): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|x| x.is_ipv6() == first_is_v6);
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.into_iter(), b.into_iter());
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return out,
+            (x, y) => out.extend(x.into_iter().chain(y)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn list(addresses: &[&str]) -> Vec<SocketAddr> {
+        addresses.iter().map(|address| address.parse().unwrap()).collect()
+    }
+
+    fn known(found: &[&str]) -> (Addresses, Instant) {
+        let (mut addresses, now) = (Addresses::default(), Instant::now());
+        addresses.learn(now, list(found));
+        (addresses, now)
+    }
+
+    const THREE: [&str; 3] = ["1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1"];
+
+    #[test]
+    fn families_alternate_from_the_one_the_resolver_prefers() {
+        let (mut addresses, now) = known(&["[::1]:1", "[::2]:1", "1.0.0.1:1", "1.0.0.2:1"]);
+        assert_eq!(addresses.order(now), list(&["[::1]:1", "1.0.0.1:1", "[::2]:1", "1.0.0.2:1"]));
+    }
+
+    #[test]
+    fn connections_go_round_the_preferred_family_and_keep_the_other_as_fallback() {
+        let (mut addresses, now) = known(&["1.0.0.1:1", "[::1]:1", "1.0.0.2:1"]);
+        let firsts: Vec<_> = (0..4).map(|_| addresses.order(now)[0]).collect();
+        assert_eq!(firsts, list(&["1.0.0.1:1", "1.0.0.2:1", "1.0.0.1:1", "1.0.0.2:1"]));
+        assert_eq!(addresses.order(now).len(), 3);
+    }
+
+    #[test]
+    fn what_failed_comes_last_until_its_time_is_over() {
+        let (mut addresses, now) = known(&THREE);
+        let bad = list(&THREE)[1];
+        addresses.shun(now, bad, FAILED_FOR);
+        for _ in 0..6 {
+            let order = addresses.order(now);
+            assert_eq!((order.len(), order[2]), (3, bad));
+        }
+        let later = now + FAILED_FOR;
+        assert!((0..3).any(|_| addresses.order(later)[0] == bad));
+    }
+
+    #[test]
+    fn where_all_have_failed_they_go_round_as_before() {
+        let (mut addresses, now) = known(&THREE);
+        list(&THREE).into_iter().for_each(|address| addresses.shun(now, address, SLOW_FOR));
+        let mut firsts: Vec<_> = (0..3).map(|_| addresses.order(now)[0]).collect();
+        firsts.sort();
+        assert_eq!(firsts, list(&THREE));
+    }
+
+    #[test]
+    fn a_short_time_does_not_end_a_longer_one() {
+        let (mut addresses, now) = known(&THREE);
+        let bad = list(&THREE)[0];
+        addresses.shun(now, bad, FAILED_FOR);
+        addresses.shun(now, bad, SLOW_FOR);
+        assert_eq!(addresses.order(now + SLOW_FOR)[2], bad);
+    }
+
+    #[test]
+    fn the_resolver_is_asked_again_after_a_while_and_after_a_failure() {
+        let (mut addresses, now) = known(&THREE);
+        assert!(addresses.are_fresh(now + FRESH / 2) && !addresses.are_fresh(now + FRESH));
+        addresses.shun(now, list(&THREE)[0], FAILED_FOR);
+        assert!(!addresses.are_fresh(now));
+        // It gives others now, among which what failed isn't.
+        addresses.learn(now, list(&["1.0.0.9:1"]));
+        assert!(addresses.are_fresh(now));
+        assert_eq!(addresses.order(now), list(&["1.0.0.9:1"]));
+    }
+
+    #[test]
+    fn a_resolver_that_says_nothing_changes_nothing() {
+        let (mut addresses, now) = known(&THREE);
+        addresses.learn(now + FRESH, Vec::new());
+        assert_eq!(addresses.order(now).len(), 3);
+        assert!(!addresses.are_fresh(now + FRESH), "and is asked again");
+        assert_eq!(Addresses::default().order(now), []);
+    }
+}

@@ -1,0 +1,205 @@
+//! Second requests beside slow first ones: on another lane, and before anything that waits.
+
+use std::time::Instant;
+
+use super::{Action, Dispatcher, LaneId, OriginId, Piece, Role, Work, WorkId};
+
+impl Dispatcher {
+    /// Admits the hedge of a running work. It rides as what the first has become, however its size was judged before.
+    pub(super) fn hedge(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece, beside: WorkId) {
+        let state = self.origin(origin);
+        let usual = piece.role(state.openers, state.express_live);
+        let role = self.works.get(&beside).map_or(usual, |first| first.role);
+        let weight = piece.weight();
+        let work = Work {
+            origin,
+            role,
+            piece,
+            weight,
+            submitted: now,
+            lane: None,
+            opener: false,
+            beside: Some(beside),
+        };
+        self.works.insert(id, work);
+        self.count_small(&work);
+        let state = self.origin(origin);
+        state.count(role, weight, false);
+        state.hedges.push(id);
+        self.schedule(now, origin);
+    }
+
+    /// Sends the origin's hedges for which there is a lane that isn't the first one's. The others keep waiting, without
+    /// keeping anybody else from the lanes that they can't use.
+    pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
+        for id in self.waiting_hedges(origin, role) {
+            let Some(weight) = self.works.get(&id).map(|w| w.weight) else { continue };
+            let Some(lane) = self.pick(origin, role, weight, None, self.lane_of_first(id)) else { continue };
+            self.origin(origin).hedges.retain(|hedge| *hedge != id);
+            self.put_on(now, id, lane, role);
+            self.actions.push_back(Action::Send { work: id, lane, role });
+        }
+    }
+
+    /// The hedges of a role that wait for a lane.
+    pub(super) fn waiting_hedges(&self, origin: OriginId, role: Role) -> Vec<WorkId> {
+        let of_role = |id: &&WorkId| self.works.get(id).is_some_and(|w| w.role == role);
+        self.origins[origin.0].hedges.iter().filter(of_role).copied().collect()
+    }
+
+    /// The lane that a work runs on.
+    pub(crate) fn lane_of(&self, work: WorkId) -> Option<LaneId> {
+        self.works.get(&work)?.lane
+    }
+
+    /// The lane that a hedge must not go on.
+    fn lane_of_first(&self, hedge: WorkId) -> Option<LaneId> {
+        self.lane_of(self.works.get(&hedge)?.beside?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Protocol;
+    use crate::dispatch::{CONNECTIONS_MAX, Event};
+
+    const ORIGIN: OriginId = OriginId(0);
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn small() -> Piece {
+        Piece::new(0, Some(1000), false)
+    }
+
+    fn actions(dispatcher: &mut Dispatcher) -> Vec<Action> {
+        std::iter::from_fn(|| dispatcher.poll()).collect()
+    }
+
+    /// The lane that a work was sent on.
+    fn sent(actions: &[Action], wanted: u64) -> Option<LaneId> {
+        actions.iter().find_map(|action| match action {
+            Action::Send { work, lane, .. } if *work == WorkId(wanted) => Some(*lane),
+            _ => None,
+        })
+    }
+
+    fn dialled(actions: &[Action]) -> Vec<LaneId> {
+        let lane = |action: &Action| match action {
+            Action::Dial { lane, .. } => Some(*lane),
+            _ => None,
+        };
+        actions.iter().filter_map(lane).collect()
+    }
+
+    /// A dispatcher with one lane on which work 0 runs.
+    fn running(protocol: Protocol, ceiling: usize) -> (Dispatcher, Instant, LaneId) {
+        let (mut dispatcher, now) = (Dispatcher::new(ceiling), Instant::now());
+        dispatcher.handle(now, Event::Submitted { work: WorkId(0), origin: ORIGIN, piece: small() });
+        let lane = dialled(&actions(&mut dispatcher))[0];
+        dispatcher.handle(now, Event::Opened { lane, protocol, rtt: RTT });
+        assert_eq!(sent(&actions(&mut dispatcher), 0), Some(lane));
+        (dispatcher, now, lane)
+    }
+
+    fn hedge(dispatcher: &mut Dispatcher, now: Instant) -> Vec<Action> {
+        hedge_as(dispatcher, now, 1)
+    }
+
+    fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, work: u64) -> Vec<Action> {
+        let event = Event::Hedged { work: WorkId(work), origin: ORIGIN, piece: small(), beside: WorkId(0) };
+        dispatcher.handle(now, event);
+        actions(dispatcher)
+    }
+
+    #[test]
+    fn a_hedge_goes_on_another_lane_which_is_dialled_for_it() {
+        for protocol in [Protocol::H1, Protocol::H2] {
+            let (mut dispatcher, now, first) = running(protocol, CONNECTIONS_MAX);
+            let asked = hedge(&mut dispatcher, now);
+            assert_eq!(sent(&asked, 1), None, "the first's lane has free streams, and is not for it");
+            let [other] = dialled(&asked)[..] else { panic!("{protocol:?}: {asked:?}") };
+            dispatcher.handle(now, Event::Tick);
+            assert_eq!(actions(&mut dispatcher), [], "one lane is enough");
+            dispatcher.handle(now, Event::Opened { lane: other, protocol, rtt: RTT });
+            assert_eq!(sent(&actions(&mut dispatcher), 1), Some(other));
+            assert_ne!(first, other);
+            dispatcher.handle(now, Event::Finished { work: WorkId(1), reusable: true });
+            dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: false });
+            assert_eq!((dispatcher.works(), dispatcher.down.small), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_lane_to_another_address_is_preferred() {
+        let (mut dispatcher, now) = (Dispatcher::new(CONNECTIONS_MAX), Instant::now());
+        for work in 0..3 {
+            dispatcher.handle(now, Event::Submitted { work: WorkId(work), origin: ORIGIN, piece: small() });
+        }
+        dispatcher.handle(now, Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
+        dispatcher.handle(now + RTT, Event::Tick);
+        let lanes = dialled(&actions(&mut dispatcher));
+        for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {
+            let address = std::net::SocketAddr::from(([127, 0, 0, last], 80));
+            dispatcher.handle(now, Event::Located { lane, address });
+            dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt: RTT });
+        }
+        let sent_on = actions(&mut dispatcher);
+        assert_eq!(sent(&sent_on, 0), Some(lanes[0]));
+        for work in [1, 2] {
+            dispatcher.handle(now, Event::Finished { work: WorkId(work), reusable: true });
+        }
+        assert_eq!(sent(&hedge_as(&mut dispatcher, now, 3), 3), Some(lanes[2]));
+        assert_eq!(
+            sent(&hedge_as(&mut dispatcher, now, 4), 4),
+            Some(lanes[1]),
+            "any other is better than none"
+        );
+    }
+
+    #[test]
+    fn what_comes_after_a_hedge_that_waits_is_not_kept_waiting() {
+        let (mut dispatcher, now, first) = running(Protocol::H2, CONNECTIONS_MAX);
+        hedge(&mut dispatcher, now);
+        dispatcher.handle(now, Event::Submitted { work: WorkId(2), origin: ORIGIN, piece: small() });
+        dispatcher.handle(now + Duration::from_secs(9), Event::Tick);
+        assert_eq!(sent(&actions(&mut dispatcher), 2), Some(first));
+    }
+
+    #[test]
+    fn at_the_ceiling_a_hedge_waits_until_it_is_not_wanted_any_more() {
+        let (mut dispatcher, now, _) = running(Protocol::H2, 1);
+        assert_eq!(hedge(&mut dispatcher, now), []);
+        dispatcher.handle(now, Event::Cancelled { work: WorkId(1) });
+        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
+        assert_eq!((dispatcher.works(), dispatcher.down.small), (0, 0));
+        assert!(dispatcher.origins[0].hedges.is_empty());
+    }
+
+    #[test]
+    fn when_the_first_has_failed_its_lane_is_as_good_as_any() {
+        let (mut dispatcher, now, lane) = running(Protocol::H2, 1);
+        assert_eq!(hedge(&mut dispatcher, now), []);
+        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
+        assert_eq!(sent(&actions(&mut dispatcher), 1), Some(lane));
+    }
+
+    #[test]
+    fn a_hedge_whose_first_lane_is_gone_fails_with_the_last_dial() {
+        let (mut dispatcher, now, first) = running(Protocol::H1, CONNECTIONS_MAX);
+        let other = dialled(&hedge(&mut dispatcher, now))[0];
+        dispatcher.handle(now, Event::Closed { lane: first });
+        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: false });
+        let (mut dialling, mut failed) = (vec![other], Vec::new());
+        dialling.extend(dialled(&actions(&mut dispatcher)));
+        while let Some(lane) = dialling.pop() {
+            dispatcher.handle(now, Event::DialFailed { lane });
+            let then = actions(&mut dispatcher);
+            dialling.extend(dialled(&then));
+            failed.extend(then.into_iter().filter(|a| matches!(a, Action::Fail { .. })));
+        }
+        assert!(matches!(failed[..], [Action::Fail { work: WorkId(1), .. }]), "{failed:?}");
+        assert_eq!(dispatcher.works(), 0);
+    }
+}

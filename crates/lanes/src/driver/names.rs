@@ -1,0 +1,67 @@
+//! What an origin's name stands for: its addresses, and the one question to the resolver that all dials wait for.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::Driver;
+use crate::Origin;
+use crate::addresses::{Addresses, FAILED_FOR};
+use crate::dial::{Dialer, Tried};
+use crate::dispatch::LaneId;
+use crate::error::Error;
+
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    addresses: Mutex<Addresses>,
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl Names {
+    /// The addresses for a new connection, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// The resolver's, where nothing is known from before.
+    pub(super) async fn order(&self, origin: &Origin, dialer: &Dialer) -> Result<Vec<SocketAddr>, Error> {
+        let _asking = self.asking.lock().await;
+        let is_fresh = self.addresses().are_fresh(Instant::now());
+        let found = if is_fresh { Ok(Vec::new()) } else { dialer.resolve(origin).await };
+        let (now, mut addresses) = (Instant::now(), self.addresses());
+        match found {
+            Ok(found) => {
+                addresses.learn(now, found);
+                Ok(addresses.order(now))
+            }
+            // A resolver that is out of order is no reason to give up what was reached before.
+            Err(error) => Some(addresses.order(now)).filter(|known| !known.is_empty()).ok_or(error),
+        }
+    }
+
+    /// Takes note of how the addresses of a dial did.
+    pub(super) fn note(&self, tried: &Tried, is_open: bool) {
+        let (now, mut addresses) = (Instant::now(), self.addresses());
+        let half_open = tried.connected.filter(|_| !is_open);
+        for address in tried.failed.iter().copied().chain(half_open) {
+            addresses.shun(now, address, FAILED_FOR);
+        }
+    }
+
+    pub(super) fn shun(&self, now: Instant, address: SocketAddr, time: Duration) {
+        self.addresses().shun(now, address, time);
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver {
+    /// Leaves the address that a lane leads to out of new connections for a while.
+    pub(super) fn shun(&self, now: Instant, lane: LaneId, time: Duration) {
+        if let (Some(origin), Some(address)) = (self.lane_origins.get(&lane), self.lane_addresses.get(&lane))
+        {
+            tracing::debug!(lane = lane.0, %address, ?time, "address left out");
+            self.origins[origin.0].names.shun(now, *address, time);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! An attempt that may get a second request beside it.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, select};
+
+use super::Lanes;
+use crate::dispatch::WorkId;
+use crate::error::Error;
+use crate::hedge::Pulse;
+use crate::{Alike, Call, Hedge, Request, Response, Verdict};
+
+type Outcome = Result<Response, Error>;
+
+impl Lanes {
+    /// Carries out one attempt, and another beside it if it becomes a straggler.
+    pub(super) async fn attempt<C: Call>(
+        &self,
+        call: &C,
+        request: Request,
+        alike: Alike,
+    ) -> (Outcome, Verdict) {
+        let began = Instant::now();
+        let (work, pulse) = (self.number(), Arc::new(Pulse::new(began, alike)));
+        let mut first = pin!(self.exchange_as(work, request, Some(Arc::clone(&pulse)), None));
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut first => outcome,
+            // Boxed because it is rare, and every request's future would be larger by it.
+            () = pulse.hedge_wanted() => return Box::pin(self.hedged(call, first, began, work, &pulse)).await,
+        };
+        judged(call, outcome)
+    }
+
+    /// Waits for the first whole answer to `first` and to what the call sends beside it; the other is cancelled. Where one
+    /// of them fails the other decides.
+    async fn hedged<C: Call>(
+        &self,
+        call: &C,
+        first: Pin<&mut (impl Future<Output = Outcome> + Send)>,
+        began: Instant,
+        work: WorkId,
+        pulse: &Pulse,
+    ) -> (Outcome, Verdict) {
+        let silent = pulse.shown().map_or(Duration::ZERO, |shown| shown.moved.elapsed());
+        let second = pin!(async {
+            let gate = self.admitted(call.throttle_key()).await;
+            let admitted = Instant::now();
+            let Hedge::Beside(mut request) = call.hedge().await else { return None };
+            request.gate = Some(gate);
+            // What is collected twice takes its room twice.
+            let _held = match request.expected.filter(|_| request.sink.is_none()) {
+                Some(room) => Some(self.inner.memory.reserve(room as usize).await),
+                None => None,
+            };
+            // No header and no query: they carry credentials.
+            let (method, origin, path) = (&request.method, &request.origin, request.target.path());
+            tracing::info!(?silent, "hedged: a second request beside a slow {method} {origin}{path}");
+            let outcome = self.exchange_as(self.number(), *request, None, Some(work)).await;
+            // Where the bucket's rate was cut meanwhile, the first is waited for.
+            (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
+        });
+        match select(first, second).await {
+            Either::Left((outcome, second)) => {
+                let verdict = call.judge(&outcome);
+                if is_settled(&outcome, verdict) {
+                    return (outcome, verdict);
+                }
+                let Some((_, other)) = second.await else { return (outcome, verdict) };
+                self.gave_up(call, verdict, began);
+                judged(call, other)
+            }
+            Either::Right((second, first)) => {
+                if let Some((admitted, outcome)) = second {
+                    let verdict = call.judge(&outcome);
+                    if is_settled(&outcome, verdict) {
+                        return (outcome, verdict);
+                    }
+                    self.gave_up(call, verdict, admitted);
+                }
+                judged(call, first.await)
+            }
+        }
+    }
+
+    /// One of two has failed: what it has taught is kept, and the other goes on.
+    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) {
+        if let Verdict::Throttled { after } = verdict {
+            self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
+            self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
+        }
+    }
+}
+
+/// Whether an answer ends the call whatever else may still come.
+fn is_settled(outcome: &Outcome, verdict: Verdict) -> bool {
+    outcome.is_ok() && verdict == Verdict::Done
+}
+
+fn judged<C: Call>(call: &C, outcome: Outcome) -> (Outcome, Verdict) {
+    let verdict = call.judge(&outcome);
+    (outcome, verdict)
+}

@@ -1,0 +1,308 @@
+//! Which running requests are stragglers, and get a second one beside them.
+//!
+//! A straggler is slow compared to its contemporaries, not to an idle link: those of the same origin and kind that were
+//! under way while it was. When everything is slow nothing is hedged, since a second request would only add to it. What
+//! waits for a lane is not watched; time counts from when the request went out, and from when anything of its answer
+//! came last.
+
+mod contemporaries;
+mod pulse;
+mod surroundings;
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contemporaries::Contemporaries;
+pub(crate) use pulse::{Pulse, Shown};
+use rustc_hash::FxHashMap;
+use surroundings::{Beside, Surroundings};
+
+use crate::dispatch::{OriginId, Role, WorkId};
+
+/// The share of requests that may be hedged, as one of so many, and how many always may. Dean and Barroso ("The Tail at
+/// Scale", 2013) cut the 99.9th percentile to a twentieth with 2 % more requests.
+const ONE_OF: u64 = 50;
+const ALWAYS: u64 = 2;
+
+/// How many times what is usual a silence must be. Slow answers are common up to about twice the 95th percentile.
+const TIMES_USUAL: u32 = 3;
+
+/// No small request is a straggler before: a hedge may need a new connection, three round trips of which are 150 ms on a
+/// far path, and TCP mends a lost packet in 200 ms by itself.
+pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(200);
+
+/// No bulk either: its segments queue, a lost one stalls its stream for some round trips, and writing its bytes may block
+/// a thread that other bodies share.
+const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
+
+/// The shortest silence that makes a straggler where no contemporary can be asked, so that it's what was usual before that
+/// it is compared with.
+const ALONE_MIN: Duration = Duration::from_millis(500);
+
+/// And where others are under way that say nothing either: most likely it is the path, and a new connection a probe of it.
+const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
+
+/// A body that moves is a straggler when the rest of it would take this many times what a second request would.
+const TIMES_SLOWER: f64 = 3.0;
+
+/// The shortest time between two looks at everything that runs.
+const LOOK_MIN: Duration = Duration::from_millis(50);
+
+/// A look that comes later than this finds a process that stood still: its silences are its own.
+const LATE: Duration = Duration::from_millis(100);
+
+/// Among which requests of its origin one can be found slow: those with the same number. Whoever makes the requests knows
+/// which take equally long: a listing thinks longer than a read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Alike(pub u8);
+
+/// What is compared with each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Group {
+    origin: OriginId,
+    alike: Alike,
+    role: Role,
+}
+
+/// How many more requests may be hedged by a process that has sent so many.
+pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
+    (requests / ONE_OF).max(ALWAYS).saturating_sub(hedges)
+}
+
+/// Watches what runs and may be hedged.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// Whether bodies come as fast as they can, so that a slow one says something.
+    judges_bodies: bool,
+    running: FxHashMap<WorkId, Running>,
+    groups: FxHashMap<Group, Contemporaries>,
+    next_look: Option<Instant>,
+    /// Silences from before are not counted.
+    stood_still: Option<Instant>,
+    /// Whether bulk is held back, and until when it was.
+    is_held: bool,
+    held_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Running {
+    group: Group,
+    expected: Option<u64>,
+    pulse: Arc<Pulse>,
+    is_hedged: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Judgement {
+    /// After so long a silence.
+    Straggler(Duration),
+    LookAgain(Instant),
+}
+
+impl Watch {
+    /// A watch. Where the caller caps the rate, bodies are as slow as that wants it.
+    pub(crate) fn new(judges_bodies: bool) -> Self {
+        Self {
+            judges_bodies,
+            running: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            next_look: None,
+            stood_still: None,
+            is_held: false,
+            held_until: None,
+        }
+    }
+
+    /// An attempt was given to a lane. `expected` are the bytes of its body, if they are known.
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        work: WorkId,
+        (origin, role): (OriginId, Role),
+        expected: Option<u64>,
+        pulse: Arc<Pulse>,
+    ) {
+        let group = Group { origin, alike: pulse.alike, role };
+        self.running.insert(work, Running { group, expected, pulse, is_hedged: false });
+        self.look_at(now + silent_min(role));
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn end(&mut self, now: Instant, work: WorkId) {
+        let Some(ended) = self.running.remove(&work) else { return };
+        if let Some(shown) = ended.pulse.shown().filter(|shown| shown.is_whole) {
+            self.groups.entry(ended.group).or_default().note(now, &shown);
+        }
+        if self.running.is_empty() {
+            self.next_look = None;
+        }
+    }
+
+    /// An attempt turned out to be bulk.
+    pub(crate) fn turned_freight(&mut self, work: WorkId) {
+        if let Some(running) = self.running.get_mut(&work) {
+            running.group.role = Role::Freight;
+        }
+    }
+
+    /// Bulk is held back from now on, or isn't any more.
+    pub(crate) fn hold_bulk(&mut self, now: Instant, is_held: bool) {
+        (self.is_held, self.held_until) = (is_held, Some(now));
+    }
+
+    /// When to look again.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.next_look
+    }
+
+    /// Finds the stragglers, the longest silent first, at most `most` of them. `is_all` says that nothing but what is
+    /// watched is under way.
+    pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<WorkId> {
+        let planned = self.next_look.take();
+        if planned.is_some_and(|at| now > at + LATE) {
+            self.stood_still = Some(now);
+        }
+        self.groups.values_mut().for_each(|group| group.forget_before(now));
+        let around = self.surroundings(now);
+        let mut stragglers = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (work, running) in self.running.iter().filter(|(_, running)| !running.is_hedged) {
+            // What hasn't gone out yet isn't silent.
+            let shown = running.pulse.shown();
+            let judged = shown.map(|shown| self.judge(now, *work, running, &shown, &around, is_all));
+            let at = match judged {
+                Some(Judgement::Straggler(silence)) => {
+                    stragglers.push((Reverse(silence), *work));
+                    continue;
+                }
+                Some(Judgement::LookAgain(at)) => at,
+                None => now + silent_min(running.group.role),
+            };
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+        if let Some(at) = next {
+            self.look_at(at.max(now + LOOK_MIN));
+        }
+        stragglers.sort_unstable_by_key(|(silence, work)| (*silence, *work));
+        if stragglers.len() as u64 > most {
+            // There may be more to spend by then.
+            self.look_at(now + BULK_SILENT_MIN);
+            stragglers.truncate(most as usize);
+        }
+        for (_, work) in &stragglers {
+            if let Some(running) = self.running.get_mut(work) {
+                running.is_hedged = true;
+                running.pulse.want_hedge();
+            }
+        }
+        stragglers.into_iter().map(|(_, work)| work).collect()
+    }
+
+    fn look_at(&mut self, at: Instant) {
+        self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
+    }
+
+    /// Since when an attempt is silent through no fault of ours.
+    fn silent_since(&self, now: Instant, role: Role, shown: &Shown) -> Instant {
+        let is_bulk = role == Role::Freight;
+        if shown.is_sinking || is_bulk && self.is_held {
+            return now;
+        }
+        let held = self.held_until.filter(|_| is_bulk);
+        let still = self.stood_still.into_iter().chain(held);
+        still.fold(shown.moved, Instant::max)
+    }
+
+    fn surroundings(&self, now: Instant) -> Surroundings {
+        let mut around = Surroundings::default();
+        for (work, running) in &self.running {
+            if let Some(shown) = running.pulse.shown() {
+                let silence =
+                    now.saturating_duration_since(self.silent_since(now, running.group.role, &shown));
+                let is_silent = silence >= silent_min(running.group.role);
+                around.running(*work, running.group, shown.moved, is_silent);
+            }
+        }
+        for (group, contemporaries) in &self.groups {
+            contemporaries.last().inspect(|at| around.answered(group.origin, *at));
+        }
+        around
+    }
+
+    fn judge(
+        &self,
+        now: Instant,
+        work: WorkId,
+        running: &Running,
+        shown: &Shown,
+        around: &Surroundings,
+        is_all: bool,
+    ) -> Judgement {
+        let least = silent_min(running.group.role);
+        let soon = now + least;
+        if shown.head.is_some() && !self.judges_bodies {
+            return Judgement::LookAgain(soon);
+        }
+        let Some(peers) = self.groups.get(&running.group) else { return Judgement::LookAgain(soon) };
+        let contemporary = peers.usual_silence(Some(shown.sent));
+        let Some(usual) = contemporary.or_else(|| peers.usual_silence(None)) else {
+            return Judgement::LookAgain(soon);
+        };
+        let since = self.silent_since(now, running.group.role, shown);
+        let silence = now.saturating_duration_since(since);
+        let answered = peers.count_since(shown.sent);
+        let beside = match is_all && self.running.len() == 1 {
+            true => Beside::Nothing,
+            false => around.beside(now, work, running.group, since, answered),
+        };
+        let least = match (beside, contemporary) {
+            (Beside::Moving, Some(_)) => least,
+            (Beside::Moving | Beside::Nothing, _) => least.max(ALONE_MIN),
+            (Beside::Silence, _) => ALL_SILENT_MIN,
+        };
+        let limit = least.max(usual * TIMES_USUAL);
+        if silence >= limit || self.is_slow(now, running, shown, usual, beside) {
+            return Judgement::Straggler(silence);
+        }
+        // What goes on beside it may change before.
+        Judgement::LookAgain(soon.min(now + limit - silence))
+    }
+
+    /// Whether the rest of a body that moves would come much sooner by another request.
+    fn is_slow(
+        &self,
+        now: Instant,
+        running: &Running,
+        shown: &Shown,
+        usual: Duration,
+        beside: Beside,
+    ) -> bool {
+        let (Some(head), Some(expected)) = (shown.head, running.expected) else { return false };
+        let took = now.saturating_duration_since(head);
+        let least = silent_min(running.group.role);
+        // A rate that was held back, or of a process that stood still, is nobody's fault.
+        let is_disturbed =
+            self.stood_still.into_iter().chain(self.held_until).any(|at| at > head) || self.is_held;
+        if took < least || shown.bytes == 0 || is_disturbed || beside == Beside::Silence {
+            return false;
+        }
+        let peers = &self.groups[&running.group];
+        let Some(rate) = peers.usual_rate(Some(shown.sent)).or_else(|| peers.usual_rate(None)) else {
+            return false;
+        };
+        let left = expected.saturating_sub(shown.bytes) as f64;
+        let takes = left * took.as_secs_f64() / shown.bytes as f64;
+        takes > TIMES_SLOWER * (left / rate + usual.as_secs_f64()) + least.as_secs_f64()
+    }
+}
+
+fn silent_min(role: Role) -> Duration {
+    match role {
+        Role::Express => SMALL_SILENT_MIN,
+        Role::Freight => BULK_SILENT_MIN,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! What a running attempt shows of itself: written where its bytes come in, read by who watches for stragglers.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::task::AtomicWaker;
+
+use super::Alike;
+
+/// One attempt's signs of life, and where it is told that a second one is wanted beside it.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    pub(crate) alike: Alike,
+    born: Instant,
+    /// When the request went out, when its head came and when anything of it moved last: microseconds after `born` and
+    /// one more, 0 being not yet.
+    sent: AtomicU64,
+    head: AtomicU64,
+    moved: AtomicU64,
+    /// The longest time in which nothing came, in microseconds.
+    silence: AtomicU64,
+    /// Body bytes that have come.
+    bytes: AtomicU64,
+    /// Whether the sink is taking bytes: what doesn't move then is ours.
+    is_sinking: AtomicBool,
+    is_whole: AtomicBool,
+    is_wanted: AtomicBool,
+    waker: AtomicWaker,
+}
+
+/// What a pulse showed at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) sent: Instant,
+    pub(crate) head: Option<Instant>,
+    pub(crate) moved: Instant,
+    pub(crate) silence: Duration,
+    pub(crate) bytes: u64,
+    pub(crate) is_sinking: bool,
+    /// Whether the answer has come whole.
+    pub(crate) is_whole: bool,
+}
+
+impl Pulse {
+    pub(crate) fn new(now: Instant, alike: Alike) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            alike,
+            born: now,
+            sent: zero(),
+            head: zero(),
+            moved: zero(),
+            silence: zero(),
+            bytes: zero(),
+            is_sinking: AtomicBool::new(false),
+            is_whole: AtomicBool::new(false),
+            is_wanted: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        }
+    }
+
+    /// The request goes out.
+    pub(crate) fn sent(&self, now: Instant) {
+        let at = self.micros(now);
+        self.sent.store(at, Relaxed);
+        self.moved.store(at, Relaxed);
+    }
+
+    /// The answer's head has come.
+    pub(crate) fn head(&self, now: Instant) {
+        self.came(now);
+        self.head.store(self.micros(now), Relaxed);
+    }
+
+    /// So many bytes of the body have come, and go to the sink.
+    pub(crate) fn body(&self, now: Instant, bytes: usize) {
+        self.came(now);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+        self.is_sinking.store(true, Relaxed);
+    }
+
+    /// The sink has taken them.
+    pub(crate) fn sunk(&self, now: Instant) {
+        self.moved.store(self.micros(now), Relaxed);
+        self.is_sinking.store(false, Relaxed);
+    }
+
+    /// The answer has come whole.
+    pub(crate) fn whole(&self) {
+        self.is_whole.store(true, Relaxed);
+    }
+
+    fn came(&self, now: Instant) {
+        let at = self.micros(now);
+        let before = self.moved.swap(at, Relaxed);
+        self.silence.fetch_max(at.saturating_sub(before), Relaxed);
+    }
+
+    /// What it shows; `None` before the request went out.
+    pub(crate) fn shown(&self) -> Option<Shown> {
+        Some(Shown {
+            sent: self.instant(&self.sent)?,
+            head: self.instant(&self.head),
+            moved: self.instant(&self.moved)?,
+            silence: Duration::from_micros(self.silence.load(Relaxed)),
+            bytes: self.bytes.load(Relaxed),
+            is_sinking: self.is_sinking.load(Relaxed),
+            is_whole: self.is_whole.load(Relaxed),
+        })
+    }
+
+    /// Tells whoever waits for the attempt that a second one is wanted.
+    pub(crate) fn want_hedge(&self) {
+        self.is_wanted.store(true, Relaxed);
+        self.waker.wake();
+    }
+
+    /// Whether a second attempt is or was wanted.
+    pub(crate) fn is_hedged(&self) -> bool {
+        self.is_wanted.load(Relaxed)
+    }
+
+    /// Resolves when a second attempt is wanted.
+    pub(crate) async fn hedge_wanted(&self) {
+        poll_fn(|cx| {
+            self.waker.register(cx.waker());
+            if self.is_hedged() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn micros(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.born).as_micros() as u64 + 1
+    }
+
+    fn instant(&self, micros: &AtomicU64) -> Option<Instant> {
+        let after = micros.load(Relaxed).checked_sub(1)?;
+        Some(self.born + Duration::from_micros(after))
+    }
+}

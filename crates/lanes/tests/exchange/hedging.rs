@@ -1,0 +1,165 @@
+//! Second requests beside slow first ones.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
+
+use laneway_lanes::{Alike, Call, Config, Error, Hedge, Lanes, Origin, Request, Response, Verdict};
+
+use super::support::{Script, get, read_target};
+
+/// A read that may be asked for twice at once. What is no 200 is tried again.
+pub(crate) struct Ask {
+    pub(crate) origin: Origin,
+    pub(crate) target: &'static str,
+}
+
+impl Call for Ask {
+    type Refusal = std::convert::Infallible;
+
+    async fn request(&self, _: u32) -> Result<Request, Self::Refusal> {
+        Ok(get(&self.origin, self.target))
+    }
+
+    fn judge(&self, outcome: &Result<Response, Error>) -> Verdict {
+        match outcome {
+            Ok(response) if response.head.status == 200 => Verdict::Done,
+            _ => Verdict::Retry,
+        }
+    }
+
+    fn throttle_key(&self) -> &str {
+        "key"
+    }
+
+    fn hedged_among(&self) -> Option<Alike> {
+        Some(Alike(0))
+    }
+
+    async fn hedge(&self) -> Hedge {
+        Hedge::Beside(Box::new(get(&self.origin, self.target)))
+    }
+}
+
+fn answer(stream: &mut TcpStream, status: &str, body: &str) {
+    let length = body.len();
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+}
+
+/// A server that answers at once what is not `/odd`; the first and the second request for that are up to the test.
+fn odd(
+    first: impl Fn(TcpStream) + Send + Sync + 'static,
+    second: impl Fn(TcpStream) + Send + Sync + 'static,
+) -> Script {
+    let odds = Mutex::new(0);
+    Script::serve(move |_, mut stream| {
+        while let Some(target) = read_target(&mut stream) {
+            if target != "/odd" {
+                answer(&mut stream, "200 OK", "usual");
+                continue;
+            }
+            let number = {
+                let mut odds = odds.lock().unwrap();
+                *odds += 1;
+                *odds
+            };
+            return if number == 1 { first(stream) } else { second(stream) };
+        }
+    })
+}
+
+async fn ask(lanes: &Lanes, origin: &Origin, target: &'static str) -> String {
+    let ended = lanes.run(&Ask { origin: origin.clone(), target }).await.unwrap();
+    assert_eq!(ended.attempts, 1, "a hedge is no other attempt");
+    String::from_utf8(ended.outcome.unwrap().body.to_vec()).unwrap()
+}
+
+/// Makes known what is usual.
+async fn usual(lanes: &Lanes, origin: &Origin) {
+    for _ in 0..5 {
+        assert_eq!(ask(lanes, origin, "/").await, "usual");
+    }
+}
+
+/// Both ends of a moment that a test waits for.
+fn moment() -> (Sender<()>, Mutex<Receiver<()>>) {
+    let (tell, told) = channel();
+    (tell, Mutex::new(told))
+}
+
+#[tokio::test]
+async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
+    let (tell, told) = moment();
+    let stalls = move |mut stream: TcpStream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nfir").unwrap();
+        // Until the other end closes it.
+        let _ = stream.read(&mut [0]);
+        tell.send(()).unwrap();
+    };
+    let script = odd(stalls, |mut stream| answer(&mut stream, "200 OK", "second"));
+    let lanes = Lanes::start(Config::default()).unwrap();
+    usual(&lanes, &script.origin).await;
+    assert_eq!(ask(&lanes, &script.origin, "/odd").await, "second");
+    let given_up = tokio::task::spawn_blocking(move || told.lock().unwrap().recv());
+    given_up.await.unwrap().unwrap();
+    let counters = lanes.counters();
+    assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, 7));
+    assert_eq!(counters.bytes_received, 5 * 5 + 3 + 6, "what a hedge costs is counted");
+}
+
+#[tokio::test]
+async fn where_one_of_two_fails_the_other_decides() {
+    for first_fails in [true, false] {
+        let ((tell, told), (tell_end, ended)) = (moment(), moment());
+        // Whichever is to fail does so when both are under way, and only then the other answers.
+        let fails = move |mut stream: TcpStream| {
+            if first_fails {
+                told.lock().unwrap().recv().unwrap();
+            }
+            answer(&mut stream, "500 Internal Server Error", "");
+            tell_end.send(()).unwrap();
+        };
+        let answers = move |mut stream: TcpStream| {
+            if first_fails {
+                tell.send(()).unwrap();
+            }
+            ended.lock().unwrap().recv().unwrap();
+            answer(&mut stream, "200 OK", "well");
+        };
+        let script = if first_fails { odd(fails, answers) } else { odd(answers, fails) };
+        let lanes = Lanes::start(Config::default()).unwrap();
+        usual(&lanes, &script.origin).await;
+        assert_eq!(ask(&lanes, &script.origin, "/odd").await, "well");
+        assert_eq!((lanes.counters().hedges, lanes.counters().retries), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn the_slot_of_the_one_that_lost_is_free() {
+    let both = Arc::new(Barrier::new(2));
+    let odds = Mutex::new(0);
+    let script = Script::serve(move |_, mut stream| {
+        while let Some(target) = read_target(&mut stream) {
+            match target.as_str() {
+                "/odd" => {
+                    let first = std::mem::replace(&mut *odds.lock().unwrap(), 1) == 0;
+                    if first {
+                        let _ = stream.read(&mut [0]);
+                        return;
+                    }
+                }
+                "/both" => drop(both.wait()),
+                _ => {}
+            }
+            answer(&mut stream, "200 OK", "usual");
+        }
+    });
+    let lanes = Lanes::start(Config { connections_max: Some(2), ..Config::default() }).unwrap();
+    usual(&lanes, &script.origin).await;
+    ask(&lanes, &script.origin, "/odd").await;
+    // Answered only when both are there, which takes both connections that may be open.
+    let both = tokio::join!(ask(&lanes, &script.origin, "/both"), ask(&lanes, &script.origin, "/both"));
+    assert_eq!(both, ("usual".to_owned(), "usual".to_owned()));
+    assert!(lanes.counters().connections_peak <= 2);
+}

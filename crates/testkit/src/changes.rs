@@ -1,0 +1,70 @@
+//! Waiting for what another process, or another thread, does to a folder's files.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::Running;
+
+/// Longer than anything takes that a test waits for, on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder whose changes are noticed from now on.
+#[derive(Debug)]
+pub struct Changes(OwnedFd);
+
+impl Changes {
+    /// Begins to watch a folder, not what lies in folders in it.
+    pub fn of(folder: &Path) -> Self {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify is there");
+        let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
+        inotify::add_watch(&inotify, folder, changes).expect("the folder is watched");
+        Self(inotify)
+    }
+
+    /// Waits until something is so, which is asked whenever a file in the folder has changed.
+    #[track_caller]
+    pub fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
+        assert!(self.wait(None, &mut is_so));
+    }
+
+    /// The same while a program runs; false if it ended before.
+    #[track_caller]
+    pub fn wait_while_runs(&self, running: &Running, mut is_so: impl FnMut() -> bool) -> bool {
+        let pid = Pid::from_raw(running.id() as i32).expect("a process's number");
+        let end = pidfd_open(pid, PidfdFlags::empty()).expect("the program is there to be waited for");
+        self.wait(Some(end.as_fd()), &mut is_so)
+    }
+
+    #[track_caller]
+    fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // First forgotten, then looked at: what changes in between is noticed by the next wait.
+            self.forget();
+            if is_so() {
+                return true;
+            }
+            let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
+            fds.extend(end.iter().map(|end| PollFd::new(end, PollFlags::IN)));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut fds, Some(&left)) {
+                Ok(0) => panic!("what was waited for never happened"),
+                Ok(_) if fds.get(1).is_some_and(|end| !end.revents().is_empty()) => return false,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => panic!("waiting for changes: {e}"),
+            }
+        }
+    }
+
+    fn forget(&self) {
+        let mut events = [0; 16 << 10];
+        while rustix::io::read(&self.0, &mut events).is_ok_and(|read| read > 0) {}
+    }
+}

@@ -1,0 +1,139 @@
+//! What is left of an upload that an earlier run began, and what of it can be believed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use laneway_store::{Part, StoredPart};
+
+use crate::upload::Subject;
+
+/// An upload that nothing was done for so long is given up: GCS's sessions end then, and S3's usual lifecycle rule
+/// removes parts.
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What to do with an upload that a journal tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Worth {
+    /// It is of this file to this object, in the same state.
+    GoOn,
+    /// It was, and isn't any more: it is to be aborted.
+    Abort,
+    /// It is another's.
+    Nothing,
+}
+
+/// What the upload of `left` is worth to an upload of `subject`, when nothing has been done for it for `idle`.
+pub(crate) fn worth(left: &Subject, subject: &Subject, idle: Duration) -> Worth {
+    let is_same_way =
+        (&left.path, &left.url, &left.endpoint) == (&subject.path, &subject.url, &subject.endpoint);
+    match is_same_way {
+        false => Worth::Nothing,
+        true if left == subject && idle <= IDLE_MAX => Worth::GoOn,
+        true => Worth::Abort,
+    }
+}
+
+/// The parts of an object of `size` bytes in parts of `part_len` that need not be sent again: those that the journal has
+/// recorded and the store lists, where both say the same.
+pub(crate) fn believed(
+    recorded: &BTreeMap<u32, Part>,
+    listed: &[StoredPart],
+    size: u64,
+    part_len: u64,
+) -> BTreeMap<u32, Part> {
+    let expected = |number: u32| {
+        let at = u64::from(number.checked_sub(1)?).checked_mul(part_len)?;
+        (at < size).then(|| part_len.min(size - at))
+    };
+    let listed = listed.iter().filter(|part| expected(part.number) == Some(part.size));
+    let same = listed.filter_map(|stored| recorded.get(&stored.number).filter(|part| stored.is_same(part)));
+    same.map(|part| (part.number, part.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::random::Random;
+    use crate::upload::Identity;
+
+    fn subject() -> Subject {
+        let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
+        let (path, url, endpoint) = ("/f".into(), "s3://b/k".into(), "http://h".into());
+        Subject { path, url, endpoint, file, options: 6, part_len: 7 }
+    }
+
+    #[test]
+    fn an_upload_is_gone_on_with_only_if_nothing_has_changed() {
+        let zero = Duration::ZERO;
+        assert_eq!(worth(&subject(), &subject(), IDLE_MAX), Worth::GoOn);
+        let file = subject().file;
+        for changed in [
+            Subject { file: Identity { inode: 9, ..file }, ..subject() },
+            Subject { file: Identity { size: 41, ..file }, ..subject() },
+            Subject { file: Identity { modified: (2, 4), ..file }, ..subject() },
+            Subject { file: Identity { changed: (4, 6), ..file }, ..subject() },
+            Subject { options: 7, ..subject() },
+            Subject { part_len: 8, ..subject() },
+        ] {
+            assert_eq!(worth(&changed, &subject(), zero), Worth::Abort, "{changed:?}");
+        }
+        for other in [
+            Subject { path: "/g".into(), ..subject() },
+            Subject { url: "s3://b/K".into(), ..subject() },
+            Subject { endpoint: "https://h".into(), ..subject() },
+        ] {
+            assert_eq!(worth(&other, &subject(), zero), Worth::Nothing, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_upload_that_nothing_was_done_for_in_a_week_is_aborted() {
+        let idle = IDLE_MAX + Duration::from_secs(1);
+        assert_eq!(worth(&subject(), &subject(), idle), Worth::Abort);
+    }
+
+    /// Whatever is recorded and listed: what is believed is in both, alike, and of the length that its place has.
+    #[test]
+    fn a_part_is_believed_only_where_journal_store_and_plan_agree() {
+        let mut some = 0;
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let (size, part_len) = (1 + random.below(60), 1 + random.below(9));
+            let part = |random: &mut Random| {
+                let number = random.below(8) as u32;
+                let full = part_len.min(size.saturating_sub(u64::from(number.max(1) - 1) * part_len));
+                let len = if random.below(5) == 0 { random.below(10) } else { full };
+                Part {
+                    number,
+                    etag: format!("\"{}\"", random.below(2)),
+                    size: len,
+                    crc32c: random.below(2) as u32,
+                }
+            };
+            let recorded: BTreeMap<u32, Part> =
+                (0..random.below(8)).map(|_| part(&mut random)).map(|part| (part.number, part)).collect();
+            let listed: Vec<StoredPart> = (0..random.below(8))
+                .map(|_| {
+                    let Part { number, etag, size, crc32c } = part(&mut random);
+                    let crc32c = (random.below(2) == 0).then_some(crc32c);
+                    StoredPart { number, etag: etag.trim_matches('"').to_owned(), size, crc32c }
+                })
+                .collect();
+            let believed = believed(&recorded, &listed, size, part_len);
+            for (number, part) in &believed {
+                let at = u64::from(*number - 1) * part_len;
+                assert_eq!((part.number, part.size), (*number, part_len.min(size - at)), "seed {seed}");
+                assert_eq!(recorded.get(number), Some(part), "seed {seed}");
+                assert!(listed.iter().any(|listed| listed.is_same(part)), "seed {seed}");
+            }
+            for part in recorded.values().filter(|part| part.number > 0) {
+                let at = u64::from(part.number - 1) * part_len;
+                let fits = at < size && part.size == part_len.min(size - at);
+                let is_listed = listed.iter().any(|listed| listed.is_same(part));
+                assert_eq!(believed.contains_key(&part.number), fits && is_listed, "seed {seed}");
+            }
+            some += believed.len();
+        }
+        assert!(some > 100, "only {some} parts were believed, so that this shows little");
+    }
+}

@@ -1,0 +1,391 @@
+//! The journal of a large upload: what the store calls it and which of its parts are there, so that the next run goes on.
+//!
+//! A file of lines, each of which stands alone: a checksum and a JSON record. The first record says what goes where and
+//! the name of the upload, which of a resumable session is a secret; each of the others is a part that the store has.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crc_fast::CrcAlgorithm;
+use laneway_store::{Multipart, Part, PutOptions, Resumable};
+use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
+use serde::{Deserialize, Serialize};
+
+use crate::folder::hold;
+
+/// Raised when what follows it changes its meaning: a journal of another format says nothing.
+const FORMAT: u32 = 1;
+/// More bytes than a journal of 10,000 parts has.
+const JOURNAL_MAX: u64 = 16 << 20;
+/// How a journal's name ends.
+const SUFFIX: &str = ".upload";
+/// Nobody else's business: who knows a session's URL may write to it.
+const PRIVATE: u32 = 0o600;
+
+/// What is uploaded, and to where.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    /// The file's path, absolute; bytes that aren't ASCII are escaped.
+    pub(crate) path: String,
+    pub(crate) url: String,
+    pub(crate) endpoint: String,
+    pub(crate) file: Identity,
+    /// What the object is to be beside its bytes, as a checksum.
+    pub(crate) options: u64,
+    pub(crate) part_len: u64,
+}
+
+/// What is another for another file, or the same one changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// Seconds and nanoseconds.
+    pub(crate) modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl Subject {
+    /// The upload of the file at `path`, which is absolute.
+    pub(crate) fn new(
+        path: &Path,
+        file: Identity,
+        url: String,
+        endpoint: String,
+        options: &PutOptions,
+        part_len: u64,
+    ) -> Self {
+        let path = path.as_os_str().as_bytes().escape_ascii().to_string();
+        let options = crc64(format!("{options:?}").as_bytes());
+        Self { path, url, endpoint, file, options, part_len }
+    }
+
+    /// The name of its journal: always the same for the same way.
+    fn journal_name(&self) -> OsString {
+        let way = [&*self.path, &*self.url, &*self.endpoint].join("\n");
+        format!("{:016x}{SUFFIX}", crc64(way.as_bytes())).into()
+    }
+}
+
+/// An upload as its store calls it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Upload {
+    Multipart(Multipart),
+    Session(Resumable),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Record {
+    Begun { format: u32, subject: Subject, upload: Upload },
+    Part(Part),
+}
+
+/// What a journal tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Left {
+    pub(crate) subject: Subject,
+    pub(crate) upload: Upload,
+    pub(crate) parts: BTreeMap<u32, Part>,
+}
+
+fn crc64(bytes: &[u8]) -> u64 {
+    crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
+}
+
+fn line(record: &Record) -> Option<String> {
+    let json = serde_json::to_string(record).ok()?;
+    Some(format!("{:016x} {json}\n", crc64(json.as_bytes())))
+}
+
+fn record(line: &[u8]) -> Option<Record> {
+    let (check, json) = (line.get(..16)?, line.get(17..)?);
+    let check = u64::from_str_radix(std::str::from_utf8(check).ok()?, 16).ok()?;
+    (check == crc64(json)).then(|| serde_json::from_slice(json).ok()).flatten()
+}
+
+/// What a journal's bytes tell; `None` where they are none. A line that is torn or damaged says nothing, the others hold.
+fn read(bytes: &[u8]) -> Option<Left> {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
+    let parts = lines.filter_map(record).filter_map(|record| match record {
+        Record::Part(part) => Some((part.number, part)),
+        Record::Begun { .. } => None,
+    });
+    Some(Left { subject, upload, parts: parts.collect() })
+}
+
+/// A journal that this process holds.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    folder: OwnedFd,
+    name: OsString,
+    /// Where the next line goes.
+    end: AtomicU64,
+    /// Bytes of the object that the store has.
+    kept: AtomicU64,
+    /// Whether its first line could be written, without which the others say nothing.
+    is_good: AtomicBool,
+}
+
+impl Journal {
+    /// Opens the journal of an upload in the folder, which is made where it is missing, and reads what an earlier run
+    /// has left in it. `None` when another process holds it. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn open(folder: &Path, subject: &Subject) -> io::Result<Option<(Self, Option<Left>)>> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        Self::take(folder, &subject.journal_name(), OFlags::CREATE)
+    }
+
+    fn take(folder: &Path, name: &OsStr, create: OFlags) -> io::Result<Option<(Self, Option<Left>)>> {
+        let folder = OwnedFd::from(File::open(folder)?);
+        let Some(file) = hold(&folder, name, create, Mode::from_raw_mode(PRIVATE))? else { return Ok(None) };
+        let len = file.metadata()?.len();
+        let mut bytes = vec![0; if len > JOURNAL_MAX { 0 } else { len as usize }];
+        file.read_exact_at(&mut bytes, 0)?;
+        let (end, kept) = (AtomicU64::new(len), AtomicU64::new(0));
+        let (left, name) = (read(&bytes), name.to_owned());
+        let is_good = AtomicBool::new(left.is_some());
+        Ok(Some((Self { file, folder, name, end, kept, is_good }, left)))
+    }
+
+    /// Begins it anew, before the first part of an upload is sent. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn begin(&self, subject: &Subject, upload: &Upload) -> io::Result<()> {
+        self.is_good.store(false, Ordering::Relaxed);
+        self.file.set_len(0)?;
+        self.end.store(0, Ordering::Relaxed);
+        self.kept.store(0, Ordering::Relaxed);
+        self.write(&Record::Begun { format: FORMAT, subject: subject.clone(), upload: upload.clone() })?;
+        self.is_good.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Goes on with it, `kept` bytes of whose upload are in the store. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
+        self.kept.store(kept, Ordering::Relaxed);
+        // Whatever was torn at its end is a line of its own now.
+        self.append(b"\n")
+    }
+
+    /// Writes down a part that the store has. Blocks; any number of threads may.
+    pub(crate) fn part(&self, part: &Part) {
+        match self.write(&Record::Part(part.clone())) {
+            Ok(()) => drop(self.kept.fetch_add(part.size, Ordering::Relaxed)),
+            // Without this line a later run sends the part again, which is no reason to give this one up.
+            Err(e) => {
+                tracing::debug!(error = %e, "a part could not be written to the journal of its upload");
+            }
+        }
+    }
+
+    /// Says how much of the object a session has.
+    pub(crate) fn stands_at(&self, offset: u64) {
+        self.kept.fetch_max(offset, Ordering::Relaxed);
+    }
+
+    /// Bytes of the object that a later run need not send.
+    pub(crate) fn kept(&self) -> u64 {
+        let is_good = self.is_good.load(Ordering::Relaxed);
+        if is_good { self.kept.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// Removes it. Blocks.
+    pub(crate) fn remove(&self) {
+        // It may be gone already, and there is nobody to tell.
+        let _ = unlinkat(&self.folder, &*self.name, AtFlags::empty());
+    }
+
+    /// For how long nothing has been written to it.
+    pub(crate) fn idle(&self) -> Duration {
+        let modified = self.file.metadata().and_then(|metadata| metadata.modified());
+        modified.map_or(Duration::ZERO, |at| SystemTime::now().duration_since(at).unwrap_or_default())
+    }
+
+    fn write(&self, record: &Record) -> io::Result<()> {
+        let line = line(record).ok_or_else(|| io::Error::other("a record that is no JSON"))?;
+        self.append(line.as_bytes())
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let at = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, at)
+    }
+}
+
+/// Journals in a folder to which nothing was written for longer than `idle`, at most `max` of them, and which no process
+/// holds. Blocks.
+pub(crate) fn abandoned(folder: &Path, idle: Duration, max: usize) -> Vec<(Journal, Option<Left>)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name();
+        let modified = entry.metadata().ok()?.modified().ok()?;
+        let is_old = SystemTime::now().duration_since(modified).is_ok_and(|age| age > idle);
+        (is_old && name.to_str()?.ends_with(SUFFIX)).then_some(name)
+    });
+    let taken = names.filter_map(|name| Journal::take(folder, &name, OFlags::empty()).ok().flatten());
+    taken.filter(|(journal, _)| journal.idle() > idle).take(max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use laneway_store::{ObjectId, PartChecksums};
+
+    use super::*;
+    use crate::plan::random::Random;
+
+    fn subject() -> Subject {
+        let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
+        let (url, endpoint) = ("gs://b/k".to_owned(), "http://h".to_owned());
+        Subject::new(Path::new("/d/\n \u{fc}"), file, url, endpoint, &PutOptions::default(), 16)
+    }
+
+    fn upload() -> Upload {
+        let id = ObjectId::new("b", "k");
+        Upload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
+    }
+
+    fn part(number: u32) -> Part {
+        Part { number, etag: format!("\"e{number}\""), size: 16, crc32c: number }
+    }
+
+    fn open(folder: &Path) -> (Journal, Option<Left>) {
+        Journal::open(folder, &subject()).unwrap().unwrap()
+    }
+
+    fn bytes_of(folder: &Path) -> Vec<u8> {
+        std::fs::read(folder.join(subject().journal_name())).unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_read_back_and_written_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("state/uploads");
+        let (journal, left) = open(&folder);
+        assert_eq!(left, None);
+        journal.begin(&subject(), &upload()).unwrap();
+        journal.part(&part(2));
+        journal.part(&part(1));
+        assert_eq!(journal.kept(), 32);
+        drop(journal);
+        // As if a third record had been torn.
+        let mut torn = bytes_of(&folder);
+        torn.extend_from_slice(b"0123 {");
+        std::fs::write(folder.join(subject().journal_name()), torn).unwrap();
+        let (journal, left) = open(&folder);
+        let left = left.unwrap();
+        assert_eq!((&left.subject, &left.upload), (&subject(), &upload()));
+        assert_eq!(left.parts.values().cloned().collect::<Vec<_>>(), [part(1), part(2)]);
+        journal.go_on(32).unwrap();
+        journal.part(&part(3));
+        assert_eq!(journal.kept(), 48);
+        drop(journal);
+        let (journal, left) = open(&folder);
+        assert_eq!(left.unwrap().parts.len(), 3);
+        journal.begin(&subject(), &upload()).unwrap();
+        drop(journal);
+        let (journal, left) = open(&folder);
+        assert_eq!(left.unwrap().parts.len(), 0);
+        journal.remove();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nobody_else_can_read_it_and_no_two_hold_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("uploads");
+        let (journal, _) = open(&folder);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder.join(subject().journal_name())), 0o600);
+        assert_eq!(mode(&folder), 0o700);
+        assert!(Journal::open(&folder, &subject()).unwrap().is_none());
+        drop(journal);
+        assert!(Journal::open(&folder, &subject()).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("mine"), "mine").unwrap();
+        std::os::unix::fs::symlink("mine", dir.path().join(subject().journal_name())).unwrap();
+        assert!(Journal::open(dir.path(), &subject()).unwrap().is_none());
+        assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), b"mine");
+    }
+
+    /// Cut short anywhere, with any bytes of it turned: what is left was written.
+    #[test]
+    fn of_a_torn_or_damaged_journal_only_whole_lines_are_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = open(dir.path());
+        journal.begin(&subject(), &upload()).unwrap();
+        (1..=20).for_each(|number| journal.part(&part(number)));
+        let whole = bytes_of(dir.path());
+        assert_eq!(read(&whole).unwrap().parts.len(), 20);
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let mut bytes = whole.clone();
+            bytes.truncate(random.below(whole.len() as u64 + 1) as usize);
+            for _ in 0..random.below(4) {
+                let at = random.below(whole.len() as u64) as usize;
+                let Some(byte) = bytes.get_mut(at) else { continue };
+                *byte = random.below(256) as u8;
+            }
+            let Some(left) = read(&bytes) else { continue };
+            assert_eq!((&left.subject, &left.upload), (&subject(), &upload()), "seed {seed}");
+            assert!(left.parts.iter().all(|(number, found)| *found == part(*number)), "seed {seed}");
+        }
+        for foreign in ["", "\n", "x", "0000000000000000 {}\n", "{\"Part\":1}"] {
+            assert_eq!(read(foreign.as_bytes()), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_left_alone_for_long_is_abandoned() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = open(dir.path());
+        journal.begin(&subject(), &upload()).unwrap();
+        let week = Duration::from_secs(7 * 24 * 3600);
+        let count = || abandoned(dir.path(), week, 9).len();
+        drop(journal);
+        assert_eq!(count(), 0, "it is new");
+        let path = dir.path().join(subject().journal_name());
+        let old = SystemTime::now() - week - Duration::from_secs(60);
+        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+        std::fs::write(dir.path().join("other"), "").unwrap();
+        File::options().write(true).open(dir.path().join("other")).unwrap().set_modified(old).unwrap();
+        let found = abandoned(dir.path(), week, 9);
+        assert!(found.len() == 1 && found[0].1.as_ref().is_some_and(|left| left.upload == upload()));
+        assert_eq!(count(), 0, "it is held");
+        drop(found);
+        assert_eq!((count(), abandoned(dir.path(), week, 0).len()), (1, 0));
+    }
+}

@@ -1,0 +1,155 @@
+//! An object sent through a resumable session: chunk after chunk, in order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use laneway_lanes::Segment;
+use laneway_store::{Appended, Body, ObjectMeta, Resumable};
+
+use super::journal::Upload;
+use super::parts::{Input, Parts, Piece};
+use crate::Error;
+use crate::checksum::{Run, Wanted};
+use crate::plan::parts::CHUNK_UNIT;
+use crate::work::Moved;
+
+/// How often a chunk is sent again of which the store has kept nothing.
+const FRUITLESS_MAX: u32 = 3;
+
+impl Parts<'_> {
+    /// Sends an object of `size` bytes, if that is known, chunk after chunk.
+    ///
+    /// # Errors
+    /// As [`send`](Parts::send).
+    pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
+        let session =
+            self.work.unless_cancelled(self.store.resumable_begin(self.id, size, self.options, None));
+        let session = session.await??;
+        self.begun(Upload::Session(session.clone())).await;
+        self.session(&session, 0, input).await
+    }
+
+    /// Goes on with a session that has the bytes below `offset`.
+    ///
+    /// # Errors
+    /// As [`send`](Parts::send).
+    pub(super) async fn session<I: Input>(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        input: &I,
+    ) -> Result<Moved, Error> {
+        let sent =
+            self.work.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
+        let (meta, whole) = self.settle(&Upload::Session(session.clone()), sent).await?;
+        self.compare(meta, whole.len, &whole.checksums()).await
+    }
+
+    async fn chunks<I: Input>(
+        &self,
+        session: &Resumable,
+        offset: u64,
+        input: &I,
+    ) -> Result<(ObjectMeta, Run), Error> {
+        let mut whole = Run::of(b"", Wanted::CRC32C);
+        loop {
+            // No look-ahead to find the last piece: whoever holds a piece and waits for memory for the next one can
+            // wait for ever beside others that do the same.
+            let piece = match input.next().await? {
+                Some(begun) => input.piece(begun).await?,
+                None => Piece {
+                    body: Body::empty(),
+                    run: Run::of(b"", Wanted::CRC32C),
+                    is_last: true,
+                    held: None,
+                },
+            };
+            let start = whole.len;
+            whole = whole.then(piece.run);
+            if piece.is_last {
+                input.check(&whole).await?;
+            }
+            if whole.len > offset || piece.is_last {
+                if let Some(meta) = self.chunk(session, start..whole.len, offset, &piece).await? {
+                    return Ok((meta, whole));
+                }
+                if let Some(unfinished) = self.unfinished {
+                    unfinished.stands_at(whole.len);
+                }
+            }
+            self.work.progress.moved(piece.run.len);
+        }
+    }
+
+    /// Sends one chunk, as far as the session doesn't have it yet, until the store has all of it.
+    async fn chunk(
+        &self,
+        session: &Resumable,
+        range: Range<u64>,
+        offset: u64,
+        piece: &Piece,
+    ) -> Result<Option<ObjectMeta>, Error> {
+        let (Range { start, end }, is_last) = (range, piece.is_last);
+        // What is sent is a multiple of the unit, also where a server has kept something in between: it passes over what
+        // it has already (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
+        let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
+        let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
+        loop {
+            let rest = tail(&piece.body, at - start);
+            match self.store.resumable_append(session, at, rest, is_last).await? {
+                Appended::Finished(meta) if is_last => return Ok(Some(*meta)),
+                Appended::Finished(_) => return Err(self.wrong("was finished before all of it was sent")),
+                Appended::Continue { next_offset } if next_offset == end && !is_last => return Ok(None),
+                Appended::Continue { next_offset } if next_offset < at || next_offset > end => {
+                    return Err(self.wrong("lost bytes that the store had already taken"));
+                }
+                Appended::Continue { next_offset } => {
+                    let next = aligned(next_offset);
+                    fruitless = if next > at { 0 } else { fruitless + 1 };
+                    at = next;
+                }
+            }
+            if fruitless >= FRUITLESS_MAX {
+                return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
+            }
+        }
+    }
+}
+
+/// A body without its first `skip` bytes.
+fn tail(body: &Body, mut skip: u64) -> Body {
+    let mut rest = Body::empty();
+    for segment in body.segments() {
+        let dropped = skip.min(segment.len());
+        skip -= dropped;
+        rest = rest.and(match segment {
+            Segment::Memory(bytes) => Segment::Memory(bytes.slice(dropped as usize..)),
+            Segment::File { file, offset, len } => {
+                Segment::File { file: Arc::clone(file), offset: offset + dropped, len: len - dropped }
+            }
+        });
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_chunk_of_which_the_store_kept_a_part_is_gone_on_with_behind_it() {
+        let body = Body::from(Bytes::from_static(b"0123")).and(Bytes::from_static(b"456"));
+        let text = |body: &Body| {
+            let bytes = body.segments().iter().map(|segment| match segment {
+                Segment::Memory(bytes) => bytes.to_vec(),
+                Segment::File { .. } => Vec::new(),
+            });
+            bytes.collect::<Vec<_>>().concat()
+        };
+        for skip in 0..=7 {
+            assert_eq!(text(&tail(&body, skip as u64)), b"0123456"[skip..]);
+        }
+    }
+}

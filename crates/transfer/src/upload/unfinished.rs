@@ -1,0 +1,213 @@
+//! Uploads that an earlier run left unfinished: asked for and gone on with, or aborted.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use laneway_store::{Appended, Multipart, Part, Resumable, Store};
+
+use super::journal::{Journal, Left, Subject, Upload, abandoned};
+use super::parts::withdraw;
+use crate::Error;
+use crate::plan::kept_parts::{IDLE_MAX, Worth, believed, worth};
+use crate::work::Work;
+
+/// Most abandoned uploads that a run aborts: a few requests, whatever the folder holds.
+const ABANDONED_MAX: usize = 16;
+
+/// The journal of an upload, and what the store has of it.
+pub(crate) struct Unfinished {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) subject: Subject,
+    pub(crate) there: Option<There>,
+    /// Whether it is kept when the job is cancelled.
+    pub(crate) keep_partial: bool,
+}
+
+/// What the store has of an upload.
+pub(crate) enum There {
+    /// These parts of a multipart upload.
+    Parts(Multipart, BTreeMap<u32, Part>),
+    /// A session's bytes below the offset.
+    Session(Resumable, u64),
+}
+
+impl There {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Parts(_, parts) => parts.values().map(|part| part.size).sum(),
+            Self::Session(_, offset) => *offset,
+        }
+    }
+}
+
+impl Unfinished {
+    /// Begins the journal anew with what the store calls an upload.
+    pub(crate) async fn begun(&self, work: &Work, upload: Upload) {
+        let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
+        let written = work.engine.files.run(move || journal.begin(&subject, &upload)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            tracing::debug!("the journal of an upload can't be written, so that it can't be resumed");
+        }
+    }
+
+    /// Writes down a part that the store has.
+    ///
+    /// # Errors
+    /// When no file work can be done any more.
+    pub(crate) async fn sent(&self, work: &Work, part: Part) -> Result<(), Error> {
+        let journal = Arc::clone(&self.journal);
+        work.engine.files.run(move || journal.part(&part)).await
+    }
+
+    /// Says how much of the object a session has.
+    pub(crate) fn stands_at(&self, offset: u64) {
+        self.journal.stands_at(offset);
+    }
+
+    /// How many bytes stay in the store for a later run after this error: the file and the object are as they should be.
+    pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
+        let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
+        Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
+    }
+
+    /// Removes the journal of an upload that is done with.
+    pub(crate) async fn forget(&self, work: &Work) {
+        let journal = Arc::clone(&self.journal);
+        if let Err(e) = work.engine.files.run(move || journal.remove()).await {
+            tracing::debug!(error = %e, "the journal of an upload stays behind");
+        }
+    }
+}
+
+/// Takes up the journal of an upload. `None` where there can't be one: then the upload runs without.
+///
+/// # Errors
+/// When the store can't be asked what it has, so that nothing could be sent to it either.
+pub(crate) async fn take_up(
+    work: &Work,
+    store: &Store,
+    subject: Subject,
+    keep_partial: bool,
+) -> Result<Option<Unfinished>, Error> {
+    let Some(folder) = work.engine.upload_journals.clone() else { return Ok(None) };
+    if work.engine.is_first_upload() {
+        abort_abandoned(work, store, folder.clone()).await?;
+    }
+    let opened = {
+        let subject = subject.clone();
+        work.engine.files.run(move || Journal::open(&folder, &subject)).await?
+    };
+    let Some((journal, left)) = usable(opened) else { return Ok(None) };
+    let there = match left {
+        Some(left) => there(store, &journal, left, &subject).await?,
+        None => None,
+    };
+    let kept = there.as_ref().map_or(0, There::bytes);
+    let journal = Arc::new(journal);
+    let going_on = Arc::clone(&journal);
+    if let Err(e) = work.engine.files.run(move || going_on.go_on(kept)).await? {
+        tracing::debug!(error = %e, "the journal of an upload can't be written");
+    }
+    Ok(Some(Unfinished { journal, subject, there, keep_partial }))
+}
+
+fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
+    match opened {
+        Ok(Some(opened)) => Some(opened),
+        Ok(None) => {
+            tracing::debug!("another process has the journal of this upload, which can't be resumed");
+            None
+        }
+        Err(e) => {
+            tracing::debug!(error = %e, "no journal can be kept, so that this upload can't be resumed");
+            None
+        }
+    }
+}
+
+/// What is there of an upload that can be gone on with. One that can't is aborted.
+async fn there(
+    store: &Store,
+    journal: &Journal,
+    left: Left,
+    subject: &Subject,
+) -> Result<Option<There>, Error> {
+    match worth(&left.subject, subject, journal.idle()) {
+        Worth::Nothing => return Ok(None),
+        Worth::Abort => {
+            abort(store, &left.upload).await;
+            return Ok(None);
+        }
+        Worth::GoOn => {}
+    }
+    let asked = match &left.upload {
+        Upload::Multipart(upload) => store.list_parts(upload).await.map(|listed| {
+            let parts = believed(&left.parts, &listed, subject.file.size, subject.part_len);
+            Ok(There::Parts(upload.clone(), parts))
+        }),
+        Upload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
+            Appended::Continue { next_offset } => Ok(There::Session(session.clone(), next_offset)),
+            Appended::Finished(meta) => Err(meta),
+        }),
+    };
+    match asked {
+        Ok(Ok(there)) => Ok(Some(there)),
+        // fake-gcs-server 1.56 makes an object of what it has when a session is only asked where it stands.
+        Ok(Err(meta)) if meta.size < subject.file.size => {
+            withdraw(store, &meta).await;
+            Ok(None)
+        }
+        // The session had ended, and what has become of its object since then nobody knows.
+        Ok(Err(_)) => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
+        // Whoever may send parts may not always list them.
+        Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
+        Err(error) => {
+            tracing::debug!(%error, "an upload that was begun earlier can't be gone on with");
+            abort(store, &left.upload).await;
+            Ok(None)
+        }
+    }
+}
+
+/// Gives an upload up, so that nothing of it stays in the store. Whether that is so.
+pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
+    let aborted = match upload {
+        Upload::Multipart(upload) => store.abort(upload).await,
+        Upload::Session(session) => store.resumable_cancel(session).await,
+    };
+    match aborted {
+        Ok(()) => true,
+        Err(error) if error.is_not_found() => true,
+        Err(error) => {
+            tracing::warn!(%error, "an upload stays behind unfinished");
+            false
+        }
+    }
+}
+
+/// Aborts uploads to this store that were abandoned long ago, whatever they were of.
+async fn abort_abandoned(work: &Work, store: &Store, folder: PathBuf) -> Result<(), Error> {
+    let look = move |folder: &Path| abandoned(folder, IDLE_MAX, ABANDONED_MAX);
+    let found = work.engine.files.run(move || look(&folder)).await?;
+    let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
+    let is_ours = |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
+    let end = |(journal, left): (Journal, Option<Left>)| {
+        let is_ours = left.as_ref().is_none_or(is_ours);
+        async move {
+            let is_gone = match left {
+                Some(left) if is_ours => abort(store, &left.upload).await,
+                Some(_) => false,
+                None => true,
+            };
+            if is_gone {
+                journal.remove();
+            }
+        }
+    };
+    join_all(found.into_iter().map(end)).await;
+    Ok(())
+}

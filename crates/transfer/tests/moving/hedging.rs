@@ -1,0 +1,123 @@
+//! Answers that stop coming while others come: a second request brings them.
+
+use std::time::Duration;
+
+use laneway::ReadRequest;
+use laneway_server::{Config, Faults};
+
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Report, Stage, noise};
+
+/// A stage whose clients wait the usual 30 s for a silent server, which in these tests nobody has to.
+fn stage(kind: Kind, rule: &str) -> Stage {
+    Stage::with_faults(kind, &[rule])
+}
+
+/// Panics unless everything came by hedges, and their number is what the server saw and within the budget.
+#[track_caller]
+fn is_hedged(stage: &Stage, report: &Report, gets: u64) {
+    report.all_verified();
+    let summary = &report.summary;
+    assert_eq!(summary.retries, 0, "nothing had to be tried again");
+    // A loaded machine makes stragglers of its own; the budget lets one more be hedged.
+    assert!((1..=2).contains(&summary.hedges), "{summary:?}");
+    let seen = stage.server.counters().requests_by_verb["get"];
+    assert_eq!(seen, gets + summary.hedges, "a hedge is one more request");
+}
+
+#[test]
+fn a_small_object_that_stalls_is_brought_by_a_second_request() {
+    for kind in KINDS {
+        for rule in ["get:30 stall@0", "get:30 stall@1000", "get:60 stall@3000"] {
+            let stage = stage(kind, rule);
+            for i in 0..60 {
+                stage.object(&format!("t/{i}"), &noise(4000, i));
+            }
+            let report = stage.cp_r(stage.url("t"), stage.path("out"));
+            is_hedged(&stage, &report, 60);
+            for i in 0..60 {
+                let file = std::fs::read(stage.path(&format!("out/{i}"))).unwrap();
+                assert!(file == noise(4000, i), "{kind:?} {rule}: object {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slice_that_stalls_is_gone_on_with_by_a_second_request() {
+    for kind in KINDS {
+        // The stream that opens the object, a slice in the middle, and one near its end.
+        for rule in ["get:1 stall@1MiB", "get:3 stall@3MiB", "get:4 stall@7MiB"] {
+            let stage = stage(kind, rule);
+            let bytes = noise(80 * MIB, 1);
+            stage.object("k", &bytes);
+            let report = stage.cp(stage.url("k"), stage.path("k"));
+            report.all_verified();
+            assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?} {rule}");
+            let summary = &report.summary;
+            assert_eq!(summary.retries, 0, "{kind:?} {rule}");
+            assert!((1..=2).contains(&summary.hedges), "{kind:?} {rule}: {summary:?}");
+            let twice = summary.network_bytes - bytes.len() as u64;
+            assert!(twice <= 16 * MIB as u64, "{kind:?} {rule}: {twice} bytes came twice");
+        }
+    }
+}
+
+#[test]
+fn a_stream_in_order_that_stalls_is_written_once() {
+    for kind in KINDS {
+        for rule in ["get:1 key=k stall@1MiB", "get:4 key=k stall@3MiB"] {
+            let stage = stage(kind, rule);
+            let bytes = noise(64 * MIB, 1);
+            stage.object("k", &bytes);
+            // What is usual is known from another object.
+            stage.object("before", &noise(80 * MIB, 2));
+            let (skipped, rule) = (stage.cp(stage.url("before"), stage.path("before")), rule);
+            skipped.all_verified();
+            let mut read = Vec::new();
+            stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
+            assert!(read == bytes, "{kind:?} {rule}");
+        }
+    }
+}
+
+#[test]
+fn the_connection_of_an_answer_that_lost_is_closed() {
+    for kind in DIALECTS {
+        let stage = stage(kind, "get:30 stall@0");
+        for i in 0..60 {
+            stage.object(&format!("t/{i}"), &noise(4000, i));
+        }
+        let report = stage.cp_r(stage.url("t"), stage.path("out"));
+        is_hedged(&stage, &report, 60);
+        let opened = stage.server.counters().connections;
+        stage.wait_until("a connection to be closed", |server| server.connections_open < opened);
+    }
+}
+
+#[test]
+fn healthy_objects_are_not_asked_for_twice() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        for i in 0..1000 {
+            stage.object(&format!("t/{i}"), &noise(5000, i));
+        }
+        let report = stage.cp_r(stage.url("t"), stage.path("out"));
+        report.all_verified();
+        assert_eq!(report.summary.hedges, 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn writes_are_never_sent_twice_at_once() {
+    for kind in KINDS {
+        let faults = Faults::parse(["put:30 stall@100"]).unwrap();
+        let stage =
+            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(3));
+        for i in 0..60 {
+            stage.file(&format!("in/{i}"), noise(4000, i));
+        }
+        let report = stage.cp_r(stage.path("in"), stage.url("up/"));
+        report.all_verified();
+        assert_eq!((report.summary.hedges, report.summary.retries), (0, 1), "{kind:?}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Large uploads that were interrupted and are gone on with.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use laneway::{CopyRequest, Job, Outcome, Provider, PutOptions};
+use laneway_server::{Config, Faults};
+use laneway_testkit::{Changes, recorded_parts};
+use tempfile::TempDir;
+
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
+
+const PART: usize = 16 * MIB;
+const SIZE: usize = PARTS as usize * PART;
+const PARTS: u64 = 3;
+/// How many parts the store has when an upload is interrupted.
+const SENT: u64 = 1;
+
+/// A file that is uploaded in pieces, and where the journal of that is kept.
+struct Interrupted {
+    stage: Stage,
+    journals: TempDir,
+    file: PathBuf,
+    bytes: Vec<u8>,
+    /// Whether it is sent through a resumable session, as on GCS what must not replace anything.
+    is_session: bool,
+}
+
+/// Every way in which something is sent in pieces.
+fn ways(kind: Kind) -> Vec<Interrupted> {
+    let sessions = if kind.provider == Provider::Gcs { vec![false, true] } else { vec![false] };
+    sessions.into_iter().map(|is_session| Interrupted::new(kind, is_session)).collect()
+}
+
+impl Interrupted {
+    fn new(kind: Kind, is_session: bool) -> Self {
+        let journals = tempfile::tempdir().unwrap();
+        let stage = Stage::set_up(kind, Config::default(), |settings| {
+            settings.upload_journals = Some(journals.path().to_owned());
+        });
+        let bytes = noise(SIZE, 1);
+        let file = stage.file("big", &bytes);
+        Self { stage, journals, file, bytes, is_session }
+    }
+
+    fn request(&self) -> CopyRequest {
+        let request = CopyRequest::new(vec![Place::from(&self.file).0], self.stage.url("big"));
+        CopyRequest { no_clobber: self.is_session, ..request }
+    }
+
+    fn faults(&self, rules: &[&str]) {
+        self.stage.server.set_faults(Faults::parse(rules.iter().copied()).unwrap());
+    }
+
+    /// Begins the upload and waits until the store has a part of it and gets no more.
+    fn begun(&self, request: CopyRequest) -> Job {
+        self.faults(&[&format!("part:{}-999 stall", SENT + 1)]);
+        let changes = Changes::of(self.journals.path());
+        let before = self.count("part");
+        let job = self.stage.client.copy(request);
+        match self.is_session {
+            true => self.stage.wait_for("part", before + SENT + 1),
+            false => changes.wait_until(|| recorded_parts(self.journals.path()).len() as u64 == SENT),
+        }
+        job
+    }
+
+    /// Has the store refuse the rest of an upload.
+    fn fail_half_way(&mut self) {
+        let job = self.begun(self.request());
+        self.faults(&["part status 403"]);
+        let report = Report::of(job);
+        self.faults(&[]);
+        self.stage.renew();
+        let (class, text) = report.failure();
+        assert!(class == "permission" && text.contains("the same command goes on from there"), "{text}");
+        assert!(!text.contains("upload_id") && !text.contains("uploadId"), "{text}");
+        let Outcome::Failed(error) = &report.items[0].outcome else { panic!("{report:?}") };
+        assert_eq!(error.kept_bytes(), SENT * PART as u64);
+        assert_eq!(report.summary.kept_bytes, SENT * PART as u64);
+        assert_eq!((self.open(), names(self.journals.path()).len()), (1, 1));
+    }
+
+    fn count(&self, verb: &str) -> u64 {
+        self.stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or_default()
+    }
+
+    /// Uploads that the store has begun and not ended.
+    fn open(&self) -> u64 {
+        let counters = self.stage.server.counters();
+        counters.multipart_open + counters.resumable_open
+    }
+
+    /// The same command again: how many parts it sent, and how many uploads it began.
+    fn again(&self) -> (u64, u64) {
+        let (parts, begun) = (self.count("part"), self.count("begin"));
+        let report = self.stage.copy(self.request());
+        report.all_verified();
+        assert_eq!(report.summary.bytes, self.bytes.len() as u64);
+        assert!(self.stage.stored("big") == self.bytes, "{:?}", self.stage.kind);
+        assert!(names(self.journals.path()).is_empty(), "{:?}", self.stage.kind);
+        (self.count("part") - parts, self.count("begin") - begun)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.journals.path().join(&names(self.journals.path())[0])
+    }
+
+    fn age_journal(&self) {
+        let journal = std::fs::File::options().write(true).open(self.journal()).unwrap();
+        journal.set_modified(SystemTime::now() - Duration::from_secs(8 * 24 * 3600)).unwrap();
+    }
+}
+
+#[test]
+fn an_upload_that_failed_half_way_sends_only_what_is_missing() {
+    at_once(&KINDS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            assert_eq!(way.again(), (PARTS - SENT, 0), "{kind:?} {}", way.is_session);
+            assert_eq!(way.open(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_cancelled_upload_is_kept_where_that_is_asked_for() {
+    at_once(&DIALECTS, |kind| {
+        for keep_partial in [true, false] {
+            for mut way in ways(kind) {
+                let job = way.begun(CopyRequest { keep_partial, ..way.request() });
+                job.canceller().cancel();
+                let summary = Report::of(job).summary;
+                assert!(summary.interrupted);
+                assert_eq!(summary.kept_bytes, if keep_partial { SENT * PART as u64 } else { 0 });
+                assert_eq!(way.open(), u64::from(keep_partial));
+                way.faults(&[]);
+                way.stage.renew();
+                let expected = if keep_partial { (PARTS - SENT, 0) } else { (PARTS, 1) };
+                assert_eq!(way.again(), expected, "{kind:?} {}", way.is_session);
+                assert_eq!(way.open(), 0);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload_is_aborted() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.bytes = noise(SIZE, 2);
+            std::fs::write(&way.file, &way.bytes).unwrap();
+            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+            assert_eq!(way.open(), 0);
+        }
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            let put = PutOptions { content_type: Some("text/other".into()), ..PutOptions::default() };
+            way.stage.copy(CopyRequest { put, ..way.request() }).all_verified();
+            let meta = way.stage.client.stat(&way.stage.url("big")).unwrap();
+            assert_eq!(meta.content_type.as_deref(), Some("text/other"));
+            assert_eq!((way.open(), way.count("begin")), (0, 2), "{kind:?} {}", way.is_session);
+        }
+    });
+}
+
+/// On S3 a precondition is kept by completing; on GCS it makes another kind of upload.
+#[test]
+fn a_precondition_that_comes_later_goes_on_where_the_upload_can_keep_it() {
+    at_once(&DIALECTS, |kind| {
+        let mut way = Interrupted::new(kind, false);
+        way.fail_half_way();
+        way.is_session = true;
+        let expected = if kind.provider == Provider::S3 { (PARTS - SENT, 0) } else { (PARTS, 1) };
+        assert_eq!(way.again(), expected, "{kind:?}");
+        assert_eq!(way.open(), 0);
+    });
+}
+
+#[test]
+fn an_upload_that_the_store_has_forgotten_starts_over() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.faults(&[if way.is_session { "status-query status 410" } else { "status-query status 404" }]);
+            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+        }
+    });
+}
+
+/// Whoever may send parts may not always list them.
+#[test]
+fn an_upload_that_cannot_be_asked_for_is_aborted_and_starts_over() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.faults(&["status-query status 403"]);
+            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+            assert_eq!(way.open(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
+    at_once(&DIALECTS, |kind| {
+        let mut way = Interrupted::new(kind, false);
+        way.fail_half_way();
+        // The last line is damaged, and with it what is known of its part.
+        let mut journal = std::fs::read(way.journal()).unwrap();
+        let len = journal.len();
+        journal[len - 9] ^= 1;
+        std::fs::write(way.journal(), journal).unwrap();
+        assert_eq!(way.again(), (PARTS - SENT + 1, 0), "{kind:?}");
+    });
+}
+
+#[test]
+fn a_journal_that_is_none_is_ignored() {
+    at_once(&DIALECTS, |kind| {
+        let mut way = Interrupted::new(kind, false);
+        way.fail_half_way();
+        std::fs::write(way.journal(), noise(100_000, 3)).unwrap();
+        assert_eq!(way.again(), (PARTS, 1), "{kind:?}");
+    });
+}
+
+#[test]
+fn where_no_journal_can_be_written_the_upload_runs_without() {
+    for kind in DIALECTS {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let stage = Stage::set_up(kind, Config::default(), |settings| {
+            settings.upload_journals = Some(file.path().join("below"));
+        });
+        let path = stage.file("big", noise(9 * MIB, 1));
+        stage.cp(&path, stage.url("big")).all_verified();
+    }
+}
+
+#[test]
+fn two_jobs_that_send_the_same_file_share_no_upload() {
+    at_once(&DIALECTS, |kind| {
+        let way = Interrupted::new(kind, false);
+        way.faults(&["part:3 stall"]);
+        let first = way.stage.client.copy(way.request());
+        way.stage.wait_for("part", 3);
+        way.stage.copy(way.request()).all_verified();
+        assert_eq!((way.open(), names(way.journals.path()).len()), (1, 1), "the first has its own still");
+        way.faults(&[]);
+        Report::of(first).all_verified();
+        assert!(way.stage.stored("big") == way.bytes, "{kind:?}");
+        assert_eq!((way.open(), names(way.journals.path()).len(), way.count("begin")), (0, 0, 2));
+    });
+}
+
+#[test]
+fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.age_journal();
+            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+            assert_eq!(way.open(), 0);
+        }
+        // Also when the next upload is of something else.
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.age_journal();
+            let other = way.stage.file("other", noise(9 * MIB, 4));
+            way.stage.cp(&other, way.stage.url("other")).all_verified();
+            assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
+        }
+    });
+}

@@ -146,20 +146,15 @@ impl Stage {
     /// Waits until the server has seen so many requests of a verb.
     #[track_caller]
     pub(crate) fn wait_for(&self, verb: &str, count: u64) {
-        let came = self
-            .server
-            .wait_until(PATIENCE, |c| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count));
-        assert!(came, "{count} {verb} requests never came: {:?}", self.server.counters());
+        let is_so = |c: &Counters| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count);
+        self.wait_until(&format!("{count} {verb} requests"), is_so);
     }
 
     /// The same for anything that the server counts.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so(&self.server.counters()) {
-            assert!(Instant::now() < deadline, "waited in vain for {what}: {:?}", self.server.counters());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let came = self.server.wait_until(PATIENCE, is_so);
+        assert!(came, "waited in vain for {what}: {:?}", self.server.counters());
     }
 
     pub(crate) fn copy(&self, request: CopyRequest) -> Report {

@@ -8,17 +8,14 @@ use std::sync::Arc;
 use ::laneway::Provider;
 use serde::{Deserialize, Serialize};
 
-use crate::commit;
-use crate::errand::{self, Measured};
+use crate::counted::{Figures, Found, figures, table};
+use crate::errand;
 use crate::place::Target;
-use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::{Stage, Supply};
+use crate::stage::{Stage, Supply, on_stage};
 use crate::table::Table;
-use crate::trace::Trace;
-use crate::turns::{Event, Row, Run, Way, turns};
+use crate::turns::{Event, Row, Way, turns};
 use crate::{Error, Failure, Stop, Workers};
-pub use commit::Figures;
 
 /// What to delete, and where.
 #[derive(Clone, Debug)]
@@ -82,14 +79,6 @@ pub(crate) struct Errand {
     keys: Vec<String>,
 }
 
-/// What one run took.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    seconds: f64,
-    tally: Tally,
-    trace: Trace,
-}
-
 impl errand::Errand for Errand {
     const NAME: &'static str = "clean";
     type Found = Found;
@@ -116,12 +105,7 @@ pub fn run(
     if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 {
         return Err(Error::Plan("from 1 to 100,000 objects and one run are needed".to_owned()));
     }
-    let stage = Stage::set(&plan.target, None, 0, workers, stop)?;
-    let found = climb(plan, &stage, tell);
-    if let Err(left) = stage.end() {
-        tell(Event::Left(left));
-    }
-    found
+    on_stage((&plan.target, None, 0), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Clean, Error> {
@@ -155,21 +139,9 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     Ok(Clean { store, objects, rtt_s, floor_s, rows })
 }
 
-fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
-    let Found { seconds, tally, trace } = measured.found;
-    let figures = Figures {
-        seconds,
-        requests: tally.requests,
-        connections: tally.connections,
-        round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
-        floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
-    };
-    Run { figures, trace }
-}
-
 impl Clean {
     /// What people are shown.
     pub fn table(&self) -> Table {
-        commit::table(&self.rows)
+        table(&self.rows)
     }
 }

@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::errand::{self, Measured};
+use crate::counted::{Figures, Found, figures, table};
+use crate::errand;
 use crate::place::Target;
-use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::{Stage, Supply};
-use crate::table::{Line, Table, seconds};
-use crate::trace::Trace;
-use crate::turns::{Event, Row, Run, Way, turns};
+use crate::stage::{Stage, Supply, on_stage};
+use crate::table::Table;
+use crate::turns::{Event, Row, Way, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
@@ -49,21 +48,6 @@ pub struct Commit {
     pub rows: Vec<Row<Figures>>,
 }
 
-/// What a run took.
-#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct Figures {
-    /// Seconds from nothing to the last answer.
-    pub seconds: f64,
-    /// Requests sent.
-    pub requests: u64,
-    /// Connections opened.
-    pub connections: u64,
-    /// The time in round trips.
-    pub round_trips: f64,
-    /// The time over the floor.
-    pub floor_ratio: f64,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Writer {
     Sequential,
@@ -86,14 +70,6 @@ const WAYS: [Way<Writer>; 3] = [
 pub(crate) struct Errand {
     writer: Writer,
     keys: Vec<String>,
-}
-
-/// What one run took.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Found {
-    seconds: f64,
-    tally: Tally,
-    trace: Trace,
 }
 
 impl errand::Errand for Errand {
@@ -128,12 +104,9 @@ pub fn run(
         let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
     }
-    let stage = Stage::set(&plan.target, None, plan.objects as u64 * plan.size, workers, stop)?;
-    let found = climb(plan, &stage, tell);
-    if let Err(left) = stage.end() {
-        tell(Event::Left(left));
-    }
-    found
+    on_stage((&plan.target, None, plan.objects as u64 * plan.size), (workers, stop), tell, |stage, tell| {
+        climb(plan, stage, tell)
+    })
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Commit, Error> {
@@ -152,33 +125,6 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
     let (store, objects) = (stage.store().to_owned(), plan.objects);
     Ok(Commit { store, objects, rtt_s, floor_s, rows })
-}
-
-fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
-    let Found { seconds, tally, trace } = measured.found;
-    let figures = Figures {
-        seconds,
-        requests: tally.requests,
-        connections: tally.connections,
-        round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
-        floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
-    };
-    Run { figures, trace }
-}
-
-/// What people are shown of figures of this kind.
-pub(crate) fn table(rows: &[Row<Figures>]) -> Table {
-    let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
-    let cells = |f: &Figures| {
-        vec![
-            seconds(f.seconds),
-            f.requests.to_string(),
-            f.connections.to_string(),
-            format!("{:.1}", f.round_trips),
-            format!("{:.2}", f.floor_ratio),
-        ]
-    };
-    Table { head, rows: rows.iter().map(|row| Line::new(row, cells)).collect() }
 }
 
 impl Commit {

@@ -16,6 +16,7 @@ mod access;
 mod arrivals;
 pub mod clean;
 pub mod commit;
+mod counted;
 mod errand;
 mod error;
 pub mod ladder;
@@ -38,6 +39,7 @@ mod turns;
 mod usage;
 
 pub use arrivals::parse_arrivals;
+pub use counted::Figures;
 pub use errand::{Workers, carry_out};
 pub use error::{Error, Failure};
 pub use latency::Latencies;

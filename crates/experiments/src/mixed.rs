@@ -22,7 +22,7 @@ use crate::latency::Latencies;
 use crate::place::Target;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::Stage;
+use crate::stage::{Stage, on_stage};
 use crate::table::{Line, Table, seconds};
 use crate::trace::Trace;
 use crate::turns::{Event, Row, Run, Way, turns};
@@ -202,12 +202,9 @@ pub fn run(
 ) -> Result<Mixed, Error> {
     plan.check()?;
     let load = Load::draw(plan);
-    let stage = Stage::set(&plan.target, plan.folder.as_deref(), load.bytes(), workers, stop)?;
-    let found = climb(plan, &load, &stage, tell);
-    if let Err(left) = stage.end() {
-        tell(Event::Left(left));
-    }
-    found
+    on_stage((&plan.target, plan.folder.as_deref(), load.bytes()), (workers, stop), tell, |stage, tell| {
+        climb(plan, &load, stage, tell)
+    })
 }
 
 fn climb(

@@ -15,7 +15,7 @@ use crate::errand::{self, Measured};
 use crate::place::Target;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::{Stage, Supply};
+use crate::stage::{Stage, Supply, on_stage};
 use crate::table::{self, Line, Table};
 use crate::trace::Trace;
 use crate::turns::{Event, Row, Run, Way, turns};
@@ -128,12 +128,9 @@ pub fn run(
     if plan.size == 0 || plan.runs == 0 {
         return Err(Error::Plan("at least one byte and one run are needed".to_owned()));
     }
-    let stage = Stage::set(&plan.target, plan.folder.as_deref(), plan.size, workers, stop)?;
-    let found = climb(plan, &stage, tell);
-    if let Err(left) = stage.end() {
-        tell(Event::Left(left));
-    }
-    found
+    on_stage((&plan.target, plan.folder.as_deref(), plan.size), (workers, stop), tell, |stage, tell| {
+        climb(plan, stage, tell)
+    })
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Slices, Error> {

@@ -15,7 +15,7 @@ use crate::place::{Imitated, Remote, Target};
 use crate::random::Random;
 use crate::rival::probe;
 use crate::site::Site;
-use crate::{Error, Failure, Stop, Workers, room, stock};
+use crate::{Error, Failure, Stop, Workers, room, stock, turns};
 
 /// The bucket of the embedded store, and of a remote one where none is named.
 const BUCKET: &str = "laneway-bench";
@@ -261,6 +261,25 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
+}
+
+/// Sets a stage on a target, for files of so many bytes in a folder, has it used, and clears it whatever came of that. What
+/// can't be cleared is told.
+///
+/// # Errors
+/// What keeps the store from being used; what `climb` says.
+pub(crate) fn on_stage<T>(
+    (target, parent, bytes): (&Target, Option<&Path>, u64),
+    (workers, stop): (&Workers, &Stop),
+    tell: &mut dyn FnMut(turns::Event<'_>),
+    climb: impl FnOnce(&Stage<'_>, &mut dyn FnMut(turns::Event<'_>)) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let stage = Stage::set(target, parent, bytes, workers, stop)?;
+    let found = climb(&stage, tell);
+    if let Err(left) = stage.end() {
+        tell(turns::Event::Left(left));
+    }
+    found
 }
 
 /// What can't be removed, and why.

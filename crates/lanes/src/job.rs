@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use tokio::sync::oneshot;
 
 use crate::dispatch::WorkId;
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
+use crate::throttle::Gate;
 use crate::{Head, Protocol, Request, Response, Route, Sink};
 
 /// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
@@ -38,6 +40,7 @@ pub(crate) struct Intake {
     /// Where an origin's freight bytes are counted.
     moved: Option<Arc<AtomicU64>>,
     pulse: Option<Arc<Pulse>>,
+    gate: Option<Arc<Gate>>,
     pub(crate) queued: Duration,
     pub(crate) sent_at: Instant,
     first_byte: Duration,
@@ -57,6 +60,7 @@ impl Intake {
             sunk: 0,
             moved: None,
             pulse,
+            gate: None,
             queued: now.saturating_duration_since(submitted),
             sent_at: now,
             first_byte: Duration::ZERO,
@@ -66,6 +70,13 @@ impl Intake {
     /// Counts the body's bytes there too.
     pub(crate) fn counting(mut self, moved: Option<Arc<AtomicU64>>) -> Self {
         self.moved = moved;
+        self
+    }
+
+    /// Shuts what the request came through when the server answers that it is asked too much. Who judges the answer may be
+    /// behind with it, and hundreds more would go out meanwhile.
+    pub(crate) fn through(mut self, gate: Option<Arc<Gate>>) -> Self {
+        self.gate = gate;
         self
     }
 
@@ -80,6 +91,10 @@ impl Intake {
         self.first_byte = now.saturating_duration_since(self.sent_at);
         if let Some(pulse) = &self.pulse {
             pulse.head(now);
+        }
+        let asked_too_much = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+        if let Some(gate) = self.gate.as_ref().filter(|_| asked_too_much.contains(&head.status)) {
+            gate.shut();
         }
         let mut route = Route::Stay;
         if let Some(sink) = self.sink.as_mut().filter(|_| head.status.is_success()) {

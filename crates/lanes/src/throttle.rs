@@ -103,6 +103,10 @@ impl Throttles {
     /// Admits a request at `now`, or says how long to wait with asking again.
     pub(crate) fn admit(&mut self, key: &str, place: &mut Place, now: Instant) -> Admission {
         let key = self.key(key, now);
+        if key.gate.is_shut() {
+            // A lane has seen the throttle before its answer was judged.
+            key.cut(now, now);
+        }
         let Some(limit) = &mut key.limit else {
             place.0 = None;
             key.seen.count(now, 1, 0);
@@ -117,25 +121,7 @@ impl Throttles {
     /// Takes note of a throttle that answers what was admitted at `admitted`, and of how long the server wants to be
     /// left alone.
     pub(crate) fn throttled(&mut self, key: &str, admitted: Instant, now: Instant, after: Option<Duration>) {
-        let key = self.key(key, now);
-        let (sent, good) = key.seen.rates(now);
-        let is_cut;
-        let limit = match &mut key.limit {
-            Some(limit) => {
-                limit.reckon(now);
-                is_cut = limit.rate.throttled(admitted, now);
-                limit
-            }
-            None => {
-                is_cut = true;
-                key.limit.insert(Limit::new(Rate::new(sent, good, now), now))
-            }
-        };
-        if is_cut {
-            limit.pause_a_little(now);
-            key.gate.is_shut.store(true, Relaxed);
-            key.gate = Arc::default();
-        }
+        let limit = self.key(key, now).cut(admitted, now);
         if let Some(after) = after.filter(|after| *after <= RETRY_AFTER_MAX) {
             limit.pause(now, after);
         }
@@ -158,6 +144,27 @@ impl Throttles {
         }
         let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default() };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
+    }
+}
+
+impl Key {
+    /// Takes note of a throttle of what was admitted at `admitted`.
+    fn cut(&mut self, admitted: Instant, now: Instant) -> &mut Limit {
+        let (sent, good) = self.seen.rates(now);
+        let is_cut = match &mut self.limit {
+            Some(limit) => {
+                limit.reckon(now);
+                limit.rate.throttled(admitted, now)
+            }
+            None => true,
+        };
+        let limit = self.limit.get_or_insert_with(|| Limit::new(Rate::new(sent, good, now), now));
+        if is_cut {
+            limit.pause_a_little(now);
+            self.gate.shut();
+            self.gate = Arc::default();
+        }
+        limit
     }
 }
 
@@ -230,6 +237,11 @@ impl Drop for Waiting {
 }
 
 impl Gate {
+    /// Lets nothing more through.
+    pub(crate) fn shut(&self) {
+        self.is_shut.store(true, Relaxed);
+    }
+
     /// Whether what came through has to ask again.
     pub(crate) fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
@@ -311,6 +323,19 @@ mod tests {
         assert!(!gate.is_shut());
         throttles.throttled("b", now, now, None);
         assert!(gate.is_shut());
+    }
+
+    #[test]
+    fn a_throttle_that_a_lane_has_seen_counts_once() {
+        let (mut throttles, now) = (Throttles::default(), Instant::now());
+        let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+        gate.shut();
+        let later = now + Duration::from_millis(1);
+        assert!(!goes(&mut throttles, "b", later));
+        let rate = throttles.keys["b"].limit.as_ref().unwrap().rate.now();
+        throttles.throttled("b", now, later, None);
+        assert_eq!(throttles.keys["b"].limit.as_ref().unwrap().rate.now(), rate);
+        assert!(!throttles.keys["b"].gate.is_shut());
     }
 
     #[test]

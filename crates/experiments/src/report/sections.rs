@@ -7,7 +7,8 @@ use super::distribution::{Curve, distribution};
 use super::timeline::{LANES_MAX, Timeline};
 use super::{Figure, Part, Section};
 use crate::clean::Clean;
-use crate::commit::{self, Commit};
+use crate::commit::Commit;
+use crate::counted::Figures;
 use crate::ladder::Ladder;
 use crate::mixed::Mixed;
 use crate::slices::Slices;
@@ -204,14 +205,7 @@ pub(super) fn commit(found: &Commit) -> Result<Section, Error> {
         "Seconds until the last write is acknowledged",
         "The line is the least: TCP, TLS, all reads in one round trip, all writes in another.",
     );
-    plain(
-        "commit",
-        "Read-modify-writes",
-        text,
-        (&found.rows, commit::table(&found.rows)),
-        found.floor_s,
-        captions,
-    )
+    plain("commit", "Read-modify-writes", text, (&found.rows, found.table()), found.floor_s, captions)
 }
 
 pub(super) fn clean(found: &Clean) -> Result<Section, Error> {
@@ -232,17 +226,17 @@ fn plain(
     id: &'static str,
     title: &str,
     text: String,
-    (rows, table): (&[Row<commit::Figures>], crate::Table),
+    (rows, table): (&[Row<Figures>], crate::Table),
     floor_s: f64,
     (bars_title, caption): (&str, &str),
 ) -> Result<Section, Error> {
-    let time = |(place, row): (usize, &Row<commit::Figures>)| {
+    let time = |(place, row): (usize, &Row<Figures>)| {
         bar(row.description, row.rung, place, row.figures().map(|figures| figures.seconds))
     };
     let bars = rows.iter().enumerate().map(time).collect();
     let mut parts =
         vec![Part::Table(table), Part::Figure(against_floor(bars, floor_s, bars_title, caption)?)];
-    let quick = |row: &&Row<commit::Figures>| row.figures().is_some_and(|figures| figures.floor_ratio < 12.0);
+    let quick = |row: &&Row<Figures>| row.figures().is_some_and(|figures| figures.floor_ratio < 12.0);
     let shown: Vec<_> = rows.iter().filter(quick).collect();
     let traces: Vec<_> = rows
         .iter()

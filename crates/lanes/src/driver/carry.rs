@@ -119,7 +119,9 @@ impl Carriage {
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
         let patience = request.patience.unwrap_or(self.shared.no_progress);
-        let mut intake = Intake::new(request.sink.take(), submitted, pulse).counting(self.freight_bytes());
+        let mut intake = Intake::new(request.sink.take(), submitted, pulse)
+            .counting(self.freight_bytes())
+            .through(request.gate.take());
         self.shared.counts.asked(beside.is_some());
         let asked = tokio::select! {
             biased;
@@ -172,7 +174,7 @@ impl Carriage {
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
-        intake = intake.counting(self.freight_bytes());
+        intake = intake.counting(self.freight_bytes()).through(request.gate.take());
         self.shared.counts.asked(beside.is_some());
         let progress = connection.progress();
         // A connection that moves nothing any more is not asked again: TCP itself would take a quarter of an hour.

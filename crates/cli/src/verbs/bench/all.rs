@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Event, Row, Stop, clean, commit, ladder as steps, mixed, slices};
+use laneway_experiments::{Error, Event, Stop, Workers, clean, commit, ladder as steps, mixed, slices};
 
 use super::place::{Place, Tongue, Usual};
-use super::{
-    clean as cleaning, commit as committing, ladder, mixed as mixing, report, run, slices as slicing,
-};
+use super::run::{self, Findings};
+use super::{ladder, mixed as mixing, report, slices as slicing};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
 
@@ -158,29 +157,15 @@ impl All<'_> {
             complain("the ladder is about Google Cloud Storage and is left out");
             return Ok(Ok(true));
         }
-        let plan = steps::Plan { files, size: 0, runs, target };
-        let found = match ladder::climb(self.context, &plan)? {
-            Ok(found) => found,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        self.print(&ladder::heading(&plan, &found), &[found.table()], ladder::records(&plan, &found))?;
-        self.page.ladder(&found)?;
-        Ok(Ok(ladder::is_fine(&found)))
+        let climbed = ladder::climb(self.context, steps::Plan { files, size: 0, runs, target })?;
+        self.show(climbed)
     }
 
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let target = self.place.target(self.context, slicing::USUAL, self.tongue)?;
-        let plan =
-            slices::Plan { size: self.scale.object, runs: self.scale.object_runs, folder: None, target };
-        let workers = run::workers()?;
-        self.one(
-            |stop, tell| slices::run(&plan, &workers, stop, tell),
-            |all, found| {
-                all.print(&slicing::heading(&found), &[found.table()], slicing::records(&found))?;
-                all.page.slices(&found)?;
-                Ok(found.rows.iter().all(Row::is_fine))
-            },
-        )
+        let (size, runs) = (self.scale.object, self.scale.object_runs);
+        let plan = slices::Plan { size, runs, folder: None, target };
+        self.one(|workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 
     fn downloads(&mut self) -> anyhow::Result<Result<bool, Exit>> {
@@ -209,71 +194,43 @@ impl All<'_> {
             folder: None,
             target: self.place.target(self.context, self.scale.mixed, self.tongue)?,
         };
-        let workers = run::workers()?;
-        self.one(
-            |stop, tell| mixed::run(&plan, &workers, stop, tell),
-            |all, found| {
-                let tables: Vec<_> = std::iter::once(found.table()).chain(found.arrivals_table()).collect();
-                all.print(&mixing::heading(&found), &tables, mixing::records(&found))?;
-                all.page.mixed(&found)?;
-                Ok(found.is_complete())
-            },
-        )
+        self.one(|workers, stop, tell| mixed::run(&plan, workers, stop, tell))
     }
 
     fn commit(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let target = self.place.target(self.context, self.scale.far, self.tongue)?;
         let plan = commit::Plan { objects: self.scale.commits, size: 4 << 10, runs: 1, target };
-        let workers = run::workers()?;
-        self.one(
-            |stop, tell| commit::run(&plan, &workers, stop, tell),
-            |all, found| {
-                all.print(&committing::heading(&found), &[found.table()], committing::records(&found))?;
-                all.page.commit(&found)?;
-                Ok(found.rows.iter().all(Row::is_fine))
-            },
-        )
+        self.one(|workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 
     fn clean(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let target = self.place.target(self.context, self.scale.far, self.tongue)?;
         let plan = clean::Plan { objects: self.scale.deletes, runs: 1, target };
-        let workers = run::workers()?;
-        self.one(
-            |stop, tell| clean::run(&plan, &workers, stop, tell),
-            |all, found| {
-                all.print(&cleaning::heading(&found), &[found.table()], cleaning::records(&found))?;
-                all.page.clean(&found)?;
-                Ok(found.rows.iter().all(Row::is_fine))
-            },
-        )
+        self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 
-    fn one<T>(
+    fn one<T: Findings>(
         &mut self,
-        measure: impl FnOnce(&Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
-        show: impl FnOnce(&mut Self, T) -> anyhow::Result<bool>,
+        make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
     ) -> anyhow::Result<Result<bool, Exit>> {
-        match run::measure(self.context, measure)? {
-            Ok(found) => Ok(Ok(show(self, found)?)),
-            Err(exit) => Ok(Err(exit)),
-        }
+        let workers = run::workers()?;
+        let found = run::measure(self.context, |stop, tell| make(&workers, stop, tell))?;
+        self.show(found)
     }
 
-    fn print(
-        &self,
-        heading: &str,
-        tables: &[laneway_experiments::Table],
-        records: Vec<serde_json::Value>,
-    ) -> anyhow::Result<()> {
-        if !self.prints {
-            return Ok(());
+    fn show<T: Findings>(&mut self, found: Result<T, Exit>) -> anyhow::Result<Result<bool, Exit>> {
+        let found = match found {
+            Ok(found) => found,
+            Err(exit) => return Ok(Err(exit)),
+        };
+        if self.prints {
+            run::print(self.context, &found)?;
+            if !self.context.options.json {
+                self.context.output.line("")?;
+                self.context.output.flush()?;
+            }
         }
-        run::print(self.context, heading, tables, records)?;
-        if !self.context.options.json {
-            self.context.output.line("")?;
-            self.context.output.flush()?;
-        }
-        Ok(())
+        found.draw(self.page)?;
+        Ok(Ok(found.is_fine()))
     }
 }

@@ -1,13 +1,14 @@
 //! Deletes by the thousand.
 
 use clap::Args;
-use laneway_experiments::Row;
 use laneway_experiments::clean::{self, Clean, Plan};
+use laneway_experiments::report::Page;
+use laneway_experiments::{Error, Row, Table};
 use serde_json::{Value, json};
 
 use super::place::{Place, Tongue, Usual};
 use super::report::Report;
-use super::run;
+use super::run::{self, Findings};
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -32,33 +33,39 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        self.report.check()?;
         let target = self.place.target(context, Usual::FAR, Tongue::Gcs)?;
         let plan = Plan { objects: self.objects, runs: self.runs, target };
-        let workers = run::workers()?;
-        let found = match run::measure(context, |stop, tell| clean::run(&plan, &workers, stop, tell))? {
-            Ok(found) => found,
-            Err(exit) => return Ok(exit),
-        };
-        run::print(context, &heading(&found), &[found.table()], records(&found))?;
-        self.report.write(context, |page| page.clean(&found))?;
-        Ok(run::exit(found.rows.iter().all(Row::is_fine)))
+        run::one(context, &self.report, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 }
 
-pub(super) fn heading(found: &Clean) -> String {
-    let path = run::path(found.rtt_s, found.floor_s);
-    format!("{} deletes at {}; {path}", found.objects, found.store)
-}
+impl Findings for Clean {
+    fn heading(&self) -> String {
+        let path = run::path(self.rtt_s, self.floor_s);
+        format!("{} deletes at {}; {path}", self.objects, self.store)
+    }
 
-pub(super) fn records(found: &Clean) -> Vec<Value> {
-    let mut records: Vec<_> = found.rows.iter().map(|row| row.record("clean")).collect();
-    records.push(json!({
-        "kind": "clean",
-        "store": found.store,
-        "objects": found.objects,
-        "rtt_s": found.rtt_s,
-        "floor_s": found.floor_s,
-    }));
-    records
+    fn tables(&self) -> Vec<Table> {
+        vec![self.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("clean")).collect();
+        records.push(json!({
+            "kind": "clean",
+            "store": self.store,
+            "objects": self.objects,
+            "rtt_s": self.rtt_s,
+            "floor_s": self.floor_s,
+        }));
+        records
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.clean(self)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.rows.iter().all(Row::is_fine)
+    }
 }

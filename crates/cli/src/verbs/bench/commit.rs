@@ -1,13 +1,14 @@
 //! Read-modify-writes.
 
 use clap::Args;
-use laneway_experiments::Row;
 use laneway_experiments::commit::{self, Commit, Plan};
+use laneway_experiments::report::Page;
+use laneway_experiments::{Error, Row, Table};
 use serde_json::{Value, json};
 
 use super::place::{Place, Tongue, Usual};
 use super::report::Report;
-use super::run;
+use super::run::{self, Findings};
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -37,33 +38,39 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        self.report.check()?;
         let target = self.place.target(context, Usual::FAR, self.store)?;
         let plan = Plan { objects: self.objects, size: self.size, runs: self.runs, target };
-        let workers = run::workers()?;
-        let found = match run::measure(context, |stop, tell| commit::run(&plan, &workers, stop, tell))? {
-            Ok(found) => found,
-            Err(exit) => return Ok(exit),
-        };
-        run::print(context, &heading(&found), &[found.table()], records(&found))?;
-        self.report.write(context, |page| page.commit(&found))?;
-        Ok(run::exit(found.rows.iter().all(Row::is_fine)))
+        run::one(context, &self.report, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 }
 
-pub(super) fn heading(found: &Commit) -> String {
-    let path = run::path(found.rtt_s, found.floor_s);
-    format!("{} read-modify-writes at {}; {path}", found.objects, found.store)
-}
+impl Findings for Commit {
+    fn heading(&self) -> String {
+        let path = run::path(self.rtt_s, self.floor_s);
+        format!("{} read-modify-writes at {}; {path}", self.objects, self.store)
+    }
 
-pub(super) fn records(found: &Commit) -> Vec<Value> {
-    let mut records: Vec<_> = found.rows.iter().map(|row| row.record("commit")).collect();
-    records.push(json!({
-        "kind": "commit",
-        "store": found.store,
-        "objects": found.objects,
-        "rtt_s": found.rtt_s,
-        "floor_s": found.floor_s,
-    }));
-    records
+    fn tables(&self) -> Vec<Table> {
+        vec![self.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("commit")).collect();
+        records.push(json!({
+            "kind": "commit",
+            "store": self.store,
+            "objects": self.objects,
+            "rtt_s": self.rtt_s,
+            "floor_s": self.floor_s,
+        }));
+        records
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.commit(self)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.rows.iter().all(Row::is_fine)
+    }
 }

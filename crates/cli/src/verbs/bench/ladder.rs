@@ -3,12 +3,14 @@
 use clap::Args;
 use laneway::Provider;
 use laneway_experiments::ladder::{self, Event, Ladder, Plan, Row};
-use laneway_experiments::{Failure, Target};
+use laneway_experiments::report::Page;
+use laneway_experiments::{Error, Failure, Table, Target};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::place::{Place, Tongue, Usual};
 use super::report::Report;
-use super::run;
+use super::run::{self, Findings};
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
 use crate::quantity;
@@ -39,15 +41,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        self.report.check()?;
         let plan = self.plan(context)?;
-        let ladder = match climb(context, &plan)? {
-            Ok(ladder) => ladder,
-            Err(exit) => return Ok(exit),
-        };
-        run::print(context, &heading(&plan, &ladder), &[ladder.table()], records(&plan, &ladder))?;
-        self.report.write(context, |page| page.ladder(&ladder))?;
-        Ok(run::exit(is_fine(&ladder)))
+        run::tell(context, &self.report, || climb(context, plan))
     }
 
     fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
@@ -67,14 +62,21 @@ pub(super) fn speaks(target: &Target) -> bool {
     }
 }
 
+/// A ladder that was climbed, and how.
+pub(super) struct Climbed {
+    plan: Plan,
+    ladder: Ladder,
+}
+
 /// Climbs, unless Ctrl-C ends it.
 ///
 /// # Errors
 /// What keeps the ladder from being climbed.
-pub(super) fn climb(context: &Context, plan: &Plan) -> anyhow::Result<Result<Ladder, Exit>> {
+pub(super) fn climb(context: &Context, plan: Plan) -> anyhow::Result<Result<Climbed, Exit>> {
     let shows_progress = context.shows_progress();
     let tell = |event: Event<'_>| tell(&event, plan.runs, shows_progress);
-    run::measure(context, |stop, _| ladder::run(plan, stop, tell))
+    let climbed = run::measure(context, |stop, _| ladder::run(&plan, stop, tell))?;
+    Ok(climbed.map(|ladder| Climbed { plan, ladder }))
 }
 
 fn tell(event: &Event<'_>, runs: usize, shows_progress: bool) {
@@ -93,21 +95,32 @@ fn tell(event: &Event<'_>, runs: usize, shows_progress: bool) {
     }
 }
 
-/// What was measured, above the table.
-/// Whether every rung has figures, or was skipped because the store lacks what it needs.
-pub(super) fn is_fine(ladder: &Ladder) -> bool {
-    ladder.rows.iter().all(|row| row.result.as_ref().err().is_none_or(Failure::is_absence))
+impl Findings for Climbed {
+    fn heading(&self) -> String {
+        heading(&self.plan, &self.ladder)
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        vec![self.ladder.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        // Records are structs of numbers and text, which can't fail to become JSON.
+        let record = |row| serde_json::to_value(RungRecord::new(row)).unwrap_or_default();
+        let last = serde_json::to_value(LadderRecord::new(&self.plan, &self.ladder)).unwrap_or_default();
+        self.ladder.rows.iter().map(record).chain([last]).collect()
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.ladder(&self.ladder)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.ladder.rows.iter().all(|row| row.result.as_ref().err().is_none_or(Failure::is_absence))
+    }
 }
 
-/// As lines of JSON.
-pub(super) fn records(plan: &Plan, ladder: &Ladder) -> Vec<serde_json::Value> {
-    // Records are structs of numbers and text, which can't fail to become JSON.
-    let rows = ladder.rows.iter().map(|row| serde_json::to_value(RungRecord::new(row)).unwrap_or_default());
-    let last = serde_json::to_value(LadderRecord::new(plan, ladder)).unwrap_or_default();
-    rows.chain([last]).collect()
-}
-
-pub(super) fn heading(plan: &Plan, ladder: &Ladder) -> String {
+fn heading(plan: &Plan, ladder: &Ladder) -> String {
     let files = quantity::count(plan.files as u64, "file", "files");
     let runs = match plan.runs {
         1 => "one run".to_owned(),

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::mixed::{self, Mixed, Plan};
-use laneway_experiments::parse_arrivals;
+use laneway_experiments::report::Page;
+use laneway_experiments::{Error, Table, parse_arrivals};
 use serde_json::{Value, json};
 
 use super::place::{Place, Tongue, Usual};
 use super::report::Report;
-use super::run;
+use super::run::{self, Findings};
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -61,7 +62,6 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        self.report.check()?;
         let plan = Plan {
             large: self.large,
             large_size: self.large_size,
@@ -74,34 +74,40 @@ impl Arguments {
             folder: self.dir,
             target: self.place.target(context, USUAL, self.store)?,
         };
-        let workers = run::workers()?;
-        let found = match run::measure(context, |stop, tell| mixed::run(&plan, &workers, stop, tell))? {
-            Ok(found) => found,
-            Err(exit) => return Ok(exit),
-        };
-        let tables: Vec<_> = std::iter::once(found.table()).chain(found.arrivals_table()).collect();
-        run::print(context, &heading(&found), &tables, records(&found))?;
-        self.report.write(context, |page| page.mixed(&found))?;
-        Ok(run::exit(found.is_complete()))
+        run::one(context, &self.report, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))
     }
 }
 
-pub(super) fn heading(found: &Mixed) -> String {
-    let way = if found.puts { "to" } else { "from" };
-    format!("{} {way} {}; {}", found.what, found.store, run::path(found.rtt_s, found.floor_s))
-}
+impl Findings for Mixed {
+    fn heading(&self) -> String {
+        let way = if self.puts { "to" } else { "from" };
+        format!("{} {way} {}; {}", self.what, self.store, run::path(self.rtt_s, self.floor_s))
+    }
 
-pub(super) fn records(found: &Mixed) -> Vec<Value> {
-    let bench = if found.puts { "mixed-puts" } else { "mixed" };
-    let arrivals = if found.puts { "mixed-puts-arrivals" } else { "mixed-arrivals" };
-    let mut records: Vec<_> = found.together.iter().map(|row| row.record(bench)).collect();
-    records.extend(found.arrivals.iter().map(|row| row.record(arrivals)));
-    records.push(json!({
-        "kind": bench,
-        "store": found.store,
-        "rtt_s": found.rtt_s,
-        "floor_s": found.floor_s,
-        "total_floor_s": found.total_floor_s,
-    }));
-    records
+    fn tables(&self) -> Vec<Table> {
+        std::iter::once(self.table()).chain(self.arrivals_table()).collect()
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let bench = if self.puts { "mixed-puts" } else { "mixed" };
+        let arrivals = if self.puts { "mixed-puts-arrivals" } else { "mixed-arrivals" };
+        let mut records: Vec<_> = self.together.iter().map(|row| row.record(bench)).collect();
+        records.extend(self.arrivals.iter().map(|row| row.record(arrivals)));
+        records.push(json!({
+            "kind": bench,
+            "store": self.store,
+            "rtt_s": self.rtt_s,
+            "floor_s": self.floor_s,
+            "total_floor_s": self.total_floor_s,
+        }));
+        records
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.mixed(self)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.is_complete()
+    }
 }

@@ -2,13 +2,70 @@
 
 use std::time::Duration;
 
+use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Event, Stop, Table, Workers};
 use serde_json::Value;
 
+use super::report::Report;
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
 use crate::interrupt::Interrupt;
 use crate::quantity;
+
+/// What a benchmark found, as it is told.
+pub(super) trait Findings {
+    /// A line above the tables.
+    fn heading(&self) -> String;
+
+    /// For people.
+    fn tables(&self) -> Vec<Table>;
+
+    /// Lines of JSON.
+    fn records(&self) -> Vec<Value>;
+
+    /// Adds it to a page.
+    ///
+    /// # Errors
+    /// When a plot can't be drawn.
+    fn draw(&self, page: &mut Page) -> Result<(), Error>;
+
+    /// Whether every rung has figures, or was skipped because the store lacks what it needs.
+    fn is_fine(&self) -> bool;
+}
+
+/// Makes a measurement, each run in a process of its own, and tells what was found, on a page too if one is wanted.
+///
+/// # Errors
+/// What keeps it from being made or told.
+pub(super) fn one<T: Findings>(
+    context: &Context,
+    report: &Report,
+    make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
+) -> anyhow::Result<Exit> {
+    tell(context, report, || {
+        let workers = workers()?;
+        measure(context, |stop, tell| make(&workers, stop, tell))
+    })
+}
+
+/// Tells what `make` finds.
+///
+/// # Errors
+/// What keeps it from being made or told.
+pub(super) fn tell<T: Findings>(
+    context: &Context,
+    report: &Report,
+    make: impl FnOnce() -> anyhow::Result<Result<T, Exit>>,
+) -> anyhow::Result<Exit> {
+    report.check()?;
+    let found = match make()? {
+        Ok(found) => found,
+        Err(exit) => return Ok(exit),
+    };
+    print(context, &found)?;
+    report.write(context, |page| found.draw(page))?;
+    Ok(exit(found.is_fine()))
+}
 
 /// Each run in a process of this program's own.
 ///
@@ -31,7 +88,7 @@ pub(super) fn measure<T>(
     let pressed = stop.clone();
     let _interrupt = Interrupt::listen(move || pressed.stop())?;
     let shows_progress = context.shows_progress();
-    match measure(&stop, &mut |event| tell(&event, shows_progress)) {
+    match measure(&stop, &mut |event| progress(&event, shows_progress)) {
         Ok(found) => Ok(Ok(found)),
         Err(Error::Stopped) => {
             complain("interrupted; what the benchmark wrote has been removed");
@@ -42,7 +99,7 @@ pub(super) fn measure<T>(
     }
 }
 
-fn tell(event: &Event<'_>, shows_progress: bool) {
+fn progress(event: &Event<'_>, shows_progress: bool) {
     match event {
         Event::Left(left) => {
             complain(&format!("warning: {} is left behind: {}", left.url, left.failure.reason()));
@@ -66,20 +123,15 @@ fn tell(event: &Event<'_>, shows_progress: bool) {
 ///
 /// # Errors
 /// When standard output can't be written.
-pub(super) fn print(
-    context: &Context,
-    heading: &str,
-    tables: &[Table],
-    records: impl IntoIterator<Item = Value>,
-) -> anyhow::Result<()> {
+pub(super) fn print(context: &Context, found: &impl Findings) -> anyhow::Result<()> {
     if context.options.json {
-        for record in records {
+        for record in found.records() {
             context.output.json(&record)?;
         }
         return Ok(context.output.flush()?);
     }
-    context.output.line(heading)?;
-    for table in tables {
+    context.output.line(&found.heading())?;
+    for table in found.tables() {
         context.output.line("")?;
         for line in table.lines() {
             context.output.line(&line)?;

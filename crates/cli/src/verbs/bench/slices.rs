@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use laneway_experiments::Row;
+use laneway_experiments::report::Page;
 use laneway_experiments::slices::{self, Plan, Slices};
+use laneway_experiments::{Error, Row, Table};
 use serde_json::{Value, json};
 
 use super::place::{Place, Tongue, Usual};
 use super::report::Report;
-use super::run;
+use super::run::{self, Findings};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::quantity;
@@ -45,33 +46,39 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        self.report.check()?;
         let target = self.place.target(context, USUAL, self.store)?;
         let plan = Plan { size: self.size, runs: self.runs, folder: self.dir, target };
-        let workers = run::workers()?;
-        let found = match run::measure(context, |stop, tell| slices::run(&plan, &workers, stop, tell))? {
-            Ok(found) => found,
-            Err(exit) => return Ok(exit),
-        };
-        run::print(context, &heading(&found), &[found.table()], records(&found))?;
-        self.report.write(context, |page| page.slices(&found))?;
-        Ok(run::exit(found.rows.iter().all(Row::is_fine)))
+        run::one(context, &self.report, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 }
 
-pub(super) fn heading(found: &Slices) -> String {
-    let size = quantity::readable_size(found.size);
-    format!("{size} from {}; {}", found.store, run::path(found.rtt_s, found.floor_s))
-}
+impl Findings for Slices {
+    fn heading(&self) -> String {
+        let size = quantity::readable_size(self.size);
+        format!("{size} from {}; {}", self.store, run::path(self.rtt_s, self.floor_s))
+    }
 
-pub(super) fn records(found: &Slices) -> Vec<Value> {
-    let mut records: Vec<_> = found.rows.iter().map(|row| row.record("slices")).collect();
-    records.push(json!({
-        "kind": "slices",
-        "store": found.store,
-        "size": found.size,
-        "rtt_s": found.rtt_s,
-        "floor_s": found.floor_s,
-    }));
-    records
+    fn tables(&self) -> Vec<Table> {
+        vec![self.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("slices")).collect();
+        records.push(json!({
+            "kind": "slices",
+            "store": self.store,
+            "size": self.size,
+            "rtt_s": self.rtt_s,
+            "floor_s": self.floor_s,
+        }));
+        records
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.slices(self)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.rows.iter().all(Row::is_fine)
+    }
 }

@@ -1,0 +1,59 @@
+//! Runs of which the time is told, and what it took: requests and connections.
+
+use serde::{Deserialize, Serialize};
+
+use crate::errand::Measured;
+use crate::rival::Tally;
+use crate::table::{Line, Table, seconds};
+use crate::trace::Trace;
+use crate::turns::{Row, Run};
+
+/// What a run took.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// Seconds from nothing to the last answer.
+    pub seconds: f64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// The time in round trips.
+    pub round_trips: f64,
+    /// The time over the floor.
+    pub floor_ratio: f64,
+}
+
+/// What the errand of one run brings back.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) seconds: f64,
+    pub(crate) tally: Tally,
+    pub(crate) trace: Trace,
+}
+
+pub(crate) fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
+    let Found { seconds, tally, trace } = measured.found;
+    let figures = Figures {
+        seconds,
+        requests: tally.requests,
+        connections: tally.connections,
+        round_trips: seconds / rtt_s.max(f64::MIN_POSITIVE),
+        floor_ratio: seconds / floor_s.max(f64::MIN_POSITIVE),
+    };
+    Run { figures, trace }
+}
+
+/// What people are shown of figures of this kind.
+pub(crate) fn table(rows: &[Row<Figures>]) -> Table {
+    let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
+    let cells = |f: &Figures| {
+        vec![
+            seconds(f.seconds),
+            f.requests.to_string(),
+            f.connections.to_string(),
+            format!("{:.1}", f.round_trips),
+            format!("{:.2}", f.floor_ratio),
+        ]
+    };
+    Table { head, rows: rows.iter().map(|row| Line::new(row, cells)).collect() }
+}

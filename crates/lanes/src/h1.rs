@@ -6,6 +6,7 @@
 //! of its own, which costs a copy and a wake-up for each.
 
 mod framing;
+mod gathering;
 mod head;
 
 use std::future::poll_fn;
@@ -14,10 +15,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use framing::{Chunked, Framing};
 use futures_util::FutureExt;
+use gathering::Gathering;
 use head::Heads;
 use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
@@ -112,8 +114,15 @@ impl H1 {
         }
         match pending.framing {
             Framing::Sized(mut left) => {
+                let mut gathering = intake.is_bulk().then(|| Gathering::new(Instant::now()));
                 while left > 0 {
+                    if let Some(gathering) = &mut gathering {
+                        self.gather(left, gathering, shared).await?;
+                    }
                     let (taken, route) = self.take_some(left, intake, patience, shared, true).await?;
+                    if let Some(gathering) = &mut gathering {
+                        gathering.took(Instant::now(), taken);
+                    }
                     left -= taken as u64;
                     if route == Route::Stop {
                         return Ok((true, left == 0 && pending.keep_alive));
@@ -286,6 +295,25 @@ impl H1 {
                 return Ok(answer);
             }
         }
+    }
+
+    /// Sleeps until as much of a body has come as is worth waking up for.
+    async fn gather(&mut self, left: u64, gathering: &mut Gathering, shared: &Shared) -> Result<(), Error> {
+        // A clamped window may be smaller than that, and is short enough to be read as it comes.
+        let is_clamped = shared.window.load(Relaxed) > 0;
+        let low_water = if is_clamped { 1 } else { gathering.low_water(left) };
+        self.progress.wake_at(low_water);
+        if low_water > 1 {
+            match tokio::time::timeout(gathering::WAIT_MAX, self.stream.fill_buf()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(e)) => return Err(interrupted("receiving a body", e)),
+                Err(_) => {
+                    gathering.was_in_vain();
+                    self.progress.wake_at(1);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Hands what has been read, or else the next read, to the intake; at most `limit` bytes of it.

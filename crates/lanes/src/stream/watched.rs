@@ -23,11 +23,18 @@ pub(crate) struct Progress {
     last_ms: AtomicU64,
     /// What may be outstanding on the way to us; 0 leaves it to TCP.
     window: AtomicU32,
+    /// How many bytes have to have come before a read is woken up.
+    low_water: AtomicU32,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        Self { since: Instant::now(), last_ms: AtomicU64::new(0), window: AtomicU32::new(0) }
+        Self {
+            since: Instant::now(),
+            last_ms: AtomicU64::new(0),
+            window: AtomicU32::new(0),
+            low_water: AtomicU32::new(1),
+        }
     }
 
     fn note(&self) {
@@ -37,6 +44,11 @@ impl Progress {
     /// Clamps the connection's receive window to so many bytes from its next read on; 0 leaves it to TCP.
     pub(crate) fn clamp(&self, window: u32) {
         self.window.store(window, Ordering::Relaxed);
+    }
+
+    /// Lets reads sleep until so many bytes have come, from the next one on. At most what comes for certain, or the end.
+    pub(crate) fn wake_at(&self, low_water: u32) {
+        self.low_water.store(low_water, Ordering::Relaxed);
     }
 
     /// How long the connection has moved nothing.
@@ -53,11 +65,13 @@ pub(crate) struct Watched {
     progress: Arc<Progress>,
     /// The clamp that is set, and the reading of `last_ms` when it was.
     clamped: (u32, u64),
+    /// The low-water mark that is set.
+    low_water: u32,
 }
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        Self { tcp, progress, clamped: (0, 0) }
+        Self { tcp, progress, clamped: (0, 0), low_water: 1 }
     }
 
     /// Sets the window that is wanted, where it is another one, and now and then again: TCP lifts a clamp when it gives
@@ -71,6 +85,14 @@ impl Watched {
             self.clamped = (wanted, now_ms);
         }
     }
+
+    fn keep_low_water(&mut self) {
+        let wanted = self.progress.low_water.load(Ordering::Relaxed);
+        if wanted != self.low_water {
+            window::low_water(&self.tcp, wanted);
+            self.low_water = wanted;
+        }
+    }
 }
 
 impl AsyncRead for Watched {
@@ -80,6 +102,7 @@ impl AsyncRead for Watched {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.keep_clamped();
+        self.keep_low_water();
         ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
         self.progress.note();
         Poll::Ready(Ok(()))

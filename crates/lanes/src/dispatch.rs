@@ -15,6 +15,7 @@ mod express_lanes;
 mod freight_lanes;
 mod goodput;
 mod hedges;
+mod in_flight;
 mod lane;
 mod origin;
 mod queue;
@@ -83,6 +84,13 @@ struct Work {
     opener: bool,
     /// The work that this one is a second request for.
     beside: Option<WorkId>,
+}
+
+impl Work {
+    /// Whether it is small for certain: an opener may turn out to be anything.
+    fn is_small(&self) -> bool {
+        self.role == Role::Express && !self.opener
+    }
 }
 
 impl Dispatcher {
@@ -283,6 +291,9 @@ impl Dispatcher {
             work.role = Role::Freight;
             self.discount_small(&before);
             let state = self.origin(origin);
+            if before.is_small() {
+                state.in_flight.remove(weight);
+            }
             state.release(Role::Express, weight, opener);
             state.count(Role::Freight, weight, opener);
             if let Some(lane) = lane.and_then(|l| self.lanes.get_mut(&l)) {
@@ -312,6 +323,9 @@ impl Dispatcher {
         let work = self.works.remove(&id)?;
         self.discount_small(&work);
         let origin = self.origin(work.origin);
+        if work.lane.is_some() && work.is_small() {
+            origin.in_flight.remove(work.weight);
+        }
         origin.release(work.role, work.weight, work.opener);
         if origin.express_live == 0 {
             // What was found out has led to nothing more, or its works come now.
@@ -465,10 +479,13 @@ impl Dispatcher {
         }
         let share = self.share(now, origin, role);
         while let Some(id) = self.origins[origin.0].queue(role).front() {
-            let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
+            let Some((weight, is_small)) = self.works.get(&id).map(|w| (w.weight, w.is_small())) else {
                 self.origins[origin.0].queue(role).pop();
                 continue;
             };
+            if is_small && !self.origins[origin.0].has_room() {
+                return;
+            }
             let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
             self.origins[origin.0].queue(role).pop();
             self.put_on(now, id, lane, role);
@@ -480,10 +497,13 @@ impl Dispatcher {
     fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
         let Some(work) = self.works.get_mut(&id) else { return };
         work.lane = Some(lane_id);
-        let (origin, weight) = (work.origin, work.weight);
+        let (origin, weight, is_small) = (work.origin, work.weight, work.is_small());
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(weight);
+        }
+        if is_small {
+            self.origins[origin.0].in_flight.add(weight);
         }
         if role == Role::Freight {
             self.origins[origin.0].freight_sent = Some(now);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::class::OPENER_ASSUMED;
 use super::freight_lanes::FreightLanes;
+use super::in_flight::InFlight;
 use super::queue::Queue;
 use super::{LaneId, Role, WorkId, express_lanes};
 use crate::Protocol;
@@ -38,6 +39,7 @@ pub(super) struct OriginState {
     pub(super) express_weight: u64,
     /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
+    pub(super) in_flight: InFlight,
     pub(super) freight: FreightLanes,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,
@@ -185,6 +187,11 @@ impl OriginState {
             }
             Role::Freight => self.freight_live -= 1,
         }
+    }
+
+    /// Whether another small work may be sent.
+    pub(super) fn has_room(&self) -> bool {
+        self.in_flight.has_room(self.rtt())
     }
 
     pub(super) fn express_wanted(&mut self) -> usize {

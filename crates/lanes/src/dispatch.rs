@@ -4,8 +4,9 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take), `queue` (in which order), `hedges` (where a second request goes),
-//! `yielding` and `window` (how much bulk moves, and is on its way, beside small work), `goodput` (what the path carries).
+//! connections), `lane` (what a lane may take), `queue` (in which order), `in_flight` (how many at once), `hedges` (where
+//! a second request goes), `yielding` and `window` (how much bulk moves, and is on its way, beside small work), `goodput`
+//! (what the path carries).
 //! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 

@@ -35,6 +35,8 @@ struct Answer {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
+    /// Entries that are written otherwise than the cutter looks for: with a prefix or attributes.
+    contents: Vec<Content>,
     common_prefixes: Vec<CommonPrefix>,
 }
 
@@ -120,7 +122,7 @@ impl Reader for Arriving {
         let answer: Answer = xml::read(&cutter.into_rest())?;
         self.encoded = answer.encoding_type.as_deref() == Some("url");
         let mut page = Page::default();
-        for content in std::mem::take(&mut self.held) {
+        for content in std::mem::take(&mut self.held).into_iter().chain(answer.contents) {
             page.objects.extend(self.meta(list, content)?);
         }
         for common in answer.common_prefixes {
@@ -223,6 +225,21 @@ mod tests {
         let rest = arriving.take(&list, b"l</EncodingType></R>").expect("entries");
         let page = arriving.end(&list).expect("a page");
         assert_eq!(keys(rest.into_iter().chain(page.objects).collect()), ["b c", "d"]);
+    }
+
+    #[test]
+    fn entries_with_attributes_or_a_prefix_are_read_at_the_end() {
+        let bodies = [
+            r#"<R><Contents xmlns=""><Key>a</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></R>"#,
+            r#"<s:R><s:IsTruncated>false</s:IsTruncated><s:Contents><s:Key>a</s:Key><s:Size>1</s:Size></s:Contents></s:R>"#,
+        ];
+        for body in bodies {
+            let page = page(&List::new("b", ""), body.as_bytes()).expect("a page");
+            assert_eq!(
+                page.objects.iter().map(|o| (o.id.key.as_str(), o.size)).collect::<Vec<_>>(),
+                [("a", 1)]
+            );
+        }
     }
 
     const ANSWER: &str = r#"<?xml version="1.0" encoding="UTF-8"?>

@@ -136,7 +136,9 @@ impl H2 {
         let body = &request.body;
         let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
         if small.is_some() && !body.is_empty() {
-            self.flights.turn().await;
+            let late =
+                || Error::new(Kind::Timeout, format!("nothing could be sent for {patience:?}")).unsent();
+            tokio::time::timeout(patience, self.flights.turn()).await.map_err(|_| late())?;
         }
         let sending = |e| {
             self.flights.written();

@@ -292,9 +292,7 @@ impl Dispatcher {
             work.role = Role::Freight;
             self.discount_small(&before);
             let state = self.origin(origin);
-            if before.is_small() {
-                state.in_flight.remove(weight);
-            }
+            state.in_flight.remove(id);
             state.release(Role::Express, weight, opener);
             state.count(Role::Freight, weight, opener);
             if let Some(lane) = lane.and_then(|l| self.lanes.get_mut(&l)) {
@@ -324,9 +322,7 @@ impl Dispatcher {
         let work = self.works.remove(&id)?;
         self.discount_small(&work);
         let origin = self.origin(work.origin);
-        if work.lane.is_some() && work.is_small() {
-            origin.in_flight.remove(work.weight);
-        }
+        origin.in_flight.remove(id);
         origin.release(work.role, work.weight, work.opener);
         if origin.express_live == 0 {
             // What was found out has led to nothing more, or its works come now.
@@ -504,7 +500,7 @@ impl Dispatcher {
             lane.take(weight);
         }
         if is_small {
-            self.origins[origin.0].in_flight.add(weight);
+            self.origins[origin.0].in_flight.add(now, id, weight);
         }
         if role == Role::Freight {
             self.origins[origin.0].freight_sent = Some(now);

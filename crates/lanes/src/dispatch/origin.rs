@@ -140,6 +140,7 @@ impl OriginState {
 
     /// Takes note that `now` has come.
     pub(super) fn tick(&mut self, now: Instant) {
+        self.in_flight.tick(now);
         self.shares_end = self.shares_end.filter(|at| *at > now);
         self.probed |= self.probing_until.is_some_and(|at| at <= now);
     }
@@ -148,7 +149,8 @@ impl OriginState {
         let queued = !self.express_queue.is_empty();
         let shares = self.shares_end.filter(|_| queued);
         let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && self.is_queued());
-        [shares, probe, self.freight.next_tick()].into_iter().flatten().min()
+        let room = self.in_flight.next_tick().filter(|_| queued && !self.has_room());
+        [shares, probe, room, self.freight.next_tick()].into_iter().flatten().min()
     }
 
     pub(super) fn queue(&mut self, role: Role) -> &mut Queue {

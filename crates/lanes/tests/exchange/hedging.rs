@@ -135,6 +135,81 @@ async fn where_one_of_two_fails_the_other_decides() {
     }
 }
 
+/// A read for which an error is the end, and that tells of what is tried again.
+struct Final {
+    ask: Ask,
+    tried_again: Sender<()>,
+}
+
+impl Call for Final {
+    type Refusal = std::convert::Infallible;
+
+    async fn request(&self, attempt: u32) -> Result<Request, Self::Refusal> {
+        self.ask.request(attempt).await
+    }
+
+    fn judge(&self, outcome: &Result<Response, Error>) -> Verdict {
+        let verdict = if outcome.is_err() { Verdict::Done } else { self.ask.judge(outcome) };
+        if verdict == Verdict::Retry {
+            self.tried_again.send(()).unwrap();
+        }
+        verdict
+    }
+
+    fn throttle_key(&self) -> &str {
+        self.ask.throttle_key()
+    }
+
+    fn hedged_among(&self) -> Option<Alike> {
+        self.ask.hedged_among()
+    }
+
+    async fn hedge(&self) -> Hedge {
+        self.ask.hedge().await
+    }
+}
+
+#[tokio::test]
+async fn where_both_fail_and_one_may_be_tried_again_it_is() {
+    for first_fails_for_good in [true, false] {
+        let ((tried_again, judged), (tell, told)) = (moment(), moment());
+        let odds = Mutex::new(0);
+        let script = Script::serve(move |_, mut stream| {
+            while let Some(target) = read_target(&mut stream) {
+                let number = {
+                    let mut odds = odds.lock().unwrap();
+                    *odds += u32::from(target == "/odd");
+                    if target == "/odd" { *odds } else { 0 }
+                };
+                match number {
+                    0 => answer(&mut stream, "200 OK", "usual"),
+                    1 | 2 => {
+                        // Both are under way before either fails.
+                        if number == 1 {
+                            told.lock().unwrap().recv().unwrap()
+                        } else {
+                            tell.send(()).unwrap()
+                        }
+                        if first_fails_for_good == (number == 1) {
+                            judged.lock().unwrap().recv().unwrap();
+                            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbro").unwrap();
+                        } else {
+                            answer(&mut stream, "500 Internal Server Error", "");
+                        }
+                        return;
+                    }
+                    _ => answer(&mut stream, "200 OK", "well"),
+                }
+            }
+        });
+        let lanes = Lanes::start(Config::default()).unwrap();
+        usual(&lanes, &script.origin).await;
+        let call = Final { ask: Ask { origin: script.origin.clone(), target: "/odd" }, tried_again };
+        let ended = lanes.run(&call).await.unwrap();
+        assert_eq!((ended.attempts, &ended.outcome.unwrap().body[..]), (2, &b"well"[..]));
+    }
+}
+
 #[tokio::test]
 async fn the_slot_of_the_one_that_lost_is_free() {
     let both = Arc::new(Barrier::new(2));

@@ -570,9 +570,10 @@ impl Dispatcher {
         }
         let lanes = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
         let have = lanes().filter(|l| !l.is_draining()).count();
+        let failed = state.failed_lately(role, now);
         // None of those that are open is free for a hedge that waits.
-        let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count());
-        let have = if have == 0 { 0 } else { have + state.failed_lately(role, now) };
+        let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count() + failed);
+        let have = if have == 0 { 0 } else { have + failed };
         let missing = match role {
             Role::Express => express_lanes::missing(have, state.express_wanted()),
             Role::Freight => state.freight_wanted().saturating_sub(have),

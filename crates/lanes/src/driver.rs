@@ -5,6 +5,7 @@
 mod carry;
 mod dialling;
 mod names;
+mod reusable;
 mod stragglers;
 
 use std::collections::HashMap;
@@ -15,10 +16,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use names::Names;
+pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::addresses::FAILED_FOR;
 use crate::dial::Dialer;
 use crate::dispatch::{Action, Dispatcher, Event, LaneId, OriginId, Piece, Role, WorkId};
 use crate::error::{Error, Kind};
@@ -60,15 +61,6 @@ pub(crate) enum Command {
     Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
-}
-
-/// Whether a lane can be used again.
-pub(crate) enum Reusable {
-    No,
-    /// It broke off or fell silent under its request.
-    Broken,
-    H1(Box<H1>),
-    H2,
 }
 
 /// A connection that has just been opened.
@@ -235,8 +227,8 @@ impl Driver {
 
     fn finished(&mut self, now: Instant, work: WorkId, lane: LaneId, reusable: Reusable) {
         self.watch.end(now, work);
-        if matches!(reusable, Reusable::Broken) {
-            self.shun(now, lane, FAILED_FOR);
+        if let Some(time) = reusable.shuns_for() {
+            self.shun(now, lane, time);
         }
         let again = match (reusable, self.lanes.get_mut(&lane)) {
             (Reusable::H1(connection), Some(Lane::H1(slot))) => {

@@ -47,6 +47,10 @@ pub(crate) struct H1 {
     stream: Stream,
     progress: Arc<Progress>,
     proxy: Option<Proxy>,
+    /// Requests so far, the one under way included.
+    asked: u64,
+    /// Whether anything has come in answer to the last of them.
+    is_answered: bool,
 }
 
 /// What is left to do after an answer's head.
@@ -65,13 +69,18 @@ impl Pending {
 
 impl H1 {
     pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
-        Self { stream, progress, proxy }
+        Self { stream, progress, proxy, asked: 0, is_answered: false }
     }
 
     /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
     /// readable.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.stream.fill_buf().now_or_never().is_none()
+    }
+
+    /// Whether it had served others before the request that is under way, and brought nothing for this one.
+    pub(crate) fn is_expired(&self) -> bool {
+        self.asked > 1 && !self.is_answered
     }
 
     /// Sends the request and reads the answer's head into the intake.
@@ -83,6 +92,8 @@ impl H1 {
     ) -> Result<Pending, Error> {
         let patience = request.patience.unwrap_or(shared.no_progress);
         let mut heads = Heads::default();
+        self.asked += 1;
+        self.is_answered = false;
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
             // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
@@ -289,6 +300,7 @@ impl H1 {
             if read.is_empty() {
                 return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
             }
+            self.is_answered = true;
             let (used, answer) = heads.feed(read)?;
             Pin::new(&mut self.stream).consume(used);
             if answer.is_some() || heads.is_between() {

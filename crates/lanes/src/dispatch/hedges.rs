@@ -60,6 +60,8 @@ impl Dispatcher {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use std::time::Duration;
 
     use super::*;
@@ -183,6 +185,30 @@ mod tests {
         assert_eq!(hedge(&mut dispatcher, now), []);
         dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
         assert_eq!(sent(&actions(&mut dispatcher), 1), Some(lane));
+    }
+
+    #[test]
+    fn a_hedge_whose_dials_are_refused_has_one_dialled_each_second() {
+        for protocol in [Protocol::H1, Protocol::H2] {
+            let (mut dispatcher, mut now, _) = running(protocol, CONNECTIONS_MAX);
+            let (begun, mut dialling) = (now, dialled(&hedge(&mut dispatcher, now)));
+            let (mut dials, mut ticks) = (dialling.len(), 0);
+            while now < begun + Duration::from_secs(10) {
+                for lane in std::mem::take(&mut dialling) {
+                    dispatcher.handle(now, Event::DialFailed { lane });
+                    dispatcher.handle(now, Event::Tick);
+                    assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
+                }
+                now = dispatcher.next_tick().unwrap();
+                dispatcher.handle(now, Event::Tick);
+                dialling = dialled(&actions(&mut dispatcher));
+                (dials, ticks) = (dials + dialling.len(), ticks + 1);
+                assert!(ticks < 100, "{protocol:?}: ticks that come to nothing");
+            }
+            assert_eq!(dials, 11, "{protocol:?}");
+            dispatcher.handle(now, Event::Opened { lane: dialling[0], protocol, rtt: RTT });
+            assert_eq!(sent(&actions(&mut dispatcher), 1), Some(dialling[0]));
+        }
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl OriginState {
     pub(super) fn tick(&mut self, now: Instant) {
         self.in_flight.tick(now);
         self.shares_end = self.shares_end.filter(|at| *at > now);
+        for role in [Role::Express, Role::Freight] {
+            if self.failed_lately(role, now) == 0 {
+                self.forgive(role);
+            }
+        }
         self.probed |= self.probing_until.is_some_and(|at| at <= now);
     }
 
@@ -150,7 +155,10 @@ impl OriginState {
         let shares = self.shares_end.filter(|_| queued);
         let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && self.is_queued());
         let room = self.in_flight.next_tick().filter(|_| queued && !self.has_room());
-        [shares, probe, room, self.freight.next_tick()].into_iter().flatten().min()
+        // Nothing else need happen while a hedge waits for a dial to be repeated.
+        let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);
+        let dial = failed.map(|at| at + DIAL_AGAIN_AFTER).min();
+        [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
 
     pub(super) fn queue(&mut self, role: Role) -> &mut Queue {

@@ -12,7 +12,6 @@ use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
-use crate::hedge::SMALL_SILENT_MIN;
 use crate::job::{Intake, Job};
 use crate::shared::Shared;
 use crate::trace::What;
@@ -82,9 +81,9 @@ impl Waiter {
     }
 
     /// Ends a request whose connection is of no use any more.
-    fn end_broken(self, error: Error) {
-        let is_its_fault = matches!(error.kind(), Kind::Interrupted | Kind::Timeout);
-        self.end(Err(error), if is_its_fault { Reusable::Broken } else { Reusable::No });
+    fn end_broken(self, error: Error, connection: &H1) {
+        let reusable = Reusable::after_h1(&error, connection.is_expired());
+        self.end(Err(error), reusable);
     }
 
     fn hand_over(&mut self, outcome: Result<Response, Error>, reusable: Reusable) {
@@ -133,7 +132,7 @@ impl Carriage {
         }
         let pending = match asked {
             Ok(pending) => pending,
-            Err(e) => return waiter.end_broken(e),
+            Err(e) => return waiter.end_broken(e, &connection),
         };
         let moves = pending.route == Route::Freight && !self.freight;
         let home = self.shared.freight(self.lane.0).clone();
@@ -156,7 +155,7 @@ impl Carriage {
                     let reusable = if again { Reusable::H1(connection) } else { Reusable::No };
                     waiter.end(intake.finish(Protocol::H1, stopped), reusable);
                 }
-                Err(e) => waiter.end_broken(e),
+                Err(e) => waiter.end_broken(e, &connection),
             }
         };
         if moves {
@@ -177,17 +176,10 @@ impl Carriage {
         intake = intake.counting(self.freight_bytes()).through(request.gate.take());
         self.shared.counts.asked(beside.is_some());
         let progress = connection.progress();
-        // A connection that moves nothing any more is not asked again: TCP itself would take a quarter of an hour.
         let reusable = move |outcome: &Result<_, Error>| {
-            let idle_max = match outcome {
-                Err(e) if e.kind() == Kind::Timeout => patience,
-                // Cancelled because a second request was sooner.
-                Err(e) if e.kind() == Kind::Closed && hedged.is_some_and(|pulse| pulse.is_hedged()) => {
-                    SMALL_SILENT_MIN
-                }
-                _ => return Reusable::H2,
-            };
-            if progress.idle(Instant::now()) >= idle_max { Reusable::Broken } else { Reusable::H2 }
+            let Err(error) = outcome else { return Reusable::H2 };
+            let is_hedged = hedged.is_some_and(|pulse| pulse.is_hedged());
+            Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), patience)
         };
         let sent = request.body.len();
         let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);

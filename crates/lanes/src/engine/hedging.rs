@@ -36,7 +36,7 @@ impl Lanes {
     }
 
     /// Waits for the first whole answer to `first` and to what the call sends beside it; the other is cancelled. Where one
-    /// of them fails the other decides.
+    /// of them fails the other decides, unless that fails for good and another attempt might have helped the one.
     async fn hedged<C: Call>(
         &self,
         call: &C,
@@ -70,29 +70,36 @@ impl Lanes {
                     return (outcome, verdict);
                 }
                 let Some((_, other)) = second.await else { return (outcome, verdict) };
-                self.gave_up(call, verdict, began);
-                judged(call, other)
+                let left = self.gave_up(call, verdict, began);
+                decisive((outcome, left), judged(call, other))
             }
-            Either::Right((second, first)) => {
-                if let Some((admitted, outcome)) = second {
-                    let verdict = call.judge(&outcome);
-                    if is_settled(&outcome, verdict) {
-                        return (outcome, verdict);
-                    }
-                    self.gave_up(call, verdict, admitted);
+            Either::Right((None, first)) => judged(call, first.await),
+            Either::Right((Some((admitted, outcome)), first)) => {
+                let verdict = call.judge(&outcome);
+                if is_settled(&outcome, verdict) {
+                    return (outcome, verdict);
                 }
-                judged(call, first.await)
+                let left = self.gave_up(call, verdict, admitted);
+                decisive((outcome, left), judged(call, first.await))
             }
         }
     }
 
-    /// One of two has failed: what it has taught is kept, and the other goes on.
-    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) {
-        if let Verdict::Throttled { after } = verdict {
-            self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
-            self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
-        }
+    /// One of two has failed: what it has taught is kept, and the other goes on. Returns what is left to be done where the
+    /// other is of no use either.
+    fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
+        let Verdict::Throttled { after } = verdict else { return verdict };
+        self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
+        self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
+        // Its key is slowed down already, and only once.
+        Verdict::Retry
     }
+}
+
+/// Which of two decides, when the earlier has failed: the later, unless it fails for good where another attempt may help.
+fn decisive(earlier: (Outcome, Verdict), later: (Outcome, Verdict)) -> (Outcome, Verdict) {
+    let is_lost = later.0.is_err() && later.1 == Verdict::Done;
+    if is_lost && earlier.1 != Verdict::Done { earlier } else { later }
 }
 
 /// Whether an answer ends the call whatever else may still come.

@@ -31,6 +31,9 @@ const FREE: f64 = 2.0;
 /// Answers are counted over windows of this length.
 const WINDOW: Duration = Duration::from_millis(250);
 
+/// A window that ended only after so long had a time without answers in it.
+const IDLE: Duration = WINDOW.saturating_mul(2);
+
 /// While the rate grows, the last window's answers were fewer than what it allows now, by this at most.
 const LAGS: f64 = 1.5;
 
@@ -44,7 +47,7 @@ pub(super) struct Rate {
     free_above: f64,
     window_began: Instant,
     answers: u32,
-    /// Answers a second in the last full window, if there was one.
+    /// Answers a second in the last full window; unlimited where there was none, or nothing came for long.
     answered: f64,
 }
 
@@ -98,9 +101,45 @@ impl Rate {
     fn count(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.window_began);
         if elapsed >= WINDOW {
-            self.answered = f64::from(self.answers) / elapsed.as_secs_f64();
+            // A time without requests says nothing of what the lanes carry.
+            let is_idle = elapsed >= IDLE;
+            self.answered = if is_idle { f64::MAX } else { f64::from(self.answers) / elapsed.as_secs_f64() };
             (self.window_began, self.answers) = (now, 0);
         }
         self.answers += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_an_idle_time_a_throttle_only_cuts() {
+        for idle in [Duration::from_secs(2), Duration::from_secs(60)] {
+            let mut now = Instant::now();
+            let mut rate = Rate::new(200.0, 200.0, now);
+            for _ in 0..400 {
+                now += Duration::from_millis(5);
+                rate.succeeded(now);
+            }
+            let before = rate.now();
+            now += idle;
+            assert!(rate.throttled(now, now));
+            assert_eq!(rate.now(), before * CUT, "{idle:?}");
+        }
+    }
+
+    #[test]
+    fn lanes_that_carry_less_than_the_rate_say_what_was_too_much() {
+        let mut now = Instant::now();
+        let mut rate = Rate::new(200.0, 200.0, now);
+        for _ in 0..400 {
+            now += Duration::from_millis(5);
+            rate.succeeded(now);
+        }
+        assert!(rate.now() > 500.0);
+        assert!(rate.throttled(now, now));
+        assert!((150.0..=250.0).contains(&rate.now()), "{}", rate.now());
     }
 }

@@ -84,6 +84,38 @@ async fn an_address_that_refuses_connections_stops_nobody() {
 }
 
 #[tokio::test]
+async fn an_address_that_closes_what_was_idle_is_not_left_out() {
+    for was_used in [true, false] {
+        let came = Arc::<Mutex<[usize; 2]>>::default();
+        let (all, counted) = (Barrier::new(2), Arc::clone(&came));
+        let port = serve(&[FIRST, SECOND], move |number, mut stream| {
+            while let Some(target) = read_target(&mut stream) {
+                match target.as_str() {
+                    // As if the request had crossed the end of a connection that was idle.
+                    "/close" => return,
+                    "/both" => {
+                        counted.lock().unwrap()[number] += 1;
+                        all.wait();
+                    }
+                    _ => {}
+                }
+                answer(&mut stream);
+            }
+        });
+        let (lanes, origin) = lanes(port, Config::default());
+        if was_used {
+            lanes.exchange(get(&origin, "/")).await.unwrap();
+        }
+        lanes.exchange(get(&origin, "/close")).await.unwrap_err();
+        let both = || lanes.exchange(get(&origin, "/both"));
+        let (one, other) = tokio::join!(both(), both());
+        assert!(one.is_ok() && other.is_ok());
+        // What breaks off at its first request is left out.
+        assert_eq!(*came.lock().unwrap(), if was_used { [1, 1] } else { [0, 2] });
+    }
+}
+
+#[tokio::test]
 async fn a_hedge_goes_to_another_address() {
     let odds = Arc::<Mutex<Vec<usize>>>::default();
     let (all, came) = (Arc::new(Barrier::new(2)), Arc::clone(&odds));
@@ -112,10 +144,9 @@ async fn a_hedge_goes_to_another_address() {
         let (lanes, call) = (&lanes, Ask { origin: origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }
     };
-    // A connection to each address, and known what is usual.
-    for _ in 0..3 {
-        tokio::join!(ask("/all"), ask("/all"));
-    }
+    // A connection to each address, and known what is usual, by the third answer: before it nothing is hedged.
+    tokio::join!(ask("/all"), ask("/all"));
+    ask("/").await;
     ask("/odd").await;
     let came = odds.lock().unwrap().clone();
     assert!(came.len() == 2 && came[0] != came[1], "{came:?}");

@@ -42,6 +42,9 @@ impl Call for Ask {
     }
 }
 
+/// Fewer say nothing of what is usual.
+const USUAL: u64 = 3;
+
 fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     let length = body.len();
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
@@ -75,9 +78,9 @@ async fn ask(lanes: &Lanes, origin: &Origin, target: &'static str) -> String {
     String::from_utf8(ended.outcome.unwrap().body.to_vec()).unwrap()
 }
 
-/// Makes known what is usual.
+/// Makes known what is usual, by no more than that takes: while it is not known, nothing is hedged.
 async fn usual(lanes: &Lanes, origin: &Origin) {
-    for _ in 0..5 {
+    for _ in 0..USUAL {
         assert_eq!(ask(lanes, origin, "/").await, "usual");
     }
 }
@@ -104,8 +107,8 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
     let given_up = tokio::task::spawn_blocking(move || told.lock().unwrap().recv());
     given_up.await.unwrap().unwrap();
     let counters = lanes.counters();
-    assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, 7));
-    assert_eq!(counters.bytes_received, 5 * 5 + 3 + 6, "what a hedge costs is counted");
+    assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, USUAL + 2));
+    assert_eq!(counters.bytes_received, USUAL * 5 + 3 + 6, "what a hedge costs is counted");
 }
 
 #[tokio::test]
@@ -132,6 +135,81 @@ async fn where_one_of_two_fails_the_other_decides() {
         usual(&lanes, &script.origin).await;
         assert_eq!(ask(&lanes, &script.origin, "/odd").await, "well");
         assert_eq!((lanes.counters().hedges, lanes.counters().retries), (1, 0));
+    }
+}
+
+/// A read for which an error is the end, and that tells of what is tried again.
+struct Final {
+    ask: Ask,
+    tried_again: Sender<()>,
+}
+
+impl Call for Final {
+    type Refusal = std::convert::Infallible;
+
+    async fn request(&self, attempt: u32) -> Result<Request, Self::Refusal> {
+        self.ask.request(attempt).await
+    }
+
+    fn judge(&self, outcome: &Result<Response, Error>) -> Verdict {
+        let verdict = if outcome.is_err() { Verdict::Done } else { self.ask.judge(outcome) };
+        if verdict == Verdict::Retry {
+            self.tried_again.send(()).unwrap();
+        }
+        verdict
+    }
+
+    fn throttle_key(&self) -> &str {
+        self.ask.throttle_key()
+    }
+
+    fn hedged_among(&self) -> Option<Alike> {
+        self.ask.hedged_among()
+    }
+
+    async fn hedge(&self) -> Hedge {
+        self.ask.hedge().await
+    }
+}
+
+#[tokio::test]
+async fn where_both_fail_and_one_may_be_tried_again_it_is() {
+    for first_fails_for_good in [true, false] {
+        let ((tried_again, judged), (tell, told)) = (moment(), moment());
+        let odds = Mutex::new(0);
+        let script = Script::serve(move |_, mut stream| {
+            while let Some(target) = read_target(&mut stream) {
+                let number = {
+                    let mut odds = odds.lock().unwrap();
+                    *odds += u32::from(target == "/odd");
+                    if target == "/odd" { *odds } else { 0 }
+                };
+                match number {
+                    0 => answer(&mut stream, "200 OK", "usual"),
+                    1 | 2 => {
+                        // Both are under way before either fails.
+                        if number == 1 {
+                            told.lock().unwrap().recv().unwrap()
+                        } else {
+                            tell.send(()).unwrap()
+                        }
+                        if first_fails_for_good == (number == 1) {
+                            judged.lock().unwrap().recv().unwrap();
+                            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbro").unwrap();
+                        } else {
+                            answer(&mut stream, "500 Internal Server Error", "");
+                        }
+                        return;
+                    }
+                    _ => answer(&mut stream, "200 OK", "well"),
+                }
+            }
+        });
+        let lanes = Lanes::start(Config::default()).unwrap();
+        usual(&lanes, &script.origin).await;
+        let call = Final { ask: Ask { origin: script.origin.clone(), target: "/odd" }, tried_again };
+        let ended = lanes.run(&call).await.unwrap();
+        assert_eq!((ended.attempts, &ended.outcome.unwrap().body[..]), (2, &b"well"[..]));
     }
 }
 

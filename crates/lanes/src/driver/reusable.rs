@@ -1,0 +1,89 @@
+//! What becomes of a lane when a request on it has ended, and of the address it leads to.
+
+use std::time::Duration;
+
+use crate::addresses::{FAILED_FOR, SLOW_FOR};
+use crate::error::{Error, Kind};
+use crate::h1::H1;
+use crate::hedge::SMALL_SILENT_MIN;
+
+/// Whether a lane can be used again.
+pub(crate) enum Reusable {
+    No,
+    /// It was too quiet under a request that a second one overtook.
+    Slow,
+    /// It broke off or fell silent under its request.
+    Broken,
+    H1(Box<H1>),
+    H2,
+}
+
+impl Reusable {
+    /// Of an h1 connection whose request has failed. `is_expired` is one that had served others before and brought nothing
+    /// for this one: most likely the server closed it because it was idle, and the request crossed that.
+    pub(super) fn after_h1(error: &Error, is_expired: bool) -> Self {
+        match error.kind() {
+            Kind::Timeout => Self::Broken,
+            Kind::Interrupted if !is_expired && !error.is_unsent() => Self::Broken,
+            _ => Self::No,
+        }
+    }
+
+    /// Of an h2 connection that has moved nothing for `idle` when a request on it failed. One that moves nothing any more
+    /// is not asked again: TCP itself would take a quarter of an hour.
+    pub(super) fn after_h2(error: &Error, is_hedged: bool, idle: Duration, patience: Duration) -> Self {
+        match error.kind() {
+            Kind::Timeout if idle >= patience => Self::Broken,
+            // Cancelled because a second request was sooner.
+            Kind::Closed if is_hedged && idle >= SMALL_SILENT_MIN => Self::Slow,
+            _ => Self::H2,
+        }
+    }
+
+    /// How long new connections leave its address out.
+    pub(super) fn shuns_for(&self) -> Option<Duration> {
+        match self {
+            Self::Broken => Some(FAILED_FOR),
+            Self::Slow => Some(SLOW_FOR),
+            Self::No | Self::H1(_) | Self::H2 => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn error(kind: Kind) -> Error {
+        Error::new(kind, "on purpose")
+    }
+
+    #[test]
+    fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
+        let after = |is_hedged, idle| Reusable::after_h2(&error(Kind::Closed), is_hedged, idle, PATIENCE);
+        let quiet = after(true, SMALL_SILENT_MIN);
+        assert!(matches!(quiet, Reusable::Slow));
+        assert_eq!(quiet.shuns_for(), Some(SLOW_FOR));
+        assert!(matches!(after(true, SMALL_SILENT_MIN / 2), Reusable::H2), "others come on it");
+        assert!(matches!(after(false, PATIENCE), Reusable::H2), "the caller has gone");
+    }
+
+    #[test]
+    fn an_h2_connection_that_is_silent_for_too_long_is_broken() {
+        let after = |idle| Reusable::after_h2(&error(Kind::Timeout), false, idle, PATIENCE);
+        assert_eq!(after(PATIENCE).shuns_for(), Some(FAILED_FOR));
+        assert!(matches!(after(PATIENCE / 2), Reusable::H2));
+    }
+
+    #[test]
+    fn an_h1_connection_that_breaks_off_is_its_address_s_fault_unless_it_was_idle() {
+        let after = |error: Error, is_expired| Reusable::after_h1(&error, is_expired).shuns_for();
+        assert_eq!(after(error(Kind::Interrupted), false), Some(FAILED_FOR));
+        assert_eq!(after(error(Kind::Interrupted), true), None);
+        assert_eq!(after(error(Kind::Interrupted).unsent(), false), None);
+        assert_eq!(after(error(Kind::Timeout), true), Some(FAILED_FOR), "a closed one would have said so");
+        assert_eq!(after(error(Kind::Sink), false), None);
+    }
+}

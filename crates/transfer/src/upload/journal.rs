@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crc_fast::CrcAlgorithm;
-use laneway_store::{Multipart, Part, PutOptions, Resumable};
+use laneway_store::{Multipart, ObjectId, Part, PutOptions, Resumable, Store};
 use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::hold;
+use crate::location::url;
 
 /// Raised when what follows it changes its meaning: a journal of another format says nothing.
 const FORMAT: u32 = 1;
@@ -38,7 +39,7 @@ pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: Identity,
-    /// What the object is to be beside its bytes, as a checksum.
+    /// What the object is to be beside its bytes, and what the store adds to that, as a checksum.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
@@ -65,17 +66,18 @@ impl Identity {
 }
 
 impl Subject {
-    /// The upload of the file at `path`, which is absolute.
+    /// The upload of the file at `path`, which is absolute, to an object of `store`.
     pub(crate) fn new(
         path: &Path,
         file: Identity,
-        url: String,
-        endpoint: String,
+        store: &Store,
+        id: &ObjectId,
         options: &PutOptions,
         part_len: u64,
     ) -> Self {
         let path = path.as_os_str().as_bytes().escape_ascii().to_string();
-        let options = crc64(format!("{options:?}").as_bytes());
+        let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
+        let (url, endpoint) = (url(store.provider(), id), store.endpoint());
         Self { path, url, endpoint, file, options, part_len }
     }
 
@@ -258,15 +260,15 @@ pub(crate) fn abandoned(folder: &Path, idle: Duration, max: usize) -> Vec<(Journ
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use laneway_store::{ObjectId, PartChecksums};
+    use laneway_store::PartChecksums;
 
     use super::*;
     use crate::plan::random::Random;
 
     fn subject() -> Subject {
         let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
-        let (url, endpoint) = ("gs://b/k".to_owned(), "http://h".to_owned());
-        Subject::new(Path::new("/d/\n \u{fc}"), file, url, endpoint, &PutOptions::default(), 16)
+        let (path, url, endpoint) = ("/d/\\n \\xc3\\xbc".into(), "gs://b/k".into(), "http://h".into());
+        Subject { path, url, endpoint, file, options: 7, part_len: 16 }
     }
 
     fn upload() -> Upload {

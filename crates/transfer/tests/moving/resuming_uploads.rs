@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use laneway::{CopyRequest, Job, Outcome, Provider, PutOptions};
+use laneway::{CopyRequest, Job, Outcome, Provider, PutOptions, StoreSettings};
 use laneway_server::{Config, Faults};
 use laneway_testkit::{Changes, recorded_parts};
 use tempfile::TempDir;
@@ -161,6 +161,33 @@ fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload
             let meta = way.stage.client.stat(&way.stage.url("big")).unwrap();
             assert_eq!(meta.content_type.as_deref(), Some("text/other"));
             assert_eq!((way.open(), way.count("begin")), (0, 2), "{kind:?} {}", way.is_session);
+        }
+    });
+}
+
+/// What is said to the whole client makes another object too.
+#[test]
+fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
+    let secret = "c2VjcmV0";
+    let key = |store: &mut StoreSettings| store.kms_key = Some("keys/k".to_owned());
+    let header = |store: &mut StoreSettings| {
+        store.headers = vec![("x-trace".parse().unwrap(), secret.parse().unwrap())];
+    };
+    let told: [&(dyn Fn(&mut StoreSettings) + Sync); 2] = [&key, &header];
+    at_once(&DIALECTS, |kind| {
+        for tell in told {
+            for mut way in ways(kind) {
+                way.fail_half_way();
+                way.stage.renew_with(|settings| tell(&mut settings.store));
+                assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+                assert_eq!(way.open(), 0);
+                way.stage.rm(vec![way.stage.url("big")], false).all_done();
+                // What was begun so is gone on with so, and the journal holds nothing of it in plain.
+                way.fail_half_way();
+                let journal = std::fs::read_to_string(way.journal()).unwrap();
+                assert!(!journal.contains(secret) && !journal.contains("keys/k"), "{journal}");
+                assert_eq!(way.again(), (PARTS - SENT, 0), "{kind:?} {}", way.is_session);
+            }
         }
     });
 }

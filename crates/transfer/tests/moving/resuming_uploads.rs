@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use laneway::{CopyRequest, Job, Outcome, Provider, PutOptions, StoreSettings};
+use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, StoreSettings};
 use laneway_server::{Config, Faults};
 use laneway_testkit::{Changes, recorded_parts};
 use tempfile::TempDir;
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
 
 const PART: usize = 16 * MIB;
 const SIZE: usize = PARTS as usize * PART;
@@ -298,5 +298,39 @@ fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
             way.stage.cp(&other, way.stage.url("other")).all_verified();
             assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
         }
+    });
+}
+
+#[test]
+fn an_abandoned_upload_that_may_not_be_aborted_is_asked_for_once() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.age_journal();
+            way.faults(&["abort status 403"]);
+            let asked = way.count("abort");
+            for name in ["one", "two"] {
+                let other = way.stage.file(name, noise(9 * MIB, 4));
+                way.stage.cp(&other, way.stage.url(name)).all_verified();
+                assert_eq!((way.open(), names(way.journals.path()).len()), (1, 0), "{kind:?} {name}");
+                assert_eq!(way.count("abort"), asked + 1, "{kind:?} {name}");
+                way.stage.renew();
+            }
+        }
+    });
+}
+
+#[test]
+fn each_store_is_rid_of_its_abandoned_uploads_whichever_is_uploaded_to_first() {
+    at_once(&DIALECTS, |kind| {
+        let mut way = Interrupted::new(kind, false);
+        way.fail_half_way();
+        way.age_journal();
+        let other = way.stage.file("other", noise(9 * MIB, 4));
+        let elsewhere = DIALECTS.iter().find(|other| other.provider != kind.provider).unwrap().provider;
+        way.stage.cp(&other, Location::object(elsewhere, BUCKET, "other")).all_verified();
+        assert_eq!((way.open(), names(way.journals.path()).len()), (1, 1), "it is another's");
+        way.stage.cp(&other, way.stage.url("other")).all_verified();
+        assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
     });
 }

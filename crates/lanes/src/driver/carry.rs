@@ -122,7 +122,7 @@ impl Carriage {
         let mut intake = Intake::new(request.sink.take(), submitted, pulse)
             .counting(self.freight_bytes())
             .through(request.gate.take());
-        self.shared.counts.asked(beside.is_some());
+        self.shared.counts.asked(&request, beside.is_some());
         let asked = tokio::select! {
             biased;
             asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
@@ -175,7 +175,7 @@ impl Carriage {
         let mut waiter = self.waiter(work, reply, &request);
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
         intake = intake.counting(self.freight_bytes()).through(request.gate.take());
-        self.shared.counts.asked(beside.is_some());
+        self.shared.counts.asked(&request, beside.is_some());
         let progress = connection.progress();
         // A connection that moves nothing any more is not asked again: TCP itself would take a quarter of an hour.
         let reusable = move |outcome: &Result<_, Error>| {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub struct Request {
     pub sink: Option<Box<dyn Sink>>,
     /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
     pub patience: Option<Duration>,
+    /// Raised by one when it goes onto a connection, whatever becomes of it there.
+    pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
     pub(crate) gate: Option<Arc<Gate>>,
 }
@@ -44,6 +47,7 @@ impl Request {
             expected: None,
             sink: None,
             patience: None,
+            sent: None,
             gate: None,
         }
     }

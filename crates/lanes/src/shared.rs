@@ -19,7 +19,7 @@ use crate::pace::Pace;
 use crate::stream::Progress;
 use crate::trace::{Trace, What};
 use crate::valve::Valve;
-use crate::{Counters, Response, Times};
+use crate::{Counters, Request, Response, Times};
 
 /// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
 /// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
@@ -82,8 +82,11 @@ impl Counts {
     }
 
     /// Counts a request that is sent.
-    pub(crate) fn asked(&self, is_hedge: bool) {
+    pub(crate) fn asked(&self, request: &Request, is_hedge: bool) {
         self.requests.fetch_add(1, Relaxed);
+        if let Some(sent) = &request.sent {
+            sent.fetch_add(1, Relaxed);
+        }
         self.hedges.fetch_add(u64::from(is_hedge), Relaxed);
     }
 

@@ -313,8 +313,9 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
 impl<D: Dialect> Attempts<'_, D> {
     async fn made_of(&self, outgoing: &Outgoing) -> Result<Request, Error> {
-        let request = self.exchange.dialect.request(self.exchange.bucket, outgoing).await?;
-        self.exchange.dialect.tally().count(self.exchange.operation, &outgoing.method);
+        let Exchange { dialect, operation, bucket, .. } = *self.exchange;
+        let mut request = dialect.request(bucket, outgoing).await?;
+        request.sent = Some(dialect.tally().class(operation, &outgoing.method));
         Ok(request)
     }
 }

@@ -24,6 +24,7 @@ use crate::endpoint::Endpoint;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
+use crate::settings::fingerprint;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 const PUBLIC: &str = "https://storage.googleapis.com";
@@ -77,6 +78,10 @@ impl Gcs {
 
     pub(crate) fn endpoint(&self) -> String {
         self.endpoint.to_string()
+    }
+
+    pub(crate) fn fingerprint(&self) -> String {
+        fingerprint(&self.headers, self.kms_key.as_deref())
     }
 
     pub(crate) fn supports_multipart(&self) -> bool {

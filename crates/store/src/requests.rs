@@ -1,12 +1,13 @@
 //! How many requests were sent, in the classes that stores' price lists know.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::Method;
 
 use crate::Operation;
 
-/// Requests sent to a store, every attempt counted. Where a class has a price, S3 and GCS draw the same lines:
+/// Requests sent to a store, every attempt counted that went onto a connection. Where a class has a price, S3 and GCS draw the same lines:
 /// <https://aws.amazon.com/s3/pricing/>, <https://cloud.google.com/storage/pricing#operations-by-class>.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Requests {
@@ -21,13 +22,14 @@ pub struct Requests {
 /// [`Requests`] as they are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    writes: AtomicU64,
-    reads: AtomicU64,
-    deletes: AtomicU64,
+    writes: Arc<AtomicU64>,
+    reads: Arc<AtomicU64>,
+    deletes: Arc<AtomicU64>,
 }
 
 impl Tally {
-    pub(crate) fn count(&self, operation: Operation, method: &Method) {
+    /// Where a request is counted once it is sent.
+    pub(crate) fn class(&self, operation: Operation, method: &Method) -> Arc<AtomicU64> {
         let class = match (operation, method) {
             (Operation::List | Operation::ListParts, _) => &self.writes,
             // Many at once are a POST on both, and as free as one.
@@ -36,7 +38,7 @@ impl Tally {
             (_, &Method::GET | &Method::HEAD) => &self.reads,
             _ => &self.writes,
         };
-        class.fetch_add(1, Relaxed);
+        Arc::clone(class)
     }
 
     pub(crate) fn snapshot(&self) -> Requests {
@@ -72,7 +74,7 @@ mod tests {
             (Operation::Delete, Method::POST),
             (Operation::Abort, Method::DELETE),
         ] {
-            tally.count(operation, &method);
+            tally.class(operation, &method).fetch_add(1, Relaxed);
         }
         assert_eq!(tally.snapshot(), Requests { writes: 8, reads: 4, deletes: 3 });
     }

@@ -28,6 +28,7 @@ use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
+use crate::settings::fingerprint;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 /// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
@@ -90,6 +91,10 @@ impl S3 {
 
     pub(crate) fn endpoint(&self) -> String {
         self.address.to_string()
+    }
+
+    pub(crate) fn fingerprint(&self) -> String {
+        fingerprint(&self.headers, self.kms_key.as_deref())
     }
 
     fn region(&self, bucket: &str) -> Arc<str> {

@@ -1,6 +1,8 @@
 //! What a store is told from outside: flags and variables.
 
-use http::{HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqsign_core::hash::hex_sha256;
 
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
 /// service with the credentials of the environment; [`Settings::from_env`] adds the endpoint variables.
@@ -85,9 +87,41 @@ impl std::fmt::Debug for Settings {
     }
 }
 
+/// What a store adds to each upload, as a SHA-256: a header's value may be a secret, and a weaker sum could be undone.
+/// Who asks is no part of it, so that a fresh token makes no other upload.
+pub(crate) fn fingerprint(headers: &HeaderMap, kms_key: Option<&str>) -> String {
+    let added = headers.iter().filter(|(name, _)| **name != AUTHORIZATION);
+    let mut added: Vec<_> = added.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    added.sort_unstable();
+    hex_sha256(format!("{kms_key:?} {added:?}").as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fingerprint_tells_apart_what_makes_another_object_and_not_who_asks() {
+        let headers = |lines: &[(&'static str, &'static str)]| -> HeaderMap {
+            let pair = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            lines.iter().map(pair).collect()
+        };
+        let plain = fingerprint(&headers(&[]), None);
+        let others = [
+            fingerprint(&headers(&[]), Some("k")),
+            fingerprint(&headers(&[]), Some("l")),
+            fingerprint(&headers(&[("a", "1"), ("b", "2")]), None),
+            fingerprint(&headers(&[("a", "1"), ("b", "3")]), None),
+            fingerprint(&headers(&[("a", "1")]), None),
+        ];
+        for (n, other) in others.iter().enumerate() {
+            assert!(*other != plain && !others[..n].contains(other), "{n}");
+        }
+        assert_eq!(fingerprint(&headers(&[("b", "2"), ("a", "1")]), None), others[2]);
+        assert_eq!(fingerprint(&headers(&[("authorization", "Bearer t")]), None), plain);
+    }
 
     fn settings(variables: &[(&str, &str)]) -> Settings {
         Settings::from_variables(|name| {

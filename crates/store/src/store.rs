@@ -59,6 +59,15 @@ impl Store {
         }
     }
 
+    /// A digest of what it adds to each upload by itself ([`Settings::kms_key`], [`Settings::headers`], who pays), from
+    /// which none of that can be had back: an upload that was begun under another makes another object.
+    pub fn fingerprint(&self) -> String {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.fingerprint(),
+            Dialect::S3(s3) => s3.fingerprint(),
+        }
+    }
+
     /// What its requests go over.
     pub fn lanes(&self) -> &Lanes {
         match &self.0 {

@@ -92,6 +92,27 @@ fn a_throttle_is_waited_for() {
     });
 }
 
+/// Those that wait for the only connection when the bucket throttles are made again, and were never sent.
+#[test]
+fn only_what_was_sent_is_counted() {
+    for provider in BOTH {
+        let endpoint =
+            Endpoint::start_with(Wire::Plain, faulty(&["put:1 status 503 SlowDown", "put delay 20ms"]));
+        let config = LanesConfig { connections_max: Some(1), ..LanesConfig::default() };
+        let lanes = Lanes::start(config).expect("lanes");
+        let store = Store::new(provider, &settings(&endpoint), lanes).expect("a store");
+        run(async {
+            let ids: Vec<_> = (0..3).map(|n| ObjectId::new(Endpoint::BUCKET, format!("k{n}"))).collect();
+            let puts = ids.iter().map(|id| put(&store, id, b"bytes", Condition::None));
+            for outcome in futures_util::future::join_all(puts).await {
+                outcome.unwrap_or_else(|e| panic!("{e}"));
+            }
+            let seen = endpoint.server().counters().requests_by_verb["put"];
+            assert_eq!((store.requests().writes, seen), (seen, 4), "{provider:?}");
+        });
+    }
+}
+
 #[test]
 fn a_rate_limit_that_gcs_answers_with_403_is_a_throttle() {
     let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["put:1 status 403 rateLimitExceeded"]));

@@ -20,10 +20,16 @@ pub(crate) struct Engine {
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
-    has_uploaded: AtomicBool,
-    stores: [OnceLock<Store>; 2],
+    stores: [Slot; 2],
     settings: laneway_store::Settings,
     epoch: Instant,
+}
+
+/// A provider's store, once it is asked for.
+#[derive(Debug, Default)]
+struct Slot {
+    store: OnceLock<Store>,
+    has_uploaded: AtomicBool,
 }
 
 impl Engine {
@@ -39,7 +45,6 @@ impl Engine {
             cores,
             copy_sizes: settings.copy_sizes,
             upload_journals: settings.upload_journals,
-            has_uploaded: AtomicBool::new(false),
             stores: Default::default(),
             settings: settings.store,
             epoch: settings.epoch,
@@ -48,15 +53,15 @@ impl Engine {
 
     /// What has been asked of a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
-        self.slot(provider).get().map_or_else(Requests::default, Store::requests)
+        self.slot(provider).store.get().map_or_else(Requests::default, Store::requests)
     }
 
-    /// Whether this is the first time that it is asked, before a large upload.
-    pub(crate) fn is_first_upload(&self) -> bool {
-        !self.has_uploaded.swap(true, Ordering::Relaxed)
+    /// Whether this is the first time that it is asked of a provider, before a large upload.
+    pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
+        !self.slot(provider).has_uploaded.swap(true, Ordering::Relaxed)
     }
 
-    fn slot(&self, provider: Provider) -> &OnceLock<Store> {
+    fn slot(&self, provider: Provider) -> &Slot {
         match provider {
             Provider::Gcs => &self.stores[0],
             Provider::S3 => &self.stores[1],
@@ -68,7 +73,7 @@ impl Engine {
     /// # Errors
     /// For an endpoint that is no URL.
     pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
-        let slot = self.slot(provider);
+        let slot = &self.slot(provider).store;
         if let Some(store) = slot.get() {
             return Ok(store);
         }

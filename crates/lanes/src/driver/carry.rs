@@ -121,7 +121,7 @@ impl Carriage {
         let mut intake = Intake::new(request.sink.take(), submitted, pulse)
             .counting(self.freight_bytes())
             .through(request.gate.take());
-        self.shared.counts.asked(beside.is_some());
+        self.shared.counts.asked(&request, beside.is_some());
         let asked = tokio::select! {
             biased;
             asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
@@ -174,7 +174,7 @@ impl Carriage {
         let mut waiter = self.waiter(work, reply, &request);
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
         intake = intake.counting(self.freight_bytes()).through(request.gate.take());
-        self.shared.counts.asked(beside.is_some());
+        self.shared.counts.asked(&request, beside.is_some());
         let progress = connection.progress();
         let reusable = move |outcome: &Result<_, Error>| {
             let Err(error) = outcome else { return Reusable::H2 };

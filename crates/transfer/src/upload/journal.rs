@@ -15,13 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crc_fast::CrcAlgorithm;
-use laneway_store::{Multipart, Part, PutOptions, Resumable};
+use laneway_store::{Multipart, ObjectId, Part, PutOptions, Resumable, Store};
 use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::hold;
+use crate::location::url;
 
-/// Raised when what follows it changes its meaning: a journal of another format says nothing.
+/// Raised when what follows it changes its meaning: a journal of a newer format is left to who can read it.
 const FORMAT: u32 = 1;
 /// More bytes than a journal of 10,000 parts has.
 const JOURNAL_MAX: u64 = 16 << 20;
@@ -38,7 +40,7 @@ pub(crate) struct Subject {
     pub(crate) url: String,
     pub(crate) endpoint: String,
     pub(crate) file: Identity,
-    /// What the object is to be beside its bytes, as a checksum.
+    /// What the object is to be beside its bytes, and what the store adds to that, as a checksum.
     pub(crate) options: u64,
     pub(crate) part_len: u64,
 }
@@ -65,17 +67,18 @@ impl Identity {
 }
 
 impl Subject {
-    /// The upload of the file at `path`, which is absolute.
+    /// The upload of the file at `path`, which is absolute, to an object of `store`.
     pub(crate) fn new(
         path: &Path,
         file: Identity,
-        url: String,
-        endpoint: String,
+        store: &Store,
+        id: &ObjectId,
         options: &PutOptions,
         part_len: u64,
     ) -> Self {
         let path = path.as_os_str().as_bytes().escape_ascii().to_string();
-        let options = crc64(format!("{options:?}").as_bytes());
+        let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
+        let (url, endpoint) = (url(store.provider(), id), store.endpoint());
         Self { path, url, endpoint, file, options, part_len }
     }
 
@@ -99,6 +102,12 @@ enum Record {
     Part(Part),
 }
 
+/// What the first record of every format has.
+#[derive(Debug, Deserialize)]
+enum First {
+    Begun { format: u32 },
+}
+
 /// What a journal tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Left {
@@ -116,10 +125,16 @@ fn line(record: &Record) -> Option<String> {
     Some(format!("{:016x} {json}\n", crc64(json.as_bytes())))
 }
 
-fn record(line: &[u8]) -> Option<Record> {
+fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     let (check, json) = (line.get(..16)?, line.get(17..)?);
     let check = u64::from_str_radix(std::str::from_utf8(check).ok()?, 16).ok()?;
     (check == crc64(json)).then(|| serde_json::from_slice(json).ok()).flatten()
+}
+
+/// Whether the journal is of a newer format, whatever else that may hold.
+fn is_newer(bytes: &[u8]) -> bool {
+    let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
+    matches!(first, Some(First::Begun { format }) if format > FORMAT)
 }
 
 /// What a journal's bytes tell; `None` where they are none. A line that is torn or damaged says nothing, the others hold.
@@ -149,7 +164,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the journal of an upload in the folder, which is made where it is missing, and reads what an earlier run
-    /// has left in it. `None` when another process holds it. Blocks.
+    /// has left in it. `None` when another process holds it, or it is of a newer format. Blocks.
     ///
     /// # Errors
     /// What the file system says.
@@ -164,6 +179,9 @@ impl Journal {
         let len = file.metadata()?.len();
         let mut bytes = vec![0; if len > JOURNAL_MAX { 0 } else { len as usize }];
         file.read_exact_at(&mut bytes, 0)?;
+        if is_newer(&bytes) {
+            return Ok(None);
+        }
         let (end, kept) = (AtomicU64::new(len), AtomicU64::new(0));
         let (left, name) = (read(&bytes), name.to_owned());
         let is_good = AtomicBool::new(left.is_some());
@@ -239,9 +257,14 @@ impl Journal {
     }
 }
 
-/// Journals in a folder to which nothing was written for longer than `idle`, at most `max` of them, and which no process
-/// holds. Blocks.
-pub(crate) fn abandoned(folder: &Path, idle: Duration, max: usize) -> Vec<(Journal, Option<Left>)> {
+/// Journals in a folder to which nothing was written for longer than `idle`, and which no process holds: at most `max`
+/// of those that `is_wanted`, or say nothing. Blocks.
+pub(crate) fn abandoned(
+    folder: &Path,
+    idle: Duration,
+    max: usize,
+    is_wanted: impl Fn(&Left) -> bool,
+) -> Vec<(Journal, Option<Left>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -251,141 +274,9 @@ pub(crate) fn abandoned(folder: &Path, idle: Duration, max: usize) -> Vec<(Journ
         (is_old && name.to_str()?.ends_with(SUFFIX)).then_some(name)
     });
     let taken = names.filter_map(|name| Journal::take(folder, &name, OFlags::empty()).ok().flatten());
-    taken.filter(|(journal, _)| journal.idle() > idle).take(max).collect()
+    let old = taken.filter(|(journal, _)| journal.idle() > idle);
+    old.filter(|(_, left)| left.as_ref().is_none_or(&is_wanted)).take(max).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use laneway_store::{ObjectId, PartChecksums};
-
-    use super::*;
-    use crate::plan::random::Random;
-
-    fn subject() -> Subject {
-        let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
-        let (url, endpoint) = ("gs://b/k".to_owned(), "http://h".to_owned());
-        Subject::new(Path::new("/d/\n \u{fc}"), file, url, endpoint, &PutOptions::default(), 16)
-    }
-
-    fn upload() -> Upload {
-        let id = ObjectId::new("b", "k");
-        Upload::Multipart(Multipart { id, upload_id: "u\n".into(), checksums: PartChecksums::FullObject })
-    }
-
-    fn part(number: u32) -> Part {
-        Part { number, etag: format!("\"e{number}\""), size: 16, crc32c: number }
-    }
-
-    fn open(folder: &Path) -> (Journal, Option<Left>) {
-        Journal::open(folder, &subject()).unwrap().unwrap()
-    }
-
-    fn bytes_of(folder: &Path) -> Vec<u8> {
-        std::fs::read(folder.join(subject().journal_name())).unwrap()
-    }
-
-    #[test]
-    fn what_was_written_is_read_back_and_written_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("state/uploads");
-        let (journal, left) = open(&folder);
-        assert_eq!(left, None);
-        journal.begin(&subject(), &upload()).unwrap();
-        journal.part(&part(2));
-        journal.part(&part(1));
-        assert_eq!(journal.kept(), 32);
-        drop(journal);
-        // As if a third record had been torn.
-        let mut torn = bytes_of(&folder);
-        torn.extend_from_slice(b"0123 {");
-        std::fs::write(folder.join(subject().journal_name()), torn).unwrap();
-        let (journal, left) = open(&folder);
-        let left = left.unwrap();
-        assert_eq!((&left.subject, &left.upload), (&subject(), &upload()));
-        assert_eq!(left.parts.values().cloned().collect::<Vec<_>>(), [part(1), part(2)]);
-        journal.go_on(32).unwrap();
-        journal.part(&part(3));
-        assert_eq!(journal.kept(), 48);
-        drop(journal);
-        let (journal, left) = open(&folder);
-        assert_eq!(left.unwrap().parts.len(), 3);
-        journal.begin(&subject(), &upload()).unwrap();
-        drop(journal);
-        let (journal, left) = open(&folder);
-        assert_eq!(left.unwrap().parts.len(), 0);
-        journal.remove();
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn nobody_else_can_read_it_and_no_two_hold_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("uploads");
-        let (journal, _) = open(&folder);
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&folder.join(subject().journal_name())), 0o600);
-        assert_eq!(mode(&folder), 0o700);
-        assert!(Journal::open(&folder, &subject()).unwrap().is_none());
-        drop(journal);
-        assert!(Journal::open(&folder, &subject()).unwrap().is_some());
-    }
-
-    #[test]
-    fn a_link_in_its_place_is_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("mine"), "mine").unwrap();
-        std::os::unix::fs::symlink("mine", dir.path().join(subject().journal_name())).unwrap();
-        assert!(Journal::open(dir.path(), &subject()).unwrap().is_none());
-        assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), b"mine");
-    }
-
-    /// Cut short anywhere, with any bytes of it turned: what is left was written.
-    #[test]
-    fn of_a_torn_or_damaged_journal_only_whole_lines_are_believed() {
-        let dir = tempfile::tempdir().unwrap();
-        let (journal, _) = open(dir.path());
-        journal.begin(&subject(), &upload()).unwrap();
-        (1..=20).for_each(|number| journal.part(&part(number)));
-        let whole = bytes_of(dir.path());
-        assert_eq!(read(&whole).unwrap().parts.len(), 20);
-        for seed in 0..2_000 {
-            let mut random = Random(seed);
-            let mut bytes = whole.clone();
-            bytes.truncate(random.below(whole.len() as u64 + 1) as usize);
-            for _ in 0..random.below(4) {
-                let at = random.below(whole.len() as u64) as usize;
-                let Some(byte) = bytes.get_mut(at) else { continue };
-                *byte = random.below(256) as u8;
-            }
-            let Some(left) = read(&bytes) else { continue };
-            assert_eq!((&left.subject, &left.upload), (&subject(), &upload()), "seed {seed}");
-            assert!(left.parts.iter().all(|(number, found)| *found == part(*number)), "seed {seed}");
-        }
-        for foreign in ["", "\n", "x", "0000000000000000 {}\n", "{\"Part\":1}"] {
-            assert_eq!(read(foreign.as_bytes()), None, "{foreign}");
-        }
-    }
-
-    #[test]
-    fn only_what_was_left_alone_for_long_is_abandoned() {
-        let dir = tempfile::tempdir().unwrap();
-        let (journal, _) = open(dir.path());
-        journal.begin(&subject(), &upload()).unwrap();
-        let week = Duration::from_secs(7 * 24 * 3600);
-        let count = || abandoned(dir.path(), week, 9).len();
-        drop(journal);
-        assert_eq!(count(), 0, "it is new");
-        let path = dir.path().join(subject().journal_name());
-        let old = SystemTime::now() - week - Duration::from_secs(60);
-        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
-        std::fs::write(dir.path().join("other"), "").unwrap();
-        File::options().write(true).open(dir.path().join("other")).unwrap().set_modified(old).unwrap();
-        let found = abandoned(dir.path(), week, 9);
-        assert!(found.len() == 1 && found[0].1.as_ref().is_some_and(|left| left.upload == upload()));
-        assert_eq!(count(), 0, "it is held");
-        drop(found);
-        assert_eq!((count(), abandoned(dir.path(), week, 0).len()), (1, 0));
-    }
-}
+mod tests;

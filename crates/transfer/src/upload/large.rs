@@ -11,7 +11,6 @@ use super::unfinished::{self, Unfinished};
 use super::{Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::Run;
-use crate::location::url;
 use crate::plan::parts::{OBJECT_MAX, part_len};
 use crate::work::{Moved, Work};
 
@@ -65,7 +64,6 @@ async fn unfinished(
     let Ok(path) = work.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
-    let (url, endpoint) = (url(store.provider(), &target.id), store.endpoint());
     let identity = source.identity();
     // On S3 a precondition is a matter of completing, not of the upload.
     let condition = match store.provider() {
@@ -73,7 +71,7 @@ async fn unfinished(
         Provider::Gcs => options.condition.clone(),
     };
     let options = PutOptions { condition, ..options.clone() };
-    let subject = Subject::new(&path, identity, url, endpoint, &options, part_len(identity.size));
+    let subject = Subject::new(&path, identity, store, &target.id, &options, part_len(identity.size));
     let taken_up = unfinished::take_up(work, store, subject, terms.keep_partial);
     work.unless_cancelled(taken_up).await?
 }

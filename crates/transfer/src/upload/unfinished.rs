@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -93,7 +93,7 @@ pub(crate) async fn take_up(
     keep_partial: bool,
 ) -> Result<Option<Unfinished>, Error> {
     let Some(folder) = work.engine.upload_journals.clone() else { return Ok(None) };
-    if work.engine.is_first_upload() {
+    if work.engine.is_first_upload(store.provider()) {
         abort_abandoned(work, store, folder.clone()).await?;
     }
     let opened = {
@@ -118,7 +118,9 @@ fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {
     match opened {
         Ok(Some(opened)) => Some(opened),
         Ok(None) => {
-            tracing::debug!("another process has the journal of this upload, which can't be resumed");
+            tracing::debug!(
+                "another process or a newer version has the journal of this upload, which can't be resumed"
+            );
             None
         }
         Err(e) => {
@@ -175,39 +177,53 @@ async fn there(
 
 /// Gives an upload up, so that nothing of it stays in the store. Whether that is so.
 pub(crate) async fn abort(store: &Store, upload: &Upload) -> bool {
+    let aborted = aborted(store, upload).await;
+    if let Err(error) = &aborted {
+        tracing::warn!(%error, "an upload stays behind unfinished");
+    }
+    aborted.is_ok()
+}
+
+async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Error> {
     let aborted = match upload {
         Upload::Multipart(upload) => store.abort(upload).await,
         Upload::Session(session) => store.resumable_cancel(session).await,
     };
-    match aborted {
-        Ok(()) => true,
-        Err(error) if error.is_not_found() => true,
-        Err(error) => {
-            tracing::warn!(%error, "an upload stays behind unfinished");
-            false
-        }
-    }
+    aborted.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })
 }
 
 /// Aborts uploads to this store that were abandoned long ago, whatever they were of.
 async fn abort_abandoned(work: &Work, store: &Store, folder: PathBuf) -> Result<(), Error> {
-    let look = move |folder: &Path| abandoned(folder, IDLE_MAX, ABANDONED_MAX);
-    let found = work.engine.files.run(move || look(&folder)).await?;
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
-    let is_ours = |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
-    let end = |(journal, left): (Journal, Option<Left>)| {
-        let is_ours = left.as_ref().is_none_or(is_ours);
-        async move {
-            let is_gone = match left {
-                Some(left) if is_ours => abort(store, &left.upload).await,
-                Some(_) => false,
-                None => true,
-            };
-            if is_gone {
-                journal.remove();
-            }
+    let is_ours =
+        move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
+    let look = move || abandoned(&folder, IDLE_MAX, ABANDONED_MAX, is_ours);
+    let found = work.engine.files.run(look).await?;
+    let end = |(journal, left): (Journal, Option<Left>)| async move {
+        let is_settled = match left {
+            Some(left) => is_settled(aborted(store, &left.upload).await),
+            None => true,
+        };
+        if is_settled {
+            journal.remove();
         }
     };
     join_all(found.into_iter().map(end)).await;
     Ok(())
+}
+
+/// Whether the journal of an abandoned upload is of no more use: it is gone, or it won't be let go however often that is
+/// asked for, which is told once.
+fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
+    match aborted {
+        Ok(()) => true,
+        Err(error) if error.is_permission() || !Error::is_passing_of(&error) => {
+            tracing::warn!(%error, "an upload that was abandoned stays behind, and isn't asked for again");
+            true
+        }
+        Err(error) => {
+            tracing::warn!(%error, "an upload that was abandoned stays behind for now");
+            false
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use laneway::{CopyRequest, Job, Outcome, Provider, PutOptions};
+use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, StoreSettings};
 use laneway_server::{Config, Faults};
 use laneway_testkit::{Changes, recorded_parts};
 use tempfile::TempDir;
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
 
 const PART: usize = 16 * MIB;
 const SIZE: usize = PARTS as usize * PART;
@@ -165,6 +165,33 @@ fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload
     });
 }
 
+/// What is said to the whole client makes another object too.
+#[test]
+fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
+    let secret = "c2VjcmV0";
+    let key = |store: &mut StoreSettings| store.kms_key = Some("keys/k".to_owned());
+    let header = |store: &mut StoreSettings| {
+        store.headers = vec![("x-trace".parse().unwrap(), secret.parse().unwrap())];
+    };
+    let told: [&(dyn Fn(&mut StoreSettings) + Sync); 2] = [&key, &header];
+    at_once(&DIALECTS, |kind| {
+        for tell in told {
+            for mut way in ways(kind) {
+                way.fail_half_way();
+                way.stage.renew_with(|settings| tell(&mut settings.store));
+                assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+                assert_eq!(way.open(), 0);
+                way.stage.rm(vec![way.stage.url("big")], false).all_done();
+                // What was begun so is gone on with so, and the journal holds nothing of it in plain.
+                way.fail_half_way();
+                let journal = std::fs::read_to_string(way.journal()).unwrap();
+                assert!(!journal.contains(secret) && !journal.contains("keys/k"), "{journal}");
+                assert_eq!(way.again(), (PARTS - SENT, 0), "{kind:?} {}", way.is_session);
+            }
+        }
+    });
+}
+
 /// On S3 a precondition is kept by completing; on GCS it makes another kind of upload.
 #[test]
 fn a_precondition_that_comes_later_goes_on_where_the_upload_can_keep_it() {
@@ -271,5 +298,39 @@ fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
             way.stage.cp(&other, way.stage.url("other")).all_verified();
             assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
         }
+    });
+}
+
+#[test]
+fn an_abandoned_upload_that_may_not_be_aborted_is_asked_for_once() {
+    at_once(&DIALECTS, |kind| {
+        for mut way in ways(kind) {
+            way.fail_half_way();
+            way.age_journal();
+            way.faults(&["abort status 403"]);
+            let asked = way.count("abort");
+            for name in ["one", "two"] {
+                let other = way.stage.file(name, noise(9 * MIB, 4));
+                way.stage.cp(&other, way.stage.url(name)).all_verified();
+                assert_eq!((way.open(), names(way.journals.path()).len()), (1, 0), "{kind:?} {name}");
+                assert_eq!(way.count("abort"), asked + 1, "{kind:?} {name}");
+                way.stage.renew();
+            }
+        }
+    });
+}
+
+#[test]
+fn each_store_is_rid_of_its_abandoned_uploads_whichever_is_uploaded_to_first() {
+    at_once(&DIALECTS, |kind| {
+        let mut way = Interrupted::new(kind, false);
+        way.fail_half_way();
+        way.age_journal();
+        let other = way.stage.file("other", noise(9 * MIB, 4));
+        let elsewhere = DIALECTS.iter().find(|other| other.provider != kind.provider).unwrap().provider;
+        way.stage.cp(&other, Location::object(elsewhere, BUCKET, "other")).all_verified();
+        assert_eq!((way.open(), names(way.journals.path()).len()), (1, 1), "it is another's");
+        way.stage.cp(&other, way.stage.url("other")).all_verified();
+        assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
     });
 }

@@ -111,6 +111,12 @@ impl Stage {
         assert!(self.server.wait_until(PATIENCE, |counters| counters.connections_open == 0));
     }
 
+    /// As [`renew`](Self::renew), with a client that is told more.
+    pub(crate) fn renew_with(&mut self, tell: impl FnOnce(&mut Settings)) {
+        tell(&mut self.settings);
+        self.renew();
+    }
+
     /// A path in the working folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join("work").join(name)

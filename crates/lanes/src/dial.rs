@@ -22,6 +22,10 @@ use crate::{Origin, Protocol, Scheme};
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
+/// A server that is nearer answers a TCP handshake within this. Work beside it would only make it look farther away, and
+/// so get more connections than pay.
+const NEARBY: Duration = Duration::from_millis(4);
+
 /// An open connection.
 pub(crate) struct Dialed {
     pub(crate) stream: Stream,
@@ -126,9 +130,18 @@ impl Dialer {
             reached(rtt);
             Ok((address, tcp, rtt))
         };
-        // Reading the platform's certificates takes some milliseconds: the first time, they pass beside the handshake.
-        let ((address, mut tcp, mut rtt), settings) =
-            tokio::try_join!(connect, self.settings(origin.scheme))?;
+        let mut connect = std::pin::pin!(connect);
+        let reached = tokio::select! {
+            biased;
+            reached = &mut connect => Some(reached?),
+            () = tokio::time::sleep(NEARBY) => None,
+        };
+        // Reading the platform's certificates takes some milliseconds: the first time, they pass beside a handshake that
+        // has far to go.
+        let ((address, mut tcp, mut rtt), settings) = match reached {
+            Some(reached) => (reached, self.settings(origin.scheme).await?),
+            None => tokio::try_join!(connect, self.settings(origin.scheme))?,
+        };
         if let (Some(proxy), Scheme::Https) = (proxy, origin.scheme) {
             tunnel(&mut tcp, origin, proxy).await?;
         }

@@ -18,8 +18,8 @@ const HEAVY_WAITING_MAX: usize = 4096;
 /// Units between the search and the pump.
 const UNITS_WAITING_MAX: usize = 16;
 /// What an item under way is reckoned to hold besides its bytes: request, answer, names, futures. With the usual
-/// budget of 64 MiB some 1800 items are under way, and 100,000 files of 1 KB go up in less than 96 MiB of resident memory.
-pub(crate) const ITEM_COST: usize = 36 << 10;
+/// budget of 64 MiB some 1600 items are under way, and 100,000 files of 1 KB go up in less than 96 MiB of resident memory.
+pub(crate) const ITEM_COST: usize = 40 << 10;
 /// Most small items that are begun together: they share one reservation and one trip to the file threads.
 pub(crate) const GROUP_MAX: usize = 64;
 /// Most bytes that a group of small items reserves, unless a single one is larger.

@@ -217,7 +217,7 @@ impl Dispatcher {
 
     fn submit(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece) {
         let state = self.origin(origin);
-        let role = piece.role(state.openers, state.express_live);
+        let role = piece.role(state.openers, state.express_live, state.freight_live);
         let opener = piece.class == Class::Opener;
         let weight = piece.weight();
         state.admit(now, id, role, weight, opener);

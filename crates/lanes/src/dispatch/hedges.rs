@@ -8,7 +8,7 @@ impl Dispatcher {
     /// Admits the hedge of a running work. It rides as what the first has become, however its size was judged before.
     pub(super) fn hedge(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece, beside: WorkId) {
         let state = self.origin(origin);
-        let usual = piece.role(state.openers, state.express_live);
+        let usual = piece.role(state.openers, state.express_live, state.freight_live);
         let role = self.works.get(&beside).map_or(usual, |first| first.role);
         let weight = piece.weight();
         let work = Work {

@@ -1,5 +1,6 @@
 //! The bytes of one connection, with or without TLS.
 
+mod adapter;
 mod ahead;
 mod gathered;
 mod held;

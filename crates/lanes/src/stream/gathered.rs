@@ -2,10 +2,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncBufRead;
 
+use super::adapter::reads_ahead_and_writes_through;
 use super::held::Held;
 
 /// A TLS connection whose reads bring all records that have arrived, up to the buffer's size, and never wait for more
@@ -60,42 +61,4 @@ impl<S: AsyncBufRead + Unpin> AsyncBufRead for Gathered<S> {
     }
 }
 
-impl<S: AsyncBufRead + Unpin> AsyncRead for Gathered<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = ready!(self.as_mut().poll_fill_buf(cx))?;
-        let taken = read.len().min(buf.remaining());
-        buf.put_slice(&read[..taken]);
-        self.consume(taken);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tls).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tls).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.tls.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tls).poll_shutdown(cx)
-    }
-}
+reads_ahead_and_writes_through!(Gathered, tls, AsyncBufRead);

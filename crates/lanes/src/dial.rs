@@ -61,7 +61,7 @@ pub(crate) struct Tried {
 impl Dialer {
     /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` is told how each of
     /// them did. `only` narrows what is offered by ALPN; `reached` is told the TCP handshake's round trip as soon as it is
-    /// known.
+    /// known. The server may send `window` bytes ahead from the first answer on; 0 leaves it to TCP.
     ///
     /// # Errors
     /// [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
@@ -72,13 +72,17 @@ impl Dialer {
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
+        window: u32,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let late =
             || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.patience));
-        tokio::time::timeout(self.patience, self.dial_patiently(origin, only, addresses, tried, reached))
-            .await
-            .unwrap_or_else(|_| Err(late()))
+        tokio::time::timeout(
+            self.patience,
+            self.dial_patiently(origin, only, addresses, tried, window, reached),
+        )
+        .await
+        .unwrap_or_else(|_| Err(late()))
     }
 
     /// The TLS settings, where the scheme needs any: built at the first use, on a thread where that delays nobody.
@@ -120,6 +124,7 @@ impl Dialer {
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
+        window: u32,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let proxy = self.proxies.for_origin(origin);
@@ -146,6 +151,7 @@ impl Dialer {
             tunnel(&mut tcp, origin, proxy).await?;
         }
         let progress = Arc::new(Progress::new());
+        progress.clamp(window);
         let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
         let Some(settings) = settings else {
             let stream = Stream::plain(tcp);

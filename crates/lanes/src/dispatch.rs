@@ -31,11 +31,11 @@ use std::time::{Duration, Instant};
 
 pub use class::{Class, FREIGHT_ABOVE, Piece};
 pub use event::{Action, Direction, Event, LaneId, OriginId, Role, WorkId};
-use goodput::Goodput;
+use goodput::{Goodput, Load};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
-use window::Window;
+use window::{Sharing, Window};
 use yielding::Yielding;
 
 use crate::Protocol;
@@ -70,8 +70,26 @@ pub struct Dispatcher {
 struct Way {
     /// Bytes of small works, queued and running.
     small: u64,
+    /// Bulk works, queued and running.
+    bulk: usize,
     goodput: Goodput,
     yielding: Yielding,
+}
+
+impl Way {
+    /// Takes a reading of the bytes moved so far.
+    fn read(&mut self, now: Instant, bytes: u64) {
+        let load = match self.bulk {
+            _ if self.yielding.is_yielding() => Load::Held,
+            0 => Load::Small,
+            _ => Load::Bulk,
+        };
+        self.goodput.read(now, bytes, load);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.small == 0 && self.bulk == 0
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +144,11 @@ impl Dispatcher {
             }
         }
         self.yield_bulk(now);
+        if self.window.is_due(now) {
+            self.window.decided(now);
+            self.share_window(now, Role::Express);
+            self.share_window(now, Role::Freight);
+        }
     }
 
     fn take_note(&mut self, now: Instant, event: Event) {
@@ -173,9 +196,8 @@ impl Dispatcher {
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
             Event::Carried { down, up } => {
-                self.down.goodput.read(now, down, self.down.yielding.is_yielding());
-                self.up.goodput.read(now, up, self.up.yielding.is_yielding());
-                self.clamp_bulk(now);
+                self.down.read(now, down);
+                self.up.read(now, up);
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -194,8 +216,11 @@ impl Dispatcher {
     /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
     pub fn next_tick(&self) -> Option<Instant> {
         let origins = self.origins.iter().filter_map(OriginState::next_tick);
-        let ways = [&self.down, &self.up].into_iter().filter_map(|way| way.yielding.next_tick());
-        origins.chain(ways).min()
+        let ways = [&self.down, &self.up].into_iter().flat_map(|way| {
+            let reading = way.goodput.next_reading().filter(|_| !way.is_idle());
+            [way.yielding.next_tick(), reading]
+        });
+        origins.chain(ways.flatten()).min()
     }
 
     /// How many lanes are open or being dialled.
@@ -223,7 +248,7 @@ impl Dispatcher {
         state.admit(now, id, role, weight, opener);
         let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener, beside: None };
         self.works.insert(id, work);
-        self.count_small(&work);
+        self.count(&work);
         self.schedule(now, origin);
     }
 
@@ -231,7 +256,7 @@ impl Dispatcher {
         // A running work ends by its own Finished; a queued one is taken out here.
         if let Some(work) = self.works.get(&id).copied().filter(|w| w.lane.is_none()) {
             self.works.remove(&id);
-            self.discount_small(&work);
+            self.discount(&work);
             // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
             let origin = self.origin(work.origin);
             origin.release(work.role, work.weight, work.opener);
@@ -290,7 +315,9 @@ impl Dispatcher {
         let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
         if alone {
             work.role = Role::Freight;
-            self.discount_small(&before);
+            let after = *work;
+            self.discount(&before);
+            self.count(&after);
             let state = self.origin(origin);
             state.in_flight.remove(id);
             state.release(Role::Express, weight, opener);
@@ -320,7 +347,7 @@ impl Dispatcher {
     /// Forgets a work and what it counted for.
     fn retire(&mut self, id: WorkId) -> Option<Work> {
         let work = self.works.remove(&id)?;
-        self.discount_small(&work);
+        self.discount(&work);
         let origin = self.origin(work.origin);
         origin.in_flight.remove(id);
         origin.release(work.role, work.weight, work.opener);
@@ -331,41 +358,57 @@ impl Dispatcher {
         Some(work)
     }
 
-    fn count_small(&mut self, work: &Work) {
+    /// Counts a work in the directions that it takes.
+    fn count(&mut self, work: &Work) {
         if work.role == Role::Express {
             self.down.small += work.piece.down;
             self.up.small += work.piece.up;
+        } else {
+            self.way(work.piece.direction()).bulk += 1;
         }
     }
 
-    fn discount_small(&mut self, work: &Work) {
+    fn discount(&mut self, work: &Work) {
         if work.role == Role::Express {
             self.down.small -= work.piece.down;
             self.up.small -= work.piece.up;
+        } else {
+            self.way(work.piece.direction()).bulk -= 1;
         }
     }
 
-    /// Decides how much bulk may be on its way to us.
-    fn clamp_bulk(&mut self, now: Instant) {
-        let lanes = (0..self.origins.len()).map(|origin| self.freight_busy(OriginId(origin))).sum();
-        let paths = self.origins.iter().filter(|origin| origin.freight_live > 0).map(OriginState::rtt);
-        let rtt = paths.max().unwrap_or_default();
-        let said = self.window.decide(now, lanes, self.down.goodput.rate(), rtt);
-        self.actions.extend(said.map(|bytes| Action::Window { bytes }));
+    fn way(&mut self, direction: Direction) -> &mut Way {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
+
+    /// Decides how much may be on its way to each lane of a role.
+    fn share_window(&mut self, now: Instant, role: Role) {
+        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > 0 || lane.is_dialling());
+        let lanes = self.lanes.values().filter(busy);
+        let (count, rtt) = lanes.fold((0, Duration::ZERO), |(count, rtt), lane| {
+            (count + 1, rtt.max(self.origins[lane.origin.0].rtt()))
+        });
+        let said = self.window.decide(now, role, Sharing { lanes: count, rtt }, &self.down.goodput);
+        self.actions.extend(said.map(|bytes| Action::Window { role, bytes }));
     }
 
     /// Decides how much bulk may move beside the small work that is outstanding.
     fn yield_bulk(&mut self, now: Instant) {
-        let is_bulk =
-            self.origins.iter().any(|origin| origin.freight_live > 0) && !self.small_work_is_stuck();
+        let is_stuck = self.small_work_is_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
-        if is_bulk && self.down.small > 0 {
+        if self.down.small > 0 {
             self.window.small(now);
         }
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
-            let outstanding = if is_bulk { way.small } else { 0 };
+            let outstanding = if way.bulk > 0 && !is_stuck { way.small } else { 0 };
             let rate = way.goodput.rate();
             let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            if !way.is_idle() {
+                way.goodput.begin(now);
+            }
             self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
         }
         if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {

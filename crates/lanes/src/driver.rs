@@ -147,16 +147,26 @@ impl Driver {
                 () = timer => {}
                 _ = &mut ended => return,
             }
-            let now = Instant::now();
-            for command in batch.drain(..) {
-                self.take(now, command);
-            }
+            let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
+                // A thread that had no core meanwhile learns only now what has come in time.
+                tokio::task::yield_now().await;
+                while let Ok(command) = commands.try_recv() {
+                    batch.push(command);
+                }
+                now = self.take_all(&mut batch);
                 self.tick(now);
             }
             self.carry_out();
             self.look_for_stragglers(now);
         }
+    }
+
+    /// Takes what it was told, in turn, and returns when it did.
+    fn take_all(&mut self, batch: &mut Vec<Command>) -> Instant {
+        let now = Instant::now();
+        batch.drain(..).for_each(|command| self.take(now, command));
+        now
     }
 
     fn take(&mut self, now: Instant, command: Command) {
@@ -181,7 +191,10 @@ impl Driver {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Anticipated { origin, works });
             }
-            Command::Reached { lane, rtt } => self.dispatcher.handle(now, Event::Reached { lane, rtt }),
+            Command::Reached { lane, rtt } => {
+                tracing::debug!(lane = lane.0, ?rtt, "server reached");
+                self.dispatcher.handle(now, Event::Reached { lane, rtt });
+            }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::TurnedFreight(work) => {
                 self.shared.note(|| What::TurnedFreight { work: work.0 });
@@ -270,9 +283,9 @@ impl Driver {
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
                 }
-                Action::Window { bytes } => {
-                    tracing::debug!(?bytes, "window of each freight connection");
-                    self.shared.window.store(bytes.unwrap_or(0), Relaxed);
+                Action::Window { role, bytes } => {
+                    tracing::debug!(role = role.name(), ?bytes, "window of each connection");
+                    self.shared.window(role).store(bytes.unwrap_or(0), Relaxed);
                 }
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {

@@ -3,7 +3,7 @@
 mod hedging;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ impl Lanes {
             counts: Counts::default(),
             down: Valve::default(),
             up: Valve::default(),
-            window: AtomicU32::new(0),
+            windows: Default::default(),
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);

@@ -25,7 +25,7 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
-use crate::dispatch::FREIGHT_ABOVE;
+use crate::dispatch::{FREIGHT_ABOVE, Role};
 use crate::error::{Error, Kind};
 use crate::job::Intake;
 use crate::proxy::Proxy;
@@ -311,9 +311,7 @@ impl H1 {
 
     /// Sleeps until as much of a body has come as is worth waking up for.
     async fn gather(&mut self, left: u64, gathering: &mut Gathering, shared: &Shared) -> Result<(), Error> {
-        // A clamped window may be smaller than that, and is short enough to be read as it comes.
-        let is_clamped = shared.window.load(Relaxed) > 0;
-        let low_water = if is_clamped { 1 } else { gathering.low_water(left) };
+        let low_water = gathering.low_water(left, shared.window(Role::Freight).load(Relaxed));
         self.progress.wake_at(low_water);
         if low_water > 1 {
             match tokio::time::timeout(gathering::WAIT_MAX, self.stream.fill_buf()).await {
@@ -338,7 +336,7 @@ impl H1 {
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
-        self.progress.clamp(if intake.is_bulk() { shared.window.load(Relaxed) } else { 0 });
+        self.progress.clamp(shared.window(intake.role()).load(Relaxed));
         let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await;
         let (taken, route) = match read {
             Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),

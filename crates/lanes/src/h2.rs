@@ -182,9 +182,7 @@ impl Pending {
             return Ok(true);
         }
         while !self.body.is_end_stream() {
-            if intake.is_bulk() {
-                self.progress.clamp(shared.window.load(Relaxed));
-            }
+            self.progress.clamp(shared.window(intake.role()).load(Relaxed));
             let next = poll_fn(|cx| self.body.poll_data(cx));
             let next = async { next.await.transpose().map_err(io_error) };
             let doing = "receiving a body";

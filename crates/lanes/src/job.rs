@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use tokio::sync::oneshot;
 
-use crate::dispatch::WorkId;
+use crate::dispatch::{Role, WorkId};
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
 use crate::throttle::Gate;
@@ -83,6 +83,11 @@ impl Intake {
     /// Whether the body is bulk, riding as freight.
     pub(crate) fn is_bulk(&self) -> bool {
         self.moved.is_some()
+    }
+
+    /// What the body rides as.
+    pub(crate) fn role(&self) -> Role {
+        if self.is_bulk() { Role::Freight } else { Role::Express }
     }
 
     /// Takes the head: where the body goes.

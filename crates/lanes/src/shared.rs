@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::dispatch::Direction;
+use crate::dispatch::{Direction, Role};
 use crate::distribution::Recorder;
 use crate::driver::Command;
 use crate::error::{Error, Kind};
@@ -35,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
-    /// What each freight connection may have outstanding on its way to us; 0 leaves it to TCP.
-    pub(crate) window: AtomicU32,
+    /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
+    pub(crate) windows: [AtomicU32; 2],
     pub(crate) trace: Option<Trace>,
 }
 
@@ -110,6 +110,11 @@ impl Shared {
     /// Tells the driver. After its end nobody listens, and nothing is left to be told.
     pub(crate) fn tell(&self, command: Command) {
         let _ = self.commands.send(command);
+    }
+
+    /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
+    pub(crate) fn window(&self, role: Role) -> &AtomicU32 {
+        &self.windows[role as usize]
     }
 
     /// What lets bulk of a direction through.

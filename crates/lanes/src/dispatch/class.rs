@@ -1,6 +1,6 @@
 //! Express or freight.
 
-use super::Role;
+use super::{Direction, Role};
 
 /// Bodies above this many bytes are freight. At 1 MiB a body keeps a 1 Gbit/s link for 8 ms, about what a small request
 /// can bear behind it; and one S3 stream of some 90 MB/s needs 11 ms for it, less than the round trip that fetching it
@@ -67,6 +67,11 @@ impl Piece {
             }
             Class::Opener => Role::Express,
         }
+    }
+
+    /// Where most of its bytes go.
+    pub(super) fn direction(&self) -> Direction {
+        if self.up > self.down { Direction::Up } else { Direction::Down }
     }
 
     /// What the request counts for when lanes are compared, in bytes.

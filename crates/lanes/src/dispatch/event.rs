@@ -200,8 +200,10 @@ pub enum Action {
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
     },
-    /// Each freight connection may have so many bytes outstanding on their way to us from now on.
+    /// Each connection of a role may have so many bytes outstanding on their way to us from now on.
     Window {
+        /// Express or freight.
+        role: Role,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },

@@ -122,7 +122,8 @@ impl OriginState {
                 self.probing_until = Some(now + PROBE);
                 1
             }
-            Some(until) if now < until => 0,
+            // A tick ends it, before which everything else is heard that has come.
+            Some(_) if !self.probed => 0,
             Some(_) => missing,
         }
     }
@@ -153,7 +154,8 @@ impl OriginState {
     pub(super) fn next_tick(&self) -> Option<Instant> {
         let queued = !self.express_queue.is_empty();
         let shares = self.shares_end.filter(|_| queued);
-        let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && self.is_queued());
+        let is_wanted = self.is_queued() || self.anticipated > 0;
+        let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && is_wanted);
         let room = self.in_flight.next_tick().filter(|_| queued && !self.has_room());
         // Nothing else need happen while a hedge waits for a dial to be repeated.
         let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);

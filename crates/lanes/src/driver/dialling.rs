@@ -20,6 +20,7 @@ impl Driver {
         self.lanes.insert(lane, Lane::Dialling);
         self.shared.note(|| What::Dialled { lane: lane.0, role });
         self.lane_origins.insert(lane, origin);
+        tracing::debug!(lane = lane.0, role = role.name(), "dialling");
         let entry = &self.origins[origin.0];
         let dial = Dial {
             lane,
@@ -116,12 +117,13 @@ impl Dial {
         // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
         let only = (self.role == Role::Freight).then_some(Protocol::H1);
         let reached = |rtt| self.shared.tell(Command::Reached { lane: self.lane, rtt });
+        let window = self.shared.window(self.role).load(Relaxed);
         let mut tried = Tried::default();
-        let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, reached).await;
+        let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, window, reached).await;
         let dialed = match dialed {
             Err(e) if only.is_some() && e.kind() == Kind::Tls => {
                 // A server that speaks h2 alone ends such a handshake; it gets what it can.
-                self.dialer.dial(&self.origin, None, &addresses, &mut tried, reached).await
+                self.dialer.dial(&self.origin, None, &addresses, &mut tried, window, reached).await
             }
             other => other,
         };

@@ -16,6 +16,9 @@ pub(super) const WAIT_MAX: Duration = Duration::from_millis(40);
 /// The rest of a body that is read as it comes: nothing may wait for bytes that don't belong to it.
 const REST: u64 = 8 * GATHERED as u64;
 
+/// A window must be wider: while one half of it is read, the other comes.
+const WINDOW_MIN: u32 = 2 * GATHERED;
+
 /// The pace of one body.
 #[derive(Debug)]
 pub(super) struct Gathering {
@@ -43,9 +46,11 @@ impl Gathering {
         self.is_fast = false;
     }
 
-    /// How many bytes are worth waking up for where `left` of the body are to come: 1, or more while it is fast.
-    pub(super) fn low_water(&self, left: u64) -> u32 {
-        if self.is_fast && left > REST { GATHERED } else { 1 }
+    /// How many bytes are worth waking up for where `left` of the body are to come, through a window of so many bytes
+    /// unless it is 0: 1, or more while it is fast.
+    pub(super) fn low_water(&self, left: u64, window: u32) -> u32 {
+        let fits = window == 0 || window >= WINDOW_MIN;
+        if self.is_fast && left > REST && fits { GATHERED } else { 1 }
     }
 }
 
@@ -59,16 +64,18 @@ mod tests {
     fn only_a_fast_body_is_waited_for_and_not_its_end() {
         let mut now = Instant::now();
         let mut gathering = Gathering::new(now);
-        assert_eq!(gathering.low_water(100 << 20), 1, "nothing is known yet");
+        assert_eq!(gathering.low_water(100 << 20, 0), 1, "nothing is known yet");
         now += Duration::from_millis(1);
         gathering.took(now, MIB / 16);
-        assert_eq!(gathering.low_water(100 << 20), 1, "too little to tell");
+        assert_eq!(gathering.low_water(100 << 20, 0), 1, "too little to tell");
         gathering.took(now, MIB / 16);
-        assert_eq!(gathering.low_water(100 << 20), GATHERED);
-        assert_eq!(gathering.low_water(REST), 1);
+        assert_eq!(gathering.low_water(100 << 20, 0), GATHERED);
+        assert_eq!(gathering.low_water(REST, 0), 1);
+        assert_eq!(gathering.low_water(100 << 20, WINDOW_MIN), GATHERED);
+        assert_eq!(gathering.low_water(100 << 20, WINDOW_MIN - 1), 1, "it may never come");
         now += 2 * FAST;
         gathering.took(now, MIB / 8);
-        assert_eq!(gathering.low_water(100 << 20), 1, "it has become slow");
+        assert_eq!(gathering.low_water(100 << 20, 0), 1, "it has become slow");
     }
 
     #[test]
@@ -77,8 +84,8 @@ mod tests {
         let mut gathering = Gathering::new(now);
         gathering.took(now, MIB);
         gathering.was_in_vain();
-        assert_eq!(gathering.low_water(100 << 20), 1);
+        assert_eq!(gathering.low_water(100 << 20, 0), 1);
         gathering.took(now + FAST, MIB);
-        assert_eq!(gathering.low_water(100 << 20), GATHERED);
+        assert_eq!(gathering.low_water(100 << 20, 0), GATHERED);
     }
 }

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 
 use super::window;
 
-/// How often a clamp is set again.
-const CLAMP_AGAIN_MS: u64 = 100;
+/// How often a clamp that doesn't last is set again.
+const CLAMP_AGAIN_MS: u64 = 5;
 
 /// When a connection last moved a byte. Shared by everything that waits on the connection.
 #[derive(Debug)]
@@ -63,26 +63,28 @@ impl Progress {
 pub(crate) struct Watched {
     tcp: TcpStream,
     progress: Arc<Progress>,
-    /// The clamp that is set, and the reading of `last_ms` when it was.
-    clamped: (u32, u64),
+    /// The clamp that is set.
+    clamped: u32,
+    /// The reading of `last_ms` when a clamp was set that doesn't last.
+    clamp_again: Option<u64>,
     /// The low-water mark that is set.
     low_water: u32,
 }
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        Self { tcp, progress, clamped: (0, 0), low_water: 1 }
+        Self { tcp, progress, clamped: 0, clamp_again: None, low_water: 1 }
     }
 
-    /// Sets the window that is wanted, where it is another one, and now and then again: TCP lifts a clamp when it gives
-    /// the socket more memory.
+    /// Sets the window that is wanted, where it is another one or the last one doesn't last.
     fn keep_clamped(&mut self) {
-        let (set, at_ms) = self.clamped;
         let wanted = self.progress.window.load(Ordering::Relaxed);
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);
-        if wanted != set || (set != 0 && now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS) {
-            window::clamp(&self.tcp, wanted);
-            self.clamped = (wanted, now_ms);
+        let again = self.clamp_again.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS);
+        if wanted != self.clamped || again {
+            let lasts = window::clamp(&self.tcp, wanted);
+            self.clamped = wanted;
+            self.clamp_again = (!lasts).then_some(now_ms);
         }
     }
 

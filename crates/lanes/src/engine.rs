@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
-use crate::dispatch::{CONNECTIONS_MAX, WorkId};
+use crate::dispatch::{CONNECTIONS_MAX, UNSENT_UNKNOWN, WorkId};
 use crate::driver::{Command, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
@@ -88,6 +88,8 @@ impl Lanes {
             down: Valve::default(),
             up: Valve::default(),
             window: AtomicU32::new(0),
+            send_buffer: AtomicU32::new(0),
+            unsent: AtomicU32::new(UNSENT_UNKNOWN),
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);

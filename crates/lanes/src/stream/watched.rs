@@ -25,6 +25,10 @@ pub(crate) struct Progress {
     window: AtomicU32,
     /// How many bytes have to have come before a read is woken up.
     low_water: AtomicU32,
+    /// What may lie in the send buffer; 0 leaves it to TCP.
+    send_buffer: AtomicU32,
+    /// What of it may be unsent; 0 leaves it to TCP.
+    unsent: AtomicU32,
 }
 
 impl Progress {
@@ -34,6 +38,8 @@ impl Progress {
             last_ms: AtomicU64::new(0),
             window: AtomicU32::new(0),
             low_water: AtomicU32::new(1),
+            send_buffer: AtomicU32::new(0),
+            unsent: AtomicU32::new(0),
         }
     }
 
@@ -49,6 +55,18 @@ impl Progress {
     /// Lets reads sleep until so many bytes have come, from the next one on. At most what comes for certain, or the end.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
+    }
+
+    /// Says that bulk is sent from the next write on, of which the kernel takes `unsent` bytes ahead of what it sends, and
+    /// `buffer` with what is on its way; 0 leaves that to TCP.
+    pub(crate) fn sends_bulk(&self, buffer: u32, unsent: u32) {
+        self.send_buffer.store(buffer, Ordering::Relaxed);
+        self.unsent.store(unsent, Ordering::Relaxed);
+    }
+
+    /// Says that what is sent from the next write on is no bulk.
+    pub(crate) fn sends_no_bulk(&self) {
+        self.send_buffer.store(0, Ordering::Relaxed);
     }
 
     /// How long the connection has moved nothing.
@@ -67,11 +85,13 @@ pub(crate) struct Watched {
     clamped: (u32, u64),
     /// The low-water mark that is set.
     low_water: u32,
+    /// The send buffer that is set, and what of it may be unsent.
+    sending: (u32, u32),
 }
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        Self { tcp, progress, clamped: (0, 0), low_water: 1 }
+        Self { tcp, progress, clamped: (0, 0), low_water: 1, sending: (0, 0) }
     }
 
     /// Sets the window that is wanted, where it is another one, and now and then again: TCP lifts a clamp when it gives
@@ -84,6 +104,18 @@ impl Watched {
             window::clamp(&self.tcp, wanted);
             self.clamped = (wanted, now_ms);
         }
+    }
+
+    fn keep_send_buffer(&mut self) {
+        let buffer = self.progress.send_buffer.load(Ordering::Relaxed);
+        if buffer != self.sending.0 {
+            window::send_buffer(&self.tcp, buffer);
+        }
+        let unsent = self.progress.unsent.load(Ordering::Relaxed);
+        if unsent != self.sending.1 {
+            window::unsent(&self.tcp, unsent);
+        }
+        self.sending = (buffer, unsent);
     }
 
     fn keep_low_water(&mut self) {
@@ -111,6 +143,7 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;
         self.progress.note();
         Poll::Ready(Ok(sent))
@@ -121,6 +154,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs))?;
         self.progress.note();
         Poll::Ready(Ok(sent))

@@ -1,7 +1,7 @@
-//! The receive window of a socket, and its low-water mark.
+//! What a socket holds in each direction, and when it is readable.
 #![allow(
     unsafe_code,
-    reason = "no safe crate sets TCP_WINDOW_CLAMP or SO_RCVLOWAT; SO_RCVBUF can't be given back to TCP's own tuning"
+    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT; SO_RCVBUF can't be given back to TCP's own tuning"
 )]
 
 use tokio::net::TcpStream;
@@ -26,9 +26,36 @@ pub(super) fn low_water(tcp: &TcpStream, bytes: u32) {
     let _ = (tcp, bytes);
 }
 
-/// Sets an option that is a C int.
+/// Lets the send buffer hold at most `bytes`, sent and not acknowledged ones included; 0 gives it back to TCP's own
+/// tuning. A wish, too: a kernel that can't give it back (Linux before 5.14), or allows much less (`net.core.wmem_max`), keeps
+/// its own.
+pub(super) fn send_buffer(tcp: &TcpStream, bytes: u32) {
+    #[cfg(target_os = "linux")]
+    {
+        let is_set = bytes > 0 && set(tcp, libc::SOL_SOCKET, libc::SO_BUF_LOCK, 0) && {
+            // The kernel doubles what it is told, for its own structures, which bulk hardly needs.
+            set(tcp, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes / 2);
+            socket2::SockRef::from(tcp).send_buffer_size().is_ok_and(|is| is >= bytes as usize / 4 * 3)
+        };
+        if !is_set {
+            set(tcp, libc::SOL_SOCKET, libc::SO_BUF_LOCK, 0);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (tcp, bytes);
+}
+
+/// Lets the kernel take at most `bytes` beyond what it may send at once; it wakes the writer at half of that. A wish, too.
+pub(super) fn unsent(tcp: &TcpStream, bytes: u32) {
+    #[cfg(target_os = "linux")]
+    set(tcp, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (tcp, bytes);
+}
+
+/// Sets an option that is a C int, and says whether it could.
 #[cfg(target_os = "linux")]
-fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) {
+fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) -> bool {
     use std::os::fd::AsRawFd;
 
     let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
@@ -39,5 +66,45 @@ fn set(tcp: &TcpStream, level: libc::c_int, name: libc::c_int, value: u32) {
         unsafe { libc::setsockopt(tcp.as_raw_fd(), level, name, std::ptr::from_ref(&value).cast(), len) };
     if set != 0 {
         tracing::debug!(level, name, error = %std::io::Error::last_os_error(), "a socket option can't be set");
+    }
+    set == 0
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (near.unwrap(), far.unwrap().0)
+    }
+
+    fn size(tcp: &TcpStream) -> usize {
+        socket2::SockRef::from(tcp).send_buffer_size().unwrap()
+    }
+
+    async fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
+        let (out, mut into) = (vec![7; bytes], vec![0; bytes]);
+        let (sent, received) = tokio::join!(from.write_all(&out), to.read_exact(&mut into));
+        sent.unwrap();
+        received.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_clamped_send_buffer_stays_as_small_and_grows_again_when_it_is_given_back() {
+        let (mut near, mut far) = pair().await;
+        send_buffer(&near, 100_000);
+        pass(&mut near, &mut far, 8 << 20).await;
+        assert!((75_000..=100_000).contains(&size(&near)), "{}", size(&near));
+        send_buffer(&near, 0);
+        pass(&mut near, &mut far, 8 << 20).await;
+        assert!(size(&near) > 100_000, "{}", size(&near));
     }
 }

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 const BESIDE: Duration = Duration::from_secs(5);
 
 /// What the buffers hold, in bandwidth-delay products. The kernel asks for more only when a third of a buffer is free, and
-/// what is left must still fill the path. A sixth being free on average, bulk can become a quarter faster than measured while
-/// it is clamped, and then a quarter faster than that.
-const GAIN: f64 = 1.5;
+/// most of the time little less is: on average they were seen to be filled by three quarters. So bulk fills the path, and can
+/// become faster than measured while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms,
+/// where small work had come beside it from the beginning.
+const GAIN: f64 = 1.75;
 
 /// And this in addition, as time: what goes out while our threads are not running.
 const UNATTENDED: Duration = Duration::from_millis(1);
@@ -81,7 +82,7 @@ impl SendBuffer {
             return self.told.take().map(|_| None);
         };
         let clamp = share as u32;
-        if self.told.is_some_and(|told| told.abs_diff(clamp) <= told / 8) {
+        if self.told.is_some_and(|told| told.abs_diff(clamp) <= told / 16) {
             return None;
         }
         self.told = Some(clamp);
@@ -136,7 +137,7 @@ mod tests {
     fn beside_small_work_lanes_share_little_more_than_the_path_holds() {
         let (mut buffer, now) = beside();
         let clamp = buffer.decide(now, 2, GIGABIT, NEAR).flatten().unwrap();
-        assert!((400_000..=560_000).contains(&(2 * (clamp + BEYOND as u32))), "{clamp}");
+        assert!((450_000..=650_000).contains(&(2 * (clamp + BEYOND as u32))), "{clamp}");
         assert_eq!(buffer.decide(now + BESIDE / 2, 2, GIGABIT, NEAR), None, "nothing new");
         assert_eq!(buffer.decide(now + BESIDE, 2, GIGABIT, NEAR), Some(None), "and then TCP has it again");
         assert_eq!(buffer.decide(now + BESIDE * 2, 2, GIGABIT, NEAR), None);
@@ -193,8 +194,8 @@ mod tests {
             for _ in 0..50 {
                 buffer.small(now);
                 clamp = buffer.decide(now, lanes, Some(rate), HOME).unwrap_or(clamp);
-                // The kernel asks for more when a third is free: on average a sixth is.
-                let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 5.0 / 6.0 + BEYOND);
+                // Seldom much more than what the kernel asks for more at: when a third is free.
+                let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 2.0 / 3.0 + BEYOND / 2.0);
                 rate = (held * lanes as f64 / HOME.as_secs_f64()).min(125e6);
                 now += Duration::from_millis(150);
             }

@@ -5,8 +5,8 @@
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
 //! connections), `lane` (what a lane may take), `queue` (in which order), `in_flight` (how many at once), `hedges` (where
-//! a second request goes), `yielding` and `window` (how much bulk moves, and is on its way, beside small work), `goodput`
-//! (what the path carries).
+//! a second request goes), `yielding`, `window` and `send_buffer` (how much bulk moves, and is on its way down and up, beside
+//! small work), `goodput` (what the path carries).
 //! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
@@ -20,6 +20,7 @@ mod in_flight;
 mod lane;
 mod origin;
 mod queue;
+mod send_buffer;
 mod window;
 mod yielding;
 
@@ -35,6 +36,8 @@ use goodput::{Goodput, Load};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
+use send_buffer::SendBuffer;
+pub(crate) use send_buffer::UNSENT_UNKNOWN;
 use window::{Sharing, Window};
 use yielding::Yielding;
 
@@ -62,6 +65,7 @@ pub struct Dispatcher {
     down: Way,
     up: Way,
     window: Window,
+    send_buffer: SendBuffer,
     actions: VecDeque<Action>,
 }
 
@@ -110,6 +114,10 @@ impl Work {
     fn is_small(&self) -> bool {
         self.role == Role::Express && !self.opener
     }
+
+    fn uploads_bulk(&self) -> bool {
+        self.piece.up > FREIGHT_ABOVE
+    }
 }
 
 impl Dispatcher {
@@ -124,6 +132,7 @@ impl Dispatcher {
             down: Way::default(),
             up: Way::default(),
             window: Window::default(),
+            send_buffer: SendBuffer::default(),
             actions: VecDeque::new(),
         }
     }
@@ -198,6 +207,7 @@ impl Dispatcher {
             Event::Carried { down, up } => {
                 self.down.read(now, down);
                 self.up.read(now, up);
+                self.clamp_uploads(now);
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -334,6 +344,7 @@ impl Dispatcher {
         if let Some(lane_id) = work.lane {
             if let Some(lane) = self.lanes.get_mut(&lane_id) {
                 lane.give_back(work.weight);
+                lane.uploads -= usize::from(work.uploads_bulk());
                 if !reusable {
                     lane.state = LaneState::Draining;
                 }
@@ -386,7 +397,7 @@ impl Dispatcher {
 
     /// Decides how much may be on its way to each lane of a role.
     fn share_window(&mut self, now: Instant, role: Role) {
-        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > 0 || lane.is_dialling());
+        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > lane.uploads || lane.is_dialling());
         let lanes = self.lanes.values().filter(busy);
         let (count, rtt) = lanes.fold((0, Duration::ZERO), |(count, rtt), lane| {
             (count + 1, rtt.max(self.origins[lane.origin.0].rtt()))
@@ -395,12 +406,27 @@ impl Dispatcher {
         self.actions.extend(said.map(|bytes| Action::Window { role, bytes }));
     }
 
+    /// Decides how much bulk may lie in send buffers and be on its way from us.
+    fn clamp_uploads(&mut self, now: Instant) {
+        let uploading = || self.lanes.values().filter(|lane| lane.uploads > 0);
+        let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
+        let rtt = paths.max().unwrap_or_default();
+        let said = self.send_buffer.decide(now, uploading().count(), self.up.goodput.rate(), rtt);
+        self.actions.extend(said.map(|bytes| Action::SendBuffer { bytes }));
+        let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
+        self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));
+    }
+
     /// Decides how much bulk may move beside the small work that is outstanding.
     fn yield_bulk(&mut self, now: Instant) {
         let is_stuck = self.small_work_is_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
         if self.down.small > 0 {
             self.window.small(now);
+        }
+        // A small download's request goes up, too.
+        if self.up.bulk > 0 && self.up.small + self.down.small > 0 && self.send_buffer.small(now) {
+            self.clamp_uploads(now);
         }
         for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
             let outstanding = if way.bulk > 0 && !is_stuck { way.small } else { 0 };
@@ -541,6 +567,7 @@ impl Dispatcher {
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(weight);
+            lane.uploads += usize::from(work.uploads_bulk());
         }
         if is_small {
             self.origins[origin.0].in_flight.add(now, id, weight);

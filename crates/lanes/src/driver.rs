@@ -287,6 +287,11 @@ impl Driver {
                     tracing::debug!(role = role.name(), ?bytes, "window of each connection");
                     self.shared.window(role).store(bytes.unwrap_or(0), Relaxed);
                 }
+                Action::SendBuffer { bytes } => {
+                    tracing::debug!(?bytes, "send buffer of each connection that uploads bulk");
+                    self.shared.send_buffer.store(bytes.unwrap_or(0), Relaxed);
+                }
+                Action::Unsent { bytes } => self.shared.unsent.store(bytes, Relaxed),
                 Action::Fail { work, because } => {
                     if let Some(job) = self.queued.remove(&work) {
                         let error = self.dial_errors.get(&because).map(Error::again);

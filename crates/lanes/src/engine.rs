@@ -3,7 +3,7 @@
 mod hedging;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
-use crate::dispatch::{CONNECTIONS_MAX, WorkId};
+use crate::dispatch::{CONNECTIONS_MAX, UNSENT_UNKNOWN, WorkId};
 use crate::driver::{Command, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
@@ -88,6 +88,8 @@ impl Lanes {
             down: Valve::default(),
             up: Valve::default(),
             windows: Default::default(),
+            send_buffer: AtomicU32::new(0),
+            unsent: AtomicU32::new(UNSENT_UNKNOWN),
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);

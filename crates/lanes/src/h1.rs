@@ -39,6 +39,10 @@ const ONE_WRITE: u64 = 16 * 1024;
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
+/// How much of a body is counted as sent at a time, which is what TLS hands to the socket at once. By 256 KiB, four lanes
+/// that ended theirs within 150 ms seemed to have moved a fifth more than a 200 Mbit/s path carries.
+const COUNTED: usize = 64 * 1024;
+
 /// After a failed write, how long the answer that may have caused it is waited for.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
 
@@ -223,12 +227,7 @@ impl H1 {
     ) -> Result<Option<head::Answer>, Error> {
         match segment {
             Segment::Memory(bytes) => {
-                for chunk in bytes.chunks(SEND_CHUNK) {
-                    if let Some(early) = self.write_all(chunk, heads, patience).await? {
-                        return Ok(Some(early));
-                    }
-                    shared.sent(chunk.len(), is_bulk).await;
-                }
+                return self.send_counting(bytes, is_bulk, heads, patience, shared).await;
             }
             Segment::File { file, offset, len } => {
                 let mut buffer = vec![0; SEND_CHUNK.min(usize::try_from(*len).unwrap_or(SEND_CHUNK))];
@@ -236,13 +235,35 @@ impl H1 {
                 while at < end {
                     let want = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
                     crate::body::read_exact_at(file, &mut buffer[..want], at)?;
-                    if let Some(early) = self.write_all(&buffer[..want], heads, patience).await? {
-                        return Ok(Some(early));
+                    let sent = self.send_counting(&buffer[..want], is_bulk, heads, patience, shared).await?;
+                    if sent.is_some() {
+                        return Ok(sent);
                     }
-                    shared.sent(want, is_bulk).await;
                     at += want as u64;
                 }
             }
+        }
+        Ok(None)
+    }
+
+    /// Sends a part of a body and counts what the socket takes of it, which holds as much of bulk as it should.
+    async fn send_counting(
+        &mut self,
+        bytes: &[u8],
+        is_bulk: bool,
+        heads: &mut Heads,
+        patience: Duration,
+        shared: &Shared,
+    ) -> Result<Option<head::Answer>, Error> {
+        for piece in bytes.chunks(COUNTED) {
+            match is_bulk {
+                true => shared.limit_sending(&self.progress),
+                false => self.progress.sends_no_bulk(),
+            }
+            if let Some(early) = self.write_all(piece, heads, patience).await? {
+                return Ok(Some(early));
+            }
+            shared.sent(piece.len(), is_bulk).await;
         }
         Ok(None)
     }

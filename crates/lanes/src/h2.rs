@@ -269,6 +269,9 @@ async fn send_bytes(
         let Some(granted) = patiently(granted, progress, patience, doing).await? else {
             return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
         };
+        if is_bulk {
+            shared.limit_sending(progress);
+        }
         let part = bytes.split_to(granted.min(bytes.len()));
         let len = part.len();
         out.send_data(part, false).map_err(|e| failed(doing, e))?;

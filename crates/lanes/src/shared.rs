@@ -37,6 +37,10 @@ pub(crate) struct Shared {
     pub(crate) up: Valve,
     /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
     pub(crate) windows: [AtomicU32; 2],
+    /// What each connection that uploads bulk may have in its send buffer; 0 leaves it to TCP.
+    pub(crate) send_buffer: AtomicU32,
+    /// What the kernel may take of such a connection's bulk beyond what it may send at once.
+    pub(crate) unsent: AtomicU32,
     pub(crate) trace: Option<Trace>,
 }
 
@@ -130,6 +134,11 @@ impl Shared {
         if let Some(trace) = &self.trace {
             trace.note(what());
         }
+    }
+
+    /// Has a connection that sends bulk hold as much of it as it should.
+    pub(crate) fn limit_sending(&self, progress: &Progress) {
+        progress.sends_bulk(self.send_buffer.load(Relaxed), self.unsent.load(Relaxed));
     }
 
     /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small work.

@@ -2,12 +2,12 @@
 
 mod adapter;
 mod ahead;
+mod buffers;
 mod gathered;
 mod held;
 #[cfg(test)]
 mod tests;
 mod watched;
-mod window;
 
 use std::io;
 use std::pin::Pin;

@@ -207,6 +207,17 @@ pub enum Action {
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
+    /// Each connection that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged ones included,
+    /// from now on.
+    SendBuffer {
+        /// Bytes; `None` leaves it to TCP.
+        bytes: Option<u32>,
+    },
+    /// The kernel takes so many bytes of bulk from each connection that uploads it, beyond what it may send at once.
+    Unsent {
+        /// Bytes.
+        bytes: u32,
+    },
     /// The work can't be sent: the lane that was dialled for it failed.
     Fail {
         /// The work.

@@ -23,6 +23,8 @@ pub(super) struct Lane {
     pub(super) in_flight: usize,
     /// Bytes of the works in flight.
     pub(super) weight: u64,
+    /// How many of them are bulk that goes up.
+    pub(super) uploads: usize,
     /// Where it leads.
     pub(super) address: Option<SocketAddr>,
     streams_max: usize,
@@ -46,6 +48,7 @@ impl Lane {
             since: now,
             in_flight: 0,
             weight: 0,
+            uploads: 0,
             address: None,
             streams_max: STREAMS_MAX,
         }

@@ -5,6 +5,7 @@ mod hedging;
 mod link;
 mod network;
 mod random;
+mod sending;
 mod world;
 
 use network::{Faults, Path, Want, nanos};

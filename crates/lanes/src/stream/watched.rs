@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::window;
+use super::buffers::{self, Locks};
 
 /// How often a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
@@ -25,6 +25,10 @@ pub(crate) struct Progress {
     window: AtomicU32,
     /// How many bytes have to have come before a read is woken up.
     low_water: AtomicU32,
+    /// What may lie in the send buffer; 0 leaves it to TCP.
+    send_buffer: AtomicU32,
+    /// What of it may be unsent; 0 leaves it to TCP.
+    unsent: AtomicU32,
 }
 
 impl Progress {
@@ -34,6 +38,8 @@ impl Progress {
             last_ms: AtomicU64::new(0),
             window: AtomicU32::new(0),
             low_water: AtomicU32::new(1),
+            send_buffer: AtomicU32::new(0),
+            unsent: AtomicU32::new(0),
         }
     }
 
@@ -49,6 +55,18 @@ impl Progress {
     /// Lets reads sleep until so many bytes have come, from the next one on. At most what comes for certain, or the end.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
+    }
+
+    /// Says that bulk is sent from the next write on, of which the kernel takes `unsent` bytes ahead of what it sends, and
+    /// `buffer` with what is on its way; 0 leaves that to TCP.
+    pub(crate) fn sends_bulk(&self, buffer: u32, unsent: u32) {
+        self.send_buffer.store(buffer, Ordering::Relaxed);
+        self.unsent.store(unsent, Ordering::Relaxed);
+    }
+
+    /// Says that what is sent from the next write on is no bulk.
+    pub(crate) fn sends_no_bulk(&self) {
+        self.send_buffer.store(0, Ordering::Relaxed);
     }
 
     /// How long the connection has moved nothing.
@@ -69,11 +87,22 @@ pub(crate) struct Watched {
     clamp_again: Option<u64>,
     /// The low-water mark that is set.
     low_water: u32,
+    /// The send buffer that is set, and what of it may be unsent.
+    sending: (u32, u32),
+    locks: Locks,
 }
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
-        Self { tcp, progress, clamped: 0, clamp_again: None, low_water: 1 }
+        Self {
+            tcp,
+            progress,
+            clamped: 0,
+            clamp_again: None,
+            low_water: 1,
+            sending: (0, 0),
+            locks: Locks::default(),
+        }
     }
 
     /// Sets the window that is wanted, where it is another one or the last one doesn't last.
@@ -82,16 +111,28 @@ impl Watched {
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);
         let again = self.clamp_again.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS);
         if wanted != self.clamped || again {
-            let lasts = window::clamp(&self.tcp, wanted);
+            let lasts = buffers::clamp(&self.tcp, &mut self.locks, wanted);
             self.clamped = wanted;
             self.clamp_again = (!lasts).then_some(now_ms);
         }
     }
 
+    fn keep_send_buffer(&mut self) {
+        let buffer = self.progress.send_buffer.load(Ordering::Relaxed);
+        if buffer != self.sending.0 {
+            buffers::send_buffer(&self.tcp, &mut self.locks, buffer);
+        }
+        let unsent = self.progress.unsent.load(Ordering::Relaxed);
+        if unsent != self.sending.1 {
+            buffers::unsent(&self.tcp, unsent);
+        }
+        self.sending = (buffer, unsent);
+    }
+
     fn keep_low_water(&mut self) {
         let wanted = self.progress.low_water.load(Ordering::Relaxed);
         if wanted != self.low_water {
-            window::low_water(&self.tcp, wanted);
+            buffers::low_water(&self.tcp, wanted);
             self.low_water = wanted;
         }
     }
@@ -113,6 +154,7 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;
         self.progress.note();
         Poll::Ready(Ok(sent))
@@ -123,6 +165,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs))?;
         self.progress.note();
         Poll::Ready(Ok(sent))

@@ -92,6 +92,8 @@ pub(super) struct World {
     pub(super) stalled: Duration,
     /// What was said last of each direction's bulk, and how often something was.
     pub(super) yields: [(Option<u64>, usize); 2],
+    /// What was said of send buffers, and when.
+    pub(super) send_buffers: Vec<(Duration, Option<u32>)>,
     /// Requests that were sent, and second ones that were asked for.
     pub(super) sent: u64,
     pub(super) hedged: u64,
@@ -122,6 +124,7 @@ impl World {
             lanes_peak: 0,
             stalled: Duration::ZERO,
             yields: [(None, 0); 2],
+            send_buffers: Vec::new(),
             sent: 0,
             hedged: 0,
             hedging: Hedging::default(),

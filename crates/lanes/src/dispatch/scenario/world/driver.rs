@@ -60,7 +60,10 @@ impl World {
                     self.forget_flows(lane);
                 }
                 // The simulated path has no queue of its own beyond what flows.
-                Action::Window { .. } => {}
+                Action::Window { .. } | Action::Unsent { .. } => {}
+                Action::SendBuffer { bytes } => {
+                    self.send_buffers.push((Duration::from_nanos(self.now), bytes))
+                }
                 Action::Yield { direction, rate } => {
                     let way = if direction == Direction::Down { Way::Down } else { Way::Up };
                     let said = self.yields[way as usize].1 + 1;

@@ -110,11 +110,6 @@ struct Work {
 }
 
 impl Work {
-    /// Whether it is small for certain: an opener may turn out to be anything.
-    fn is_small(&self) -> bool {
-        self.role == Role::Express && !self.opener
-    }
-
     fn uploads_bulk(&self) -> bool {
         self.piece.up > FREIGHT_ABOVE
     }
@@ -184,6 +179,7 @@ impl Dispatcher {
             }
             Event::DialFailed { lane } => self.dial_failed(now, lane),
             Event::Streams { lane, max } => self.streams(now, lane, max),
+            Event::Sized { work, bytes } => self.sized(now, work, bytes),
             Event::TurnedFreight { work } => self.turned_freight(now, work),
             Event::Finished { work, reusable } => self.finished(now, work, reusable),
             Event::Draining { lane } => {
@@ -313,6 +309,24 @@ impl Dispatcher {
             lane.limit_streams(max);
             self.schedule(now, origin);
         }
+    }
+
+    /// An opener's size is known: it says also what others of its origin are likely to have.
+    fn sized(&mut self, now: Instant, id: WorkId, bytes: u64) {
+        let Some(work) = self.works.get_mut(&id).filter(|w| w.opener && w.role == Role::Express) else {
+            return;
+        };
+        // What is larger turns freight, or is given up.
+        if bytes > FREIGHT_ABOVE {
+            return;
+        }
+        let (before, origin) = (*work, work.origin);
+        work.piece.down = bytes;
+        let after = *work;
+        self.discount(&before);
+        self.count(&after);
+        self.origin(origin).sized(id, bytes);
+        self.schedule(now, origin);
     }
 
     fn turned_freight(&mut self, now: Instant, id: WorkId) {
@@ -545,11 +559,11 @@ impl Dispatcher {
         }
         let share = self.share(now, origin, role);
         while let Some(id) = self.origins[origin.0].queue(role).front() {
-            let Some((weight, is_small)) = self.works.get(&id).map(|w| (w.weight, w.is_small())) else {
+            let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
                 self.origins[origin.0].queue(role).pop();
                 continue;
             };
-            if is_small && !self.origins[origin.0].has_room() {
+            if role == Role::Express && !self.origins[origin.0].has_room() {
                 return;
             }
             let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
@@ -563,14 +577,14 @@ impl Dispatcher {
     fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
         let Some(work) = self.works.get_mut(&id) else { return };
         work.lane = Some(lane_id);
-        let (origin, weight, is_small) = (work.origin, work.weight, work.is_small());
+        let (origin, weight, opener) = (work.origin, work.weight, work.opener);
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(weight);
             lane.uploads += usize::from(work.uploads_bulk());
         }
-        if is_small {
-            self.origins[origin.0].in_flight.add(now, id, weight);
+        if work.role == Role::Express {
+            self.origins[origin.0].sent(now, id, weight, opener);
         }
         if role == Role::Freight {
             self.origins[origin.0].freight_sent = Some(now);

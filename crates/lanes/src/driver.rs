@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
     Dialled { lane: LaneId, outcome: Result<Opened, Error> },
+    /// The answer to a work of unknown size tells its size.
+    Sized { work: WorkId, bytes: u64 },
     /// The work turned out to be bulk.
     TurnedFreight(WorkId),
     /// A work has ended; an h1 connection that can be used again comes back with it.
@@ -196,6 +198,7 @@ impl Driver {
                 self.dispatcher.handle(now, Event::Reached { lane, rtt });
             }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
+            Command::Sized { work, bytes } => self.dispatcher.handle(now, Event::Sized { work, bytes }),
             Command::TurnedFreight(work) => {
                 self.shared.note(|| What::TurnedFreight { work: work.0 });
                 self.watch.turned_freight(work);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
+use http::header::CONTENT_LENGTH;
 use tokio::sync::oneshot;
 
 use crate::dispatch::{Role, WorkId};
@@ -108,6 +109,12 @@ impl Intake {
         }
         self.head = Some(head);
         Ok(route)
+    }
+
+    /// How long the body is by what the answer's head says.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        let head = self.head.as_ref().filter(|head| head.status.is_success())?;
+        head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
     /// Takes the next bytes of the body.

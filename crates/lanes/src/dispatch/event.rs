@@ -125,6 +125,13 @@ pub enum Event {
         /// The limit.
         max: usize,
     },
+    /// The answer to a work of unknown size tells its size.
+    Sized {
+        /// The work.
+        work: WorkId,
+        /// Bytes of its body.
+        bytes: u64,
+    },
     /// A work turned out to be bulk while it ran: its h1 lane is freight from now on.
     TurnedFreight {
         /// The work.

@@ -40,6 +40,8 @@ pub(super) struct OriginState {
     /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) in_flight: InFlight,
+    /// How large openers were of late that turned out small, in bytes.
+    opener_size: Option<u64>,
     pub(super) freight: FreightLanes,
     /// When bulk was sent last.
     pub(super) freight_sent: Option<Instant>,
@@ -199,6 +201,18 @@ impl OriginState {
             }
             Role::Freight => self.freight_live -= 1,
         }
+    }
+
+    /// Takes note that an express work is on its way.
+    pub(super) fn sent(&mut self, now: Instant, work: WorkId, weight: u64, opener: bool) {
+        let likely = self.opener_size.filter(|_| opener);
+        self.in_flight.add(now, work, likely.unwrap_or(weight));
+    }
+
+    /// Takes note of an opener's size.
+    pub(super) fn sized(&mut self, work: WorkId, bytes: u64) {
+        self.in_flight.resize(work, bytes);
+        self.opener_size = Some(self.opener_size.map_or(bytes, |size| size - size / 8 + bytes / 8));
     }
 
     /// Whether another small work may be sent.

@@ -117,6 +117,7 @@ impl Carriage {
     pub(super) async fn over_h1(self, mut connection: Box<H1>, job: Box<Job>) {
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
+        let is_opener = request.expected.is_none() && request.sink.is_some();
         let patience = request.patience.unwrap_or(self.shared.no_progress);
         let mut intake = Intake::new(request.sink.take(), submitted, pulse)
             .counting(self.freight_bytes())
@@ -134,6 +135,9 @@ impl Carriage {
             Ok(pending) => pending,
             Err(e) => return waiter.end_broken(e, &connection),
         };
+        if let Some(bytes) = intake.announced().filter(|_| is_opener) {
+            self.shared.tell(Command::Sized { work, bytes });
+        }
         let moves = pending.route == Route::Freight && !self.freight;
         let home = self.shared.freight(self.lane.0).clone();
         if moves {
@@ -172,6 +176,7 @@ impl Carriage {
         }
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
+        let is_opener = request.expected.is_none() && request.sink.is_some();
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
         intake = intake.counting(self.freight_bytes()).through(request.gate.take());
         self.shared.counts.asked(&request, beside.is_some());
@@ -199,6 +204,9 @@ impl Carriage {
                 return waiter.end(outcome, reusable);
             }
         };
+        if let Some(bytes) = intake.announced().filter(|_| is_opener) {
+            self.shared.tell(Command::Sized { work, bytes });
+        }
         let moves = pending.route == Route::Freight && !self.freight;
         if moves && !is_small {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its

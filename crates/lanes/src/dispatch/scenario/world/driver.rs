@@ -183,6 +183,9 @@ impl World {
             self.answered[want.origin] += want.up as f64;
         }
         let mut body = want.down;
+        if !want.known {
+            self.tell(Event::Sized { work, bytes: want.down });
+        }
         if !want.known && want.down > FREIGHT_ABOVE {
             // What the opener doesn't take itself is asked for in slices.
             let by_itself = if is_h1 || role == Role::Freight { SLICE.min(want.down) } else { 0 };

@@ -136,7 +136,7 @@ fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
     assert!(server.store().keys("b").is_empty());
 }
 
-fn commits(target: Target) -> commit::Commit {
+fn commits(target: Target) -> laneway_experiments::Counted {
     let plan = commit::Plan { objects: 8, size: 100, runs: 1, target };
     commit::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap()
 }

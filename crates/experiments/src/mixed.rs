@@ -24,7 +24,7 @@ use crate::latency::Latencies;
 use crate::place::Target;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::{Stage, on_stage};
+use crate::stage::{PARTED_FROM, Stage, on_stage};
 use crate::trace::Trace;
 use crate::turns::{Event, Way, turns};
 use crate::{Error, Failure, Stop, Workers};
@@ -117,7 +117,12 @@ fn climb(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Mixed, Error> {
     match plan.puts {
-        true => stage.files("here", &load.supplies())?,
+        true => {
+            stage.files("here", &load.supplies())?;
+            for large in load.large.iter().filter(|large| large.size >= PARTED_FROM) {
+                stage.may_be_parted(&format!("up/{}", large.name));
+            }
+        }
         false => stage.stock(&load.supplies())?,
     }
     tell(Event::Begun { bench: "mixed", store: stage.store(), rtt: stage.rtt });

@@ -170,19 +170,21 @@ impl Page {
         }
         if !rows.is_empty() {
             html.push_str(
-                "<h2>At a glance</h2>\n<table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">\
+                "<h2>At a glance</h2>\n<div class=\"scroll\"><table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">\
                  <th role=\"columnheader\" scope=\"col\">measured</th><th role=\"columnheader\" scope=\"col\">Laneway</th>\
                  <th role=\"columnheader\" scope=\"col\">quickest other way</th>\
                  <th role=\"columnheader\" scope=\"col\">slowest</th>\
                  <th role=\"columnheader\" scope=\"col\">floor</th></tr></thead>\n<tbody role=\"rowgroup\">\n",
             );
             html.push_str(&rows);
-            html.push_str("</tbody>\n</table>\n");
+            html.push_str("</tbody>\n</table></div>\n");
         }
         html.push_str(
             "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
              The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \
-             bandwidth and shares the processor with whatever is measured; it imitates no slow start and no loss.</p>\n",
+             bandwidth and shares the processor with whatever is measured. It imitates no slow start, no loss and no TCP \
+             receive windows: there every connection queues as much as it likes, and what Laneway does with windows to \
+             keep bulk out of the way of small objects shows on real links only (<code>--endpoint</code>).</p>\n",
         );
     }
 }

@@ -1,5 +1,6 @@
 //! What an experiment stands on: a store, objects in it, and a place for files.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ const BUCKET: &str = "laneway-bench";
 /// Bytes that are made and stored at a time on a store elsewhere.
 const STOCKED_AT_ONCE: u64 = 64 << 20;
 
+/// Bytes of an object from which on it may be uploaded in parts: S3 takes none of less than 5 MiB.
+pub(crate) const PARTED_FROM: u64 = 5 << 20;
 /// How long is waited at most for the link to be idle again.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// What a round trip may take longer than the shortest.
@@ -49,6 +52,8 @@ pub(crate) struct Stage<'a> {
     workers: &'a Workers,
     stop: &'a Stop,
     bucket_is_new: bool,
+    /// Keys of objects that may be uploaded in parts.
+    parted: RefCell<Vec<String>>,
 }
 
 impl<'a> Stage<'a> {
@@ -88,7 +93,18 @@ impl<'a> Stage<'a> {
             let (rtt, _) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
             Ok::<_, Error>((site, rtt, new))
         })?;
-        Ok(Self { site, rtt, address, server, folder, runtime, workers, stop, bucket_is_new })
+        Ok(Self {
+            site,
+            rtt,
+            address,
+            server,
+            folder,
+            runtime,
+            workers,
+            stop,
+            bucket_is_new,
+            parted: RefCell::default(),
+        })
     }
 
     /// The store's URL.
@@ -104,6 +120,11 @@ impl<'a> Stage<'a> {
     /// A key of the experiment.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.site.prefix)
+    }
+
+    /// Takes note that an object may be uploaded in parts, which have to be found if the end is asked for.
+    pub(crate) fn may_be_parted(&self, name: &str) {
+        self.parted.borrow_mut().push(self.key(name));
     }
 
     /// The folder, for files of the experiment's own.
@@ -128,6 +149,9 @@ impl<'a> Stage<'a> {
                 }
             }
             return Ok(());
+        }
+        for supply in supplies.iter().filter(|supply| supply.size >= PARTED_FROM) {
+            self.may_be_parted(&supply.name);
         }
         let mut rest = supplies;
         while !rest.is_empty() {
@@ -254,7 +278,14 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         // Cleared also when the end is asked for.
-        self.runtime.block_on(stock::clear(&self.site, &prefix)).map_err(|failure| Left {
+        let parted = self.parted.borrow().clone();
+        let cleared = self.runtime.block_on(async {
+            match self.stop.is_asked() {
+                true => stock::clear_after_a_stop(&self.site, &prefix, &parted).await,
+                false => stock::clear(&self.site, &prefix).await,
+            }
+        });
+        cleared.map_err(|failure| Left {
             url: format!("{}://{}/{prefix}", self.site.provider.scheme(), self.site.bucket),
             failure,
         })

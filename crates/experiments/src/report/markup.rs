@@ -56,7 +56,7 @@ impl Figure {
 /// On a phone the style sheet makes each row a card, where every cell has its column's head beside it. The roles tell that
 /// it is a table all the same.
 fn write_table(table: &Table, html: &mut String) {
-    html.push_str("<table role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">");
+    html.push_str("<div class=\"scroll\"><table role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">");
     for head in &table.head {
         let head = escaped(head);
         // A unit doesn't stand on a line of its own.
@@ -79,7 +79,7 @@ fn write_table(table: &Table, html: &mut String) {
         }
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody>\n</table>\n");
+    html.push_str("</tbody>\n</table></div>\n");
 }
 
 /// Seconds with their unit.

@@ -67,3 +67,24 @@ impl Body for Outgoing {
         SizeHint::with_exact(self.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::site::Origin;
+
+    #[test]
+    fn a_file_counts_as_it_goes_and_not_when_it_is_answered() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; PIECE as usize + 5]).unwrap();
+        let rival = Rival::at(Origin { https: false, host: "h".to_owned(), port: 1 }, None);
+        let mut body = Outgoing::file(File::open(file.path()).unwrap(), PIECE + 5, rival.clone());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        for (moved, is_last) in [(PIECE, false), (PIECE + 5, true)] {
+            assert!(matches!(Pin::new(&mut body).poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
+            assert_eq!((rival.moved(), body.is_end_stream()), (moved, is_last));
+        }
+    }
+}

@@ -123,6 +123,9 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     for id in ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean"] {
         assert!(html.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
+    for part in ["At a glance", "quickest other way", "hyper ", "rustls "] {
+        assert!(html.contains(part), "{part} is missing");
+    }
     assert!(html.contains("laneway bench all --quick --rtt 2ms --report report.html"));
     assert_eq!(html.matches("<svg").count() % 2, 0, "each plot stands there for a screen and for a phone");
     assert!(html.matches("<figure>").count() >= 20 && !html.contains("<script") && !html.contains("#010"));
@@ -143,6 +146,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
                 found["scroll"].as_i64() <= found["width"].as_i64(),
                 "the page itself scrolls sideways {at}"
             );
+            assert_eq!(found["sideways"], 0, "tables wider than the page {at}");
             assert!(found[shown].as_i64() > Some(0) && found[hidden] == 0, "{at}");
             assert_eq!(found["unpainted"], 0, "plots without colour {at}");
             assert_eq!(found["dark"], scheme == 0, "{at}");

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use ::laneway::Provider;
 use serde::{Deserialize, Serialize};
 
-use crate::counted::{Figures, Found, figures, table};
+use crate::counted::{Bench, Counted, Found, figures};
 use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::table::Table;
-use crate::turns::{Event, Row, Way, turns};
+use crate::turns::{Event, Way, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What to delete, and where.
@@ -26,21 +25,6 @@ pub struct Plan {
     pub runs: usize,
     /// The store. An embedded one is spoken with in both tongues.
     pub target: Target,
-}
-
-/// What was found.
-#[derive(Debug)]
-pub struct Clean {
-    /// The store's URL.
-    pub store: String,
-    /// How many objects.
-    pub objects: usize,
-    /// The path's round trip in seconds.
-    pub rtt_s: f64,
-    /// The least seconds that the path allows.
-    pub floor_s: f64,
-    /// A row for each rung.
-    pub rows: Vec<Row<Figures>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -101,14 +85,14 @@ pub fn run(
     workers: &Workers,
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Clean, Error> {
+) -> Result<Counted, Error> {
     if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 {
         return Err(Error::Plan("from 1 to 100,000 objects and one run are needed".to_owned()));
     }
     on_stage((&plan.target, None, 0), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
 }
 
-fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Clean, Error> {
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
     tell(Event::Begun { bench: "clean", store: stage.store(), rtt: stage.rtt });
     let rtt_s = stage.rtt.as_secs_f64();
     // TCP, TLS, and one request.
@@ -136,12 +120,5 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     };
     let rows = turns(&ways, plan.runs, tell, one, |figures| figures.seconds)?;
     let (store, objects) = (stage.store().to_owned(), plan.objects);
-    Ok(Clean { store, objects, rtt_s, floor_s, rows })
-}
-
-impl Clean {
-    /// What people are shown.
-    pub fn table(&self) -> Table {
-        table(&self.rows)
-    }
+    Ok(Counted { bench: Bench::Clean, store, objects, rtt_s, floor_s, rows })
 }

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counted::{Figures, Found, figures, table};
+use crate::counted::{Bench, Counted, Found, figures};
 use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::table::Table;
-use crate::turns::{Event, Row, Way, turns};
+use crate::turns::{Event, Way, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
@@ -31,21 +30,6 @@ pub struct Plan {
     pub runs: usize,
     /// The store.
     pub target: Target,
-}
-
-/// What was found.
-#[derive(Debug)]
-pub struct Commit {
-    /// The store's URL.
-    pub store: String,
-    /// How many objects.
-    pub objects: usize,
-    /// The path's round trip in seconds.
-    pub rtt_s: f64,
-    /// The least seconds that the path allows.
-    pub floor_s: f64,
-    /// A row for each rung.
-    pub rows: Vec<Row<Figures>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -99,7 +83,7 @@ pub fn run(
     workers: &Workers,
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
-) -> Result<Commit, Error> {
+) -> Result<Counted, Error> {
     if plan.objects == 0 || plan.runs == 0 || plan.objects > 100_000 || plan.size > 1 << 20 {
         let why = "from 1 to 100,000 objects of at most 1 MiB, and one run, are needed";
         return Err(Error::Plan(why.to_owned()));
@@ -109,7 +93,7 @@ pub fn run(
     })
 }
 
-fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Commit, Error> {
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
     let supplies: Vec<Supply> = (0..plan.objects)
         .map(|n| Supply { name: format!("table/{n:05}.json"), seed: n as u64, size: plan.size })
         .collect();
@@ -124,12 +108,5 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     };
     let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
     let (store, objects) = (stage.store().to_owned(), plan.objects);
-    Ok(Commit { store, objects, rtt_s, floor_s, rows })
-}
-
-impl Commit {
-    /// What people are shown.
-    pub fn table(&self) -> Table {
-        table(&self.rows)
-    }
+    Ok(Counted { bench: Bench::Commit, store, objects, rtt_s, floor_s, rows })
 }

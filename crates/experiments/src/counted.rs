@@ -1,4 +1,4 @@
-//! Runs of which the time is told, and what it took: requests and connections.
+//! Experiments of which the time is told, and what it took: requests and connections.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,50 @@ use crate::rival::Tally;
 use crate::table::{Line, Table, seconds};
 use crate::trace::Trace;
 use crate::turns::{Row, Run};
+
+/// What was found of many small things that are done to objects.
+#[derive(Debug)]
+pub struct Counted {
+    /// Which experiment.
+    pub bench: Bench,
+    /// The store's URL.
+    pub store: String,
+    /// How many objects.
+    pub objects: usize,
+    /// The path's round trip in seconds.
+    pub rtt_s: f64,
+    /// The least seconds that the path allows.
+    pub floor_s: f64,
+    /// A row for each rung.
+    pub rows: Vec<Row<Figures>>,
+}
+
+/// An experiment that finds such figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bench {
+    /// [Read-modify-writes](crate::commit).
+    Commit,
+    /// [Deletes](crate::clean).
+    Clean,
+}
+
+impl Bench {
+    /// Its name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Clean => "clean",
+        }
+    }
+
+    /// What is done to objects, for people.
+    pub fn deeds(self) -> &'static str {
+        match self {
+            Self::Commit => "read-modify-writes",
+            Self::Clean => "deletes",
+        }
+    }
+}
 
 /// What a run took.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
@@ -43,17 +87,19 @@ pub(crate) fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Ru
     Run { figures, trace }
 }
 
-/// What people are shown of figures of this kind.
-pub(crate) fn table(rows: &[Row<Figures>]) -> Table {
-    let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
-    let cells = |f: &Figures| {
-        vec![
-            seconds(f.seconds),
-            f.requests.to_string(),
-            f.connections.to_string(),
-            format!("{:.1}", f.round_trips),
-            format!("{:.2}", f.floor_ratio),
-        ]
-    };
-    Table { head, rows: rows.iter().map(|row| Line::new(row, cells)).collect() }
+impl Counted {
+    /// What people are shown.
+    pub fn table(&self) -> Table {
+        let head = vec!["way", "seconds", "requests", "connections", "round trips", "times the floor"];
+        let cells = |f: &Figures| {
+            vec![
+                seconds(f.seconds),
+                f.requests.to_string(),
+                f.connections.to_string(),
+                format!("{:.1}", f.round_trips),
+                format!("{:.2}", f.floor_ratio),
+            ]
+        };
+        Table { head, rows: self.rows.iter().map(|row| Line::new(row, cells)).collect() }
+    }
 }

@@ -177,6 +177,7 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
                 });
                 Ok(())
             }
+            None if self.stop.is_asked() => crate::stock::clear_after_a_stop(&self.site, prefix, &[]).await,
             None => crate::stock::clear(&self.site, prefix).await,
         };
         if let Err(failure) = cleared {

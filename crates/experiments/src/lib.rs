@@ -39,7 +39,7 @@ mod turns;
 mod usage;
 
 pub use arrivals::parse_arrivals;
-pub use counted::Figures;
+pub use counted::{Bench, Counted, Figures};
 pub use errand::{Workers, carry_out};
 pub use error::{Error, Failure};
 pub use latency::Latencies;

@@ -6,20 +6,23 @@ mod canvas;
 mod connections;
 mod distribution;
 mod machine;
+mod markup;
 mod sections;
 mod timeline;
+mod versions;
 
 use std::fmt::Write as _;
 
 use crate::Error;
 use crate::Table;
-use crate::clean::Clean;
-use crate::commit::Commit;
+use crate::counted::Counted;
 use crate::ladder::Ladder;
 use crate::mixed::Mixed;
 use crate::slices::Slices;
 use canvas::{Colour, Drawing};
 pub use machine::Machine;
+use markup::escaped;
+use sections::Quickest;
 
 const STYLE: &str = include_str!("report/style.css");
 
@@ -50,6 +53,8 @@ struct Section {
     /// What was done, and what to look at.
     text: String,
     parts: Vec<Part>,
+    /// What of it stands at the head of the page.
+    quickest: Vec<Quickest>,
 }
 
 #[derive(Clone, Debug)]
@@ -99,21 +104,12 @@ impl Page {
         Ok(())
     }
 
-    /// Adds what read-modify-writes found.
+    /// Adds what read-modify-writes or deletes found.
     ///
     /// # Errors
     /// [`Error::Drawing`].
-    pub fn commit(&mut self, found: &Commit) -> Result<(), Error> {
-        self.sections.push(sections::commit(found)?);
-        Ok(())
-    }
-
-    /// Adds what deletes found.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub fn clean(&mut self, found: &Clean) -> Result<(), Error> {
-        self.sections.push(sections::clean(found)?);
+    pub fn counted(&mut self, found: &Counted) -> Result<(), Error> {
+        self.sections.push(sections::counted(found)?);
         Ok(())
     }
 
@@ -131,6 +127,7 @@ impl Page {
         let facts = [
             ("Measured", heading.date.clone()),
             ("With", heading.versions.clone()),
+            ("Beside", format!("clients over {}", versions::of_rivals())),
             ("On", format!("{processor}, {cores} cores, {memory}, {system}")),
         ];
         html += "<dl class=\"facts\">\n";
@@ -140,96 +137,56 @@ impl Page {
         html += "</dl>\n<p>To repeat it:</p>\n<div class=\"scroll\"><pre><code>";
         html += &escaped(&heading.command);
         html += "</code></pre></div>\n";
-        html += "<p class=\"note\">Every rival is competent code over well-kept libraries, written as its users \
-                 write it. The <em>floor</em> is the least time that the path allows anybody. The embedded store \
-                 imitates delay and bandwidth and shares the processor with whatever is measured; it imitates no \
-                 slow start and no loss.</p>\n";
-        if self.sections.len() > 1 {
-            html += "<nav><ul>\n";
-            for section in &self.sections {
-                let _ =
-                    writeln!(html, "<li><a href=\"#{}\">{}</a></li>", section.id, escaped(&section.title));
-            }
-            html += "</ul></nav>\n";
-        }
+        self.write_summary(&mut html);
         html += "</header>\n<main>\n";
         self.sections.iter().for_each(|section| section.write(&mut html));
         html += "</main>\n</body>\n</html>\n";
         html
     }
-}
 
-impl Section {
-    fn write(&self, html: &mut String) {
-        let _ = writeln!(html, "<section id=\"{}\">\n<h2>{}</h2>", self.id, escaped(&self.title));
-        let _ = writeln!(html, "<p>{}</p>", escaped(&self.text));
-        for part in &self.parts {
-            match part {
-                Part::Heading(text) => drop(writeln!(html, "<h3>{}</h3>", escaped(text))),
-                Part::Text(text) => drop(writeln!(html, "<p>{}</p>", escaped(text))),
-                Part::Table(table) => write_table(table, html),
-                Part::Figure(figure) => figure.write(html),
+    /// What was found, in a line for each measure, and what the words mean.
+    fn write_summary(&self, html: &mut String) {
+        let mut rows = String::new();
+        for section in &self.sections {
+            for Quickest { what, ours, other, slowest, floor_s } in &section.quickest {
+                let seconds = |value: Option<f64>| value.map_or("no figure".to_owned(), markup::in_seconds);
+                let quickest = other.map(|(_, name)| escaped(name)).unwrap_or_default();
+                let _ = writeln!(
+                    rows,
+                    "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\"><a href=\"#{}\">{}</a><small>{}</small></th>\
+                     <td role=\"cell\" data-head=\"Laneway\"><b>{}</b></td>\
+                     <td role=\"cell\" data-head=\"quickest other way\">{}<small>{quickest}</small></td>\
+                     <td role=\"cell\" data-head=\"slowest\">{}</td>\
+                     <td role=\"cell\" data-head=\"floor\">{}</td></tr>",
+                    section.id,
+                    escaped(&section.title),
+                    escaped(what),
+                    seconds(*ours),
+                    seconds(other.map(|(value, _)| value)),
+                    seconds(*slowest),
+                    seconds(Some(*floor_s)),
+                );
             }
         }
-        html.push_str("</section>\n");
-    }
-}
-
-impl Figure {
-    fn write(&self, html: &mut String) {
-        let _ = writeln!(html, "<figure>\n<h4>{}</h4>", escaped(&self.title));
-        if !self.legend.is_empty() {
-            html.push_str("<ul class=\"legend\">");
-            for (colour, name) in &self.legend {
-                let colour = colour.css();
-                let _ = write!(html, "<li><i style=\"background:{colour}\"></i>{}</li>", escaped(name));
-            }
-            html.push_str("</ul>\n");
-        }
-        for (class, svg) in [("wide", &self.drawing.wide), ("narrow", &self.drawing.narrow)] {
-            let _ = writeln!(
-                html,
-                "<div class=\"{class}\" role=\"img\" aria-label=\"{}\">{svg}</div>",
-                escaped(&self.title)
+        if !rows.is_empty() {
+            html.push_str(
+                "<h2>At a glance</h2>\n<div class=\"scroll\"><table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">\
+                 <th role=\"columnheader\" scope=\"col\">measured</th><th role=\"columnheader\" scope=\"col\">Laneway</th>\
+                 <th role=\"columnheader\" scope=\"col\">quickest other way</th>\
+                 <th role=\"columnheader\" scope=\"col\">slowest</th>\
+                 <th role=\"columnheader\" scope=\"col\">floor</th></tr></thead>\n<tbody role=\"rowgroup\">\n",
             );
+            html.push_str(&rows);
+            html.push_str("</tbody>\n</table></div>\n");
         }
-        let _ = writeln!(html, "<figcaption>{}</figcaption>\n</figure>", escaped(&self.caption));
+        html.push_str(
+            "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
+             The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \
+             bandwidth and shares the processor with whatever is measured. It imitates no slow start, no loss and no TCP \
+             receive windows: there every connection queues as much as it likes, and what Laneway does with windows to \
+             keep bulk out of the way of small objects shows on real links only (<code>--endpoint</code>).</p>\n",
+        );
     }
-}
-
-fn write_table(table: &Table, html: &mut String) {
-    html.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
-    for head in &table.head {
-        // A unit doesn't stand on a line of its own.
-        let head = match head.strip_suffix(" s") {
-            Some(name) => format!("{}&nbsp;s", escaped(name)),
-            None => escaped(head),
-        };
-        let _ = write!(html, "<th scope=\"col\">{head}</th>");
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
-        let class = if row.name.contains("Laneway") { " class=\"ours\"" } else { "" };
-        let _ = write!(html, "<tr{class}><th scope=\"row\">{}</th>", escaped(&row.name));
-        for cell in &row.cells {
-            let _ = write!(html, "<td>{}</td>", escaped(cell));
-        }
-        if let Some(failure) = &row.failure {
-            let columns = table.head.len() - 1;
-            let _ = write!(html, "<td class=\"failed\" colspan=\"{columns}\">{}</td>", escaped(failure));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody>\n</table></div>\n");
-}
-
-/// Text as HTML shows it. What a server answers can stand in a failure.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]
@@ -251,12 +208,27 @@ mod tests {
         let failure = Some("the server answered 500: <script>alert(1)</script> \"&\"".to_owned());
         let line = Line { name: "Laneway".to_owned(), cells: Vec::new(), failure };
         let table = Table { head: vec!["rung", "seconds"], rows: vec![line] };
+        let (title, quickest) = ("X".to_owned(), Vec::new());
         let parts = vec![Part::Table(table)];
-        let section = Section { id: "x", title: "X".to_owned(), text: String::new(), parts };
+        let section = Section { id: "x", title, text: String::new(), parts, quickest };
         let html = Page { sections: vec![section] }.html(&heading());
         assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt; &quot;&amp;&quot;"));
         assert!(!html.contains("<script"));
         assert!(html.contains("--report &#39;&lt;x&gt;&#39;"));
+    }
+
+    #[test]
+    fn the_head_of_the_page_names_laneway_and_the_quickest_other_way() {
+        let what = "until all is there";
+        let other = Some((1.25, "one <b> way"));
+        let quickest = vec![Quickest { what, ours: Some(0.5), other, slowest: Some(9.0), floor_s: 0.25 }];
+        let (title, text, parts) = ("X".to_owned(), String::new(), Vec::new());
+        let html =
+            Page { sections: vec![Section { id: "x", title, text, parts, quickest }] }.html(&heading());
+        for part in ["href=\"#x\"", what, "0.500 s", "1.250 s<small>one &lt;b&gt; way", "9.000 s", "0.250 s"]
+        {
+            assert!(html.contains(part), "{part}");
+        }
     }
 
     #[test]

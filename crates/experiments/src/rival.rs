@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use crate::Failure;
 use crate::site::{Origin, Site};
 use crate::trace::{Role, Trace, Tracer};
-pub(crate) use connection::{Http1, Http2};
+pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
 /// How long a connection, an answer or, of a long one, the next piece may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -179,9 +179,14 @@ impl Rival {
         (self.tally(), self.moved(), self.trace())
     }
 
-    /// Body bytes so far: those of answers as they come, those of requests when they are answered.
+    /// Body bytes so far: those of answers as they come, those of files as they go, those of other requests when they are
+    /// answered.
     fn moved(&self) -> u64 {
         self.0.moved.load(Relaxed)
+    }
+
+    fn moves(&self, bytes: u64) {
+        self.0.moved.fetch_add(bytes, Relaxed);
     }
 
     /// What was done on the connections so far; times count from the client's making.
@@ -199,7 +204,7 @@ impl Rival {
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
             // How it ends is told to whoever waits for an answer.
             tokio::spawn(connection);
-            Ok(Http1 { sender, lane: self.lane() })
+            Ok(Http1 { sender, lane: Arc::new(self.lane()) })
         })
         .await
     }
@@ -224,9 +229,9 @@ impl Rival {
         .await
     }
 
-    /// The path's round-trip time, and its segments' size in bytes. The time is half of what TCP and TLS 1.3 take together, one round trip each, on a connection of
-    /// its own. (An imitated path can't delay loopback's TCP handshake and delays the first TLS flight instead, so that
-    /// only the sum is right on every path.)
+    /// The path's round-trip time, and its segments' size in bytes. The time is half of what TCP and TLS 1.3 take
+    /// together, one round trip each, on a connection of its own. (An imitated path can't delay loopback's TCP handshake
+    /// and delays the first TLS flight instead, so that only the sum is right on every path.)
     ///
     /// # Errors
     /// What keeps a connection from being opened.
@@ -285,7 +290,6 @@ impl Lane {
         inner.requests.fetch_add(1, Relaxed);
         let start = inner.tracer.now();
         let (answer, received) = exchange.await?;
-        inner.moved.fetch_add(sent, Relaxed);
         let Tag(role, label) = tag.unwrap_or(Tag(Role::Express, method_and_path));
         inner.tracer.ended(self.number, role, label, start, sent + received);
         Ok(answer)
@@ -327,7 +331,7 @@ async fn collect(response: http::Response<Incoming>) -> Result<(Answer, u64), Er
 /// Hands a successful answer's body on; another answer is an error.
 async fn hand_on(
     response: http::Response<Incoming>,
-    moved: &AtomicU64,
+    rival: &Rival,
     mut take: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<(Answer, u64), Error> {
     if !response.status().is_success() {
@@ -339,7 +343,7 @@ async fn hand_on(
     while let Some(frame) = patiently(async { Ok(body.frame().await.transpose()?) }).await? {
         let Ok(mut data) = frame.into_data() else { continue };
         len += data.len() as u64;
-        moved.fetch_add(data.len() as u64, Relaxed);
+        rival.moves(data.len() as u64);
         while data.has_remaining() {
             take(data.chunk()).map_err(Error::Sink)?;
             data.advance(data.chunk().len());

@@ -189,7 +189,7 @@ impl Slices {
     /// What people are shown.
     pub fn table(&self) -> Table {
         let head = vec![
-            "rung",
+            "way",
             "seconds",
             "of them checking",
             "MiB/s",

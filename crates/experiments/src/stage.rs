@@ -1,9 +1,10 @@
 //! What an experiment stands on: a store, objects in it, and a place for files.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use laneway::{Client, CopyRequest, Event, Location, Outcome, Provider};
 use laneway_server::{Config, Server, Tls};
@@ -13,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::errand::{Address, Errand, Measured};
 use crate::place::{Imitated, Remote, Target};
 use crate::random::Random;
-use crate::rival::probe;
+use crate::rival::{Protocol, Rival, probe};
 use crate::site::Site;
 use crate::{Error, Failure, Stop, Workers, room, stock, turns};
 
@@ -21,6 +22,13 @@ use crate::{Error, Failure, Stop, Workers, room, stock, turns};
 const BUCKET: &str = "laneway-bench";
 /// Bytes that are made and stored at a time on a store elsewhere.
 const STOCKED_AT_ONCE: u64 = 64 << 20;
+
+/// Bytes of an object from which on it may be uploaded in parts: S3 takes none of less than 5 MiB.
+pub(crate) const PARTED_FROM: u64 = 5 << 20;
+/// How long is waited at most for the link to be idle again.
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+/// What a round trip may take longer than the shortest.
+const JITTER: Duration = Duration::from_millis(5);
 
 /// An object to be in the store before a run begins.
 #[derive(Clone, Debug)]
@@ -44,6 +52,8 @@ pub(crate) struct Stage<'a> {
     workers: &'a Workers,
     stop: &'a Stop,
     bucket_is_new: bool,
+    /// Keys of objects that may be uploaded in parts.
+    parted: RefCell<Vec<String>>,
 }
 
 impl<'a> Stage<'a> {
@@ -83,7 +93,18 @@ impl<'a> Stage<'a> {
             let (rtt, _) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
             Ok::<_, Error>((site, rtt, new))
         })?;
-        Ok(Self { site, rtt, address, server, folder, runtime, workers, stop, bucket_is_new })
+        Ok(Self {
+            site,
+            rtt,
+            address,
+            server,
+            folder,
+            runtime,
+            workers,
+            stop,
+            bucket_is_new,
+            parted: RefCell::default(),
+        })
     }
 
     /// The store's URL.
@@ -99,6 +120,11 @@ impl<'a> Stage<'a> {
     /// A key of the experiment.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.site.prefix)
+    }
+
+    /// Takes note that an object may be uploaded in parts, which have to be found if the end is asked for.
+    pub(crate) fn may_be_parted(&self, name: &str) {
+        self.parted.borrow_mut().push(self.key(name));
     }
 
     /// The folder, for files of the experiment's own.
@@ -123,6 +149,9 @@ impl<'a> Stage<'a> {
                 }
             }
             return Ok(());
+        }
+        for supply in supplies.iter().filter(|supply| supply.size >= PARTED_FROM) {
+            self.may_be_parted(&supply.name);
         }
         let mut rest = supplies;
         while !rest.is_empty() {
@@ -182,12 +211,15 @@ impl<'a> Stage<'a> {
         fs::remove_dir_all(stock).map_err(local("removing a folder"))
     }
 
-    /// Has an errand carried out.
+    /// Has an errand carried out, once what runs before it left on the link has passed.
     ///
     /// # Errors
     /// [`Error::Stopped`]; inside, why the run has no figures.
     pub(crate) fn carry<E: Errand>(&self, errand: E) -> Result<Result<Measured<E::Found>, Failure>, Error> {
-        self.wait(self.workers.carry(errand, &self.site, &self.address))
+        self.wait(async {
+            settle(&self.site, self.rtt).await;
+            self.workers.carry(errand, &self.site, &self.address).await
+        })
     }
 
     /// Has an errand carried out in the tongue of a provider, which only the embedded store can change.
@@ -203,7 +235,10 @@ impl<'a> Stage<'a> {
         let address = Address { remote, ..self.address.clone() };
         let prepared = Site::prepare(&address.remote, &address.bucket, &address.unique);
         let site = Arc::new(self.wait(prepared)??);
-        self.wait(self.workers.carry(errand, &site, &address))
+        self.wait(async {
+            settle(&site, self.rtt).await;
+            self.workers.carry(errand, &site, &address).await
+        })
     }
 
     /// Does something, unless the end is asked for.
@@ -243,7 +278,14 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         // Cleared also when the end is asked for.
-        self.runtime.block_on(stock::clear(&self.site, &prefix)).map_err(|failure| Left {
+        let parted = self.parted.borrow().clone();
+        let cleared = self.runtime.block_on(async {
+            match self.stop.is_asked() {
+                true => stock::clear_after_a_stop(&self.site, &prefix, &parted).await,
+                false => stock::clear(&self.site, &prefix).await,
+            }
+        });
+        cleared.map_err(|failure| Left {
             url: format!("{}://{}/{prefix}", self.site.provider.scheme(), self.site.bucket),
             failure,
         })
@@ -280,6 +322,19 @@ pub(crate) fn on_stage<T>(
         tell(turns::Event::Left(left));
     }
     found
+}
+
+/// Waits until a round trip takes no longer than at the beginning: a run that was cut off leaves bytes on the link, which
+/// the next one would find in its way. A store that has become slower for good isn't waited for.
+async fn settle(site: &Site, rtt: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < SETTLED_WITHIN {
+        // What keeps it from being reached is the run's to tell.
+        match Rival::new(site, Protocol::H1).probe().await {
+            Ok((now, _)) if now > rtt * 3 / 2 + JITTER => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
 }
 
 /// What can't be removed, and why.

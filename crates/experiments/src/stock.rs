@@ -1,12 +1,20 @@
 //! What an experiment leaves in a store: cleared away.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use laneway::{Client, Event, ListRequest, Location, Outcome, RemoveRequest};
+use laneway::{Client, Event, ListRequest, Location, Outcome, Provider, RemoveRequest};
 
 use crate::Failure;
-use crate::rival::{Protocol, Rival};
+use crate::rival::{Http1, Protocol, Rival};
 use crate::site::Site;
+
+/// How often is looked at most whether something has come after a stop, how often nothing must have, and how long
+/// between.
+const LOOKS_MAX: usize = 20;
+const LOOKS_QUIET: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
 
 /// How many objects lie under a prefix.
 ///
@@ -48,6 +56,58 @@ pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     failure.map_or(Ok(()), |error| Err(error.into()))
 }
 
+/// Removes everything under a prefix after work there was dropped where it was: requests whose bytes are on their way still
+/// come, and multipart uploads of the `parted` keys that were begun lie there unseen.
+///
+/// # Errors
+/// As [`clear`].
+pub(crate) async fn clear_after_a_stop(site: &Site, prefix: &str, parted: &[String]) -> Result<(), Failure> {
+    clear(site, prefix).await?;
+    let mut quiet = 0;
+    for _ in 0..LOOKS_MAX {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        quiet = if count(site, prefix).await? == 0 { quiet + 1 } else { 0 };
+        match quiet {
+            0 => clear(site, prefix).await?,
+            LOOKS_QUIET => break,
+            _ => {}
+        }
+    }
+    if site.provider == Provider::S3 && !parted.is_empty() {
+        let mut connection = Rival::new(site, Protocol::H1).connect_h1().await?;
+        for key in parted {
+            abandon_uploads(site, key, &mut connection).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Aborts the multipart uploads of a key. (MinIO lists those of whole keys only, and none of a prefix.)
+async fn abandon_uploads(site: &Site, key: &str, connection: &mut Http1) -> Result<(), Failure> {
+    let listing = connection.send(site.uploads(key).await?).await?.succeeded()?;
+    for (key, id) in uploads_in(&String::from_utf8_lossy(&listing.body)) {
+        let answer = connection.send(site.abandon(key, id).await?).await?;
+        // It may just have ended by itself.
+        if answer.status != StatusCode::NOT_FOUND {
+            answer.succeeded()?;
+        }
+    }
+    Ok(())
+}
+
+/// Keys and ids in S3's listing of uploads. Both are plain text, as an experiment's keys are.
+fn uploads_in(listing: &str) -> Vec<(&str, &str)> {
+    fn within<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+        text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)
+    }
+    let uploads = listing.split("<Upload>").skip(1);
+    uploads
+        .filter_map(|upload| {
+            Some((within(upload, "<Key>", "</Key>")?, within(upload, "<UploadId>", "</UploadId>")?))
+        })
+        .collect()
+}
+
 /// Creates the site's bucket; whether it is new.
 ///
 /// # Errors
@@ -74,4 +134,42 @@ pub(crate) async fn remove_bucket(site: &Site) -> Result<(), Failure> {
     let request = site.request(Method::DELETE, &site.bucket_target(), Bytes::new())?;
     Rival::new(site, Protocol::H1).connect_h1().await?.send(request).await?.succeeded()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Remote;
+
+    #[test]
+    fn after_a_stop_neither_objects_nor_begun_uploads_are_left() {
+        let server = laneway_server::Server::start(laneway_server::Config::default()).unwrap();
+        server.create_bucket("b").unwrap();
+        server.store().put("b", "u/up/small", b"x").unwrap();
+        server.store().put("b", "another", b"x").unwrap();
+        let remote = Remote { provider: Provider::S3, anonymous: true, ..Remote::gcs(server.url()) };
+        crate::stage::runtime().unwrap().block_on(async {
+            let site = Site::prepare(&remote, "b", "u").await.unwrap();
+            let mut connection = Rival::new(&site, Protocol::H1).connect_h1().await.unwrap();
+            let begin = site.request(Method::POST, "/b/u/up/large?uploads=", Bytes::new()).unwrap();
+            connection.send(begin).await.unwrap().succeeded().unwrap();
+            let begun = async |connection: &mut Http1| {
+                let listing = connection.send(site.uploads("u/up/large").await.unwrap()).await.unwrap();
+                uploads_in(&String::from_utf8_lossy(&listing.body)).len()
+            };
+            assert_eq!(begun(&mut connection).await, 1);
+            clear_after_a_stop(&site, "u/", &["u/up/large".to_owned()]).await.unwrap();
+            assert_eq!(begun(&mut connection).await, 0);
+        });
+        assert_eq!(server.store().keys("b"), ["another"]);
+    }
+
+    #[test]
+    fn uploads_are_found_in_a_listing() {
+        let upload = |n| format!("<Upload><Key>p/{n}</Key><UploadId>id-{n}==</UploadId><Owner/></Upload>");
+        let listing =
+            format!("<ListMultipartUploadsResult><Prefix>p/</Prefix>{}{}</List...>", upload(1), upload(2));
+        assert_eq!(uploads_in(&listing), [("p/1", "id-1=="), ("p/2", "id-2==")]);
+        assert_eq!(uploads_in("<ListMultipartUploadsResult/>"), []);
+    }
 }

@@ -124,6 +124,21 @@ fn arrivals_are_measured_idle_and_beside_bulk() {
 }
 
 #[test]
+fn a_benchmark_that_is_stopped_leaves_the_store_as_it_was() {
+    let (server, target) = elsewhere(S3);
+    let stop = Stop::default();
+    let pressed = stop.clone();
+    let stopped = mixed::run(&mixed_plan(true, target), &Workers::ThisProcess, &stop, &mut |event| {
+        if matches!(event, Event::Ran { .. }) {
+            pressed.stop();
+        }
+        tell(event);
+    });
+    assert!(matches!(stopped, Err(laneway_experiments::Error::Stopped)), "{stopped:?}");
+    assert!(server.store().keys("b").is_empty());
+}
+
+#[test]
 fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
     let (server, target) = elsewhere(S3);
     let found = mix(&mixed_plan(false, target));
@@ -136,7 +151,7 @@ fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
     assert!(server.store().keys("b").is_empty());
 }
 
-fn commits(target: Target) -> commit::Commit {
+fn commits(target: Target) -> laneway_experiments::Counted {
     let plan = commit::Plan { objects: 8, size: 100, runs: 1, target };
     commit::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap()
 }

@@ -3,12 +3,14 @@
 pub(crate) mod all;
 mod clean;
 mod commit;
+mod counted;
 mod errand;
 mod ladder;
 mod mixed;
 mod place;
 pub(crate) mod report;
 mod run;
+mod setting;
 mod slices;
 
 use clap::{Args, Subcommand};

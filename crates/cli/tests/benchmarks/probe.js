@@ -16,7 +16,10 @@
     return [style.fill, style.stroke].includes("rgb(0, 0, 0)") && !(style.fill === "none" && style.stroke === "none");
   });
   const sizes = texts.map((e) => e.getBoundingClientRect().height / 1.2);
+  // A phone shows tables as cards, so that nobody has to scroll sideways.
+  const sideways = shown(".scroll").filter((e) => e.querySelector("table") && e.scrollWidth > e.clientWidth);
   const found = {
+    sideways: sideways.length,
     width: window.innerWidth,
     scroll: document.documentElement.scrollWidth,
     wide: shown("figure .wide").length,

@@ -48,7 +48,7 @@ pub struct Figures {
 impl Ladder {
     /// What people are shown.
     pub fn table(&self) -> Table {
-        let head = vec!["rung", "seconds", "requests", "connections", "round trips", "times the floor"];
+        let head = vec!["way", "seconds", "requests", "connections", "round trips", "times the floor"];
         let cells = |figures: &Figures| {
             vec![
                 seconds(figures.time.as_secs_f64()),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
+use crate::latency::Latencies;
 use crate::random::Random;
 use crate::stage::Supply;
 
@@ -44,6 +45,18 @@ impl Load {
         sizes[..sizes.len().div_ceil(2)].iter().sum()
     }
 
+    /// The least seconds of each small object: the smallest go first, after `begun_s`, at the bandwidth where it is known.
+    pub(super) fn floors(&self, begun_s: f64, bandwidth: Option<u64>) -> Latencies {
+        let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
+        sizes.sort_unstable();
+        let mut bytes = 0;
+        let ended = sizes.into_iter().map(|size| {
+            bytes += size;
+            begun_s + bandwidth.map_or(0.0, |rate| bytes as f64 / rate as f64)
+        });
+        Latencies::new(ended.collect())
+    }
+
     pub(super) fn supplies(&self) -> Vec<Supply> {
         let objects = self.large.iter().chain(&self.small).enumerate();
         let supply = |(n, object): (usize, &Object)| Supply {
@@ -52,5 +65,20 @@ impl Load {
             size: object.size,
         };
         objects.map(supply).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_of_the_median_is_the_median_of_the_floors() {
+        let object = |size| Object { name: String::new(), size };
+        let load = Load { large: Vec::new(), small: [300, 100, 200].map(object).to_vec(), seed: 1 };
+        let floors = load.floors(1.0, Some(1000));
+        assert_eq!(floors.sorted(), [1.1, 1.3, 1.6]);
+        assert_eq!(floors.percentile(50.0), 1.0 + load.smaller_half() as f64 / 1000.0);
+        assert_eq!(load.floors(1.0, None).sorted(), [1.0; 3]);
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::client::Job;
 use crate::Failure;
 use crate::rival::pool::Pool;
-use crate::rival::{self, Protocol, Rival, Tag, all};
+use crate::rival::{self, Connection, Protocol, Rival, Sender, Tag, all};
 use crate::site::Site;
 use crate::trace::Role;
 
@@ -61,16 +61,7 @@ impl Pooled {
 
     pub(super) async fn put(&self, job: &Job<'_>) -> Result<(), Failure> {
         let mut taken = self.pool.take().await?;
-        if job.large {
-            let mut request = self.site.put_stream(&job.key).await?;
-            request.extensions_mut().insert(tag(job, None));
-            let file = File::open(job.file).map_err(Failure::File)?;
-            taken.connection.send_file(request, file, job.size).await?.succeeded()?;
-        } else {
-            let content = std::fs::read(job.file).map_err(Failure::File)?;
-            let request = self.site.put(&job.key, &content, None).await?;
-            taken.connection.send(request).await?.succeeded()?;
-        }
+        upload(&mut taken.connection, &self.site, job).await?;
         taken.give_back();
         Ok(())
     }
@@ -105,19 +96,27 @@ impl Http2 {
     }
 
     pub(super) async fn put(&self, job: &Job<'_>) -> Result<(), Failure> {
-        let mut connection = self.connection().await?;
-        if job.large {
-            let mut request = self.site.put_stream(&job.key).await?;
-            request.extensions_mut().insert(tag(job, None));
-            let file = File::open(job.file).map_err(Failure::File)?;
-            connection.send_file(request, file, job.size).await?.succeeded()?;
-        } else {
-            let content = std::fs::read(job.file).map_err(Failure::File)?;
-            let request = self.site.put(&job.key, &content, None).await?;
-            connection.send(request).await?.succeeded()?;
-        }
-        Ok(())
+        upload(&mut self.connection().await?, &self.site, job).await
     }
+}
+
+/// Uploads an object in one request: a large one as a stream, a small one as its bytes.
+async fn upload<S: Sender>(
+    connection: &mut Connection<S>,
+    site: &Site,
+    job: &Job<'_>,
+) -> Result<(), Failure> {
+    let answer = if job.large {
+        let mut request = site.put_stream(&job.key).await?;
+        request.extensions_mut().insert(tag(job, None));
+        let file = File::open(job.file).map_err(Failure::File)?;
+        connection.send_file(request, file, job.size).await?
+    } else {
+        let content = std::fs::read(job.file).map_err(Failure::File)?;
+        connection.send(site.put(&job.key, &content, None).await?).await?
+    };
+    answer.succeeded()?;
+    Ok(())
 }
 
 /// What an object is asked for in: a small one as it is, a large one in ranges.

@@ -1,12 +1,13 @@
 //! The order of things in a run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
 use super::client::Client;
-use super::{Errand, Found};
+use super::{Errand, Found, Mover};
 use crate::Failure;
 use crate::latency::Latencies;
 use crate::site::Site;
@@ -18,14 +19,15 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     let started = Instant::now();
     let client = Arc::new(Client::start(&errand, &site, started)?);
     let errand = Arc::new(errand);
+    let enough = Arc::new(AtomicBool::new(false));
     let mut bulk = JoinSet::new();
     for n in 0..errand.large.len() {
-        let (client, errand) = (Arc::clone(&client), Arc::clone(&errand));
+        let (client, errand, enough) = (Arc::clone(&client), Arc::clone(&errand), Arc::clone(&enough));
         bulk.spawn(async move {
             let object = &errand.large[n];
             loop {
                 client.transfer(&errand, object, true).await?;
-                if errand.arrivals.is_empty() {
+                if errand.arrivals.is_empty() || enough.load(Relaxed) {
                     return Ok(());
                 }
             }
@@ -49,10 +51,15 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     let (tally, moved, trace) = client.end();
     let small_bytes: u64 = errand.small.iter().map(|object| object.size).sum();
     let bulk_bytes = moved.saturating_sub(small_bytes);
+    // An upload in parts that is cut off would leave its parts in the store.
+    enough.store(true, Relaxed);
+    if errand.puts && errand.mover == Mover::Laneway {
+        while bulk.join_next().await.is_some() {}
+    }
     Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
 }
 
-/// Waits for the small objects, and for bulk that ends; endless bulk is dropped when they are there. The first failure of
+/// Waits for the small objects, and for bulk that ends; endless bulk is left alone when they are there. The first failure of
 /// either ends everything.
 async fn ends(
     small: &mut JoinSet<Result<f64, Failure>>,
@@ -69,7 +76,6 @@ async fn ends(
             else => return Ok(latencies),
         }
         if endless && small.is_empty() {
-            bulk.abort_all();
             return Ok(latencies);
         }
     }

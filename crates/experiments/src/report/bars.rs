@@ -30,13 +30,15 @@ pub(super) struct Bar {
 pub(super) fn bars(bars: &[Bar], floor: Option<(f64, &str)>) -> Result<Drawing, Error> {
     let values = bars.iter().filter_map(|bar| bar.value);
     let most = values.chain(floor.map(|(at, _)| at)).fold(f64::MIN_POSITIVE, f64::max);
-    let height = TOP + STEP * bars.len() as i32 + 4;
-    draw(|_| height as u32, |area, width| paint(area, width as i32, bars, floor, most))
+    // The floor's name stands above the bars.
+    let top = if floor.is_some() { TOP } else { 0 };
+    let height = top + STEP * bars.len() as i32 - 2;
+    draw(|_| height as u32, |area, width| paint(area, (width as i32, top), bars, floor, most))
 }
 
 fn paint<'a>(
     area: &Area<'a>,
-    width: i32,
+    (width, top): (i32, i32),
     bars: &[Bar],
     floor: Option<(f64, &str)>,
     most: f64,
@@ -50,7 +52,7 @@ fn paint<'a>(
         area.draw(&Text::new(name.to_owned(), (x, 0), text(Colour::Floor).pos(anchor)))?;
     }
     for (n, bar) in bars.iter().enumerate() {
-        let top = TOP + STEP * n as i32;
+        let top = top + STEP * n as i32;
         area.draw(&Text::new(bar.name.clone(), (0, top + 4), text(Colour::Ink)))?;
         let end = bar.value.map_or(0, length).max(1);
         if bar.value.is_some() {

@@ -26,10 +26,14 @@ pub(super) type DrawError<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingB
 pub(super) enum Colour {
     /// Text.
     Ink,
-    /// Lines of axes, and text beside the point.
+    /// Text beside the point.
     Faint,
-    /// Laneway, and small things.
+    /// Lines of axes.
+    Line,
+    /// Laneway.
     Ours,
+    /// Small requests.
+    Small,
     /// Bulk.
     Freight,
     /// Bulk while it is held back.
@@ -46,7 +50,16 @@ impl Colour {
 
     /// All of them.
     fn all() -> impl Iterator<Item = Self> {
-        let fixed = [Self::Ink, Self::Faint, Self::Ours, Self::Freight, Self::Held, Self::Floor];
+        let fixed = [
+            Self::Ink,
+            Self::Faint,
+            Self::Line,
+            Self::Ours,
+            Self::Small,
+            Self::Freight,
+            Self::Held,
+            Self::Floor,
+        ];
         fixed.into_iter().chain((0..Self::RIVALS).map(Self::Rival))
     }
 
@@ -61,11 +74,18 @@ impl Colour {
             Self::Ink => "var(--ink)".to_owned(),
             Self::Faint => "var(--faint)".to_owned(),
             Self::Ours => "var(--ours)".to_owned(),
+            Self::Line => "var(--line)".to_owned(),
+            Self::Small => "var(--small)".to_owned(),
             Self::Freight => "var(--freight)".to_owned(),
             Self::Held => "var(--held)".to_owned(),
             Self::Floor => "var(--floor)".to_owned(),
             Self::Rival(n) => format!("var(--rival-{n})"),
         }
+    }
+
+    /// How many pixels a line in a plot of several is thick: Laneway's is told from the rivals' without colour, too.
+    pub(super) fn stroke(self) -> u32 {
+        if self == Self::Ours { 3 } else { 2 }
     }
 
     /// What stands for it while it is drawn: the library knows numbers only.
@@ -77,6 +97,8 @@ impl Colour {
             Self::Freight => 4,
             Self::Floor => 5,
             Self::Held => 6,
+            Self::Small => 7,
+            Self::Line => 8,
             Self::Rival(n) => 16 + n,
         };
         RGBColor(1, 2, number)
@@ -119,7 +141,16 @@ pub(super) fn text(colour: Colour) -> TextStyle<'static> {
     ("sans-serif", TEXT).into_font().color(&colour.rgb())
 }
 
-/// A number of seconds as an axis shows it.
+/// A number of seconds as an axis shows it whose end this is: all of an axis have one unit.
+pub(super) fn linear_seconds(seconds: f64, end: f64) -> String {
+    match seconds {
+        0.0 => "0".to_owned(),
+        s if end >= 1.0 => format!("{} s", (s * 1000.0).round() / 1000.0),
+        s => format!("{} ms", (s * 100_000.0).round() / 100.0),
+    }
+}
+
+/// A number of seconds as a logarithmic axis shows it.
 pub(super) fn axis_seconds(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 || s == 0.0 => format!("{} s", (s * 100.0).round() / 100.0),
@@ -166,6 +197,12 @@ mod tests {
         assert_eq!(ticks(1.0, 5), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
         assert_eq!(ticks(15.2, 4), [0.0, 5.0, 10.0, 15.0]);
         assert_eq!((ticks(0.0, 4), ticks(f64::NAN, 4)), (vec![0.0], vec![0.0]));
+    }
+
+    #[test]
+    fn a_linear_axis_has_one_unit() {
+        assert_eq!([0.0, 0.2, 1.0].map(|s| linear_seconds(s, 1.1)), ["0", "0.2 s", "1 s"]);
+        assert_eq!([0.0, 0.2].map(|s| linear_seconds(s, 0.3)), ["0", "200 ms"]);
     }
 
     #[test]

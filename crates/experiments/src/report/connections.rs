@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::canvas::{Area, Colour, DrawError, Drawing, axis_seconds, draw, text, ticks};
+use super::canvas::{Area, Colour, DrawError, Drawing, draw, linear_seconds, text, ticks};
 use crate::{Error, Trace};
 
 const HEIGHT: i32 = 240;
@@ -32,7 +32,7 @@ fn paint<'a>(
     let x = |seconds: f64| LEFT + (seconds / end * f64::from(right - LEFT)).round() as i32;
     let y =
         |open: f64| HEIGHT - BOTTOM - (open / most as f64 * f64::from(HEIGHT - BOTTOM - TOP)).round() as i32;
-    let faint = ShapeStyle::from(&Colour::Faint.rgb().mix(0.35));
+    let faint = ShapeStyle::from(&Colour::Line.rgb());
     for open in ticks(most as f64, 4).into_iter().filter(|open| open.fract() == 0.0) {
         area.draw(&PathElement::new([(LEFT, y(open)), (right, y(open))], faint))?;
         let style = text(Colour::Faint).pos(Pos::new(HPos::Right, VPos::Center));
@@ -41,12 +41,12 @@ fn paint<'a>(
     for seconds in ticks(end, width as usize / 110) {
         let style = text(Colour::Faint).pos(Pos::new(HPos::Center, VPos::Top));
         let at = x(seconds).min(right - 8);
-        area.draw(&Text::new(axis_seconds(seconds), (at, HEIGHT - BOTTOM + 8), style))?;
+        area.draw(&Text::new(linear_seconds(seconds, end), (at, HEIGHT - BOTTOM + 8), style))?;
     }
     for (trace, colour) in runs {
         let corners = corners(trace);
         let points: Vec<_> = corners.into_iter().map(|(at, open)| (x(at), y(open as f64))).collect();
-        area.draw(&PathElement::new(points, ShapeStyle::from(&colour.rgb()).stroke_width(2)))?;
+        area.draw(&PathElement::new(points, ShapeStyle::from(&colour.rgb()).stroke_width(colour.stroke())))?;
     }
     Ok(())
 }

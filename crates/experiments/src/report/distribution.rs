@@ -15,29 +15,30 @@ const TOP: i32 = 8;
 pub(super) struct Curve<'a> {
     pub(super) latencies: &'a Latencies,
     pub(super) colour: Colour,
-    /// Drawn thinner and fainter: what the others are compared with.
-    pub(super) reference: bool,
 }
 
-/// Draws the curves.
+/// The powers of ten between which an axis shows all of these.
+pub(super) fn range<'a>(all: impl Iterator<Item = &'a Latencies> + Clone) -> (f64, f64) {
+    let seconds = || all.clone().flat_map(|latencies| latencies.sorted().iter().copied());
+    let least = seconds().filter(|s| *s > 0.0).fold(f64::MAX, f64::min).clamp(1e-6, 1e3);
+    let most = seconds().fold(least * 1.1, f64::max);
+    ((least * 0.9).log10(), (most * 1.1).log10())
+}
+
+/// Draws the curves, the last one on top.
 ///
 /// # Errors
 /// [`Error::Drawing`].
-pub(super) fn distribution(curves: &[Curve<'_>], floor: Option<f64>) -> Result<Drawing, Error> {
-    let all = || curves.iter().flat_map(|curve| curve.latencies.sorted().iter().copied()).chain(floor);
-    let least = all().filter(|s| *s > 0.0).fold(f64::MAX, f64::min).clamp(1e-6, 1e3);
-    let most = all().fold(least * 1.1, f64::max);
-    let (from, to) = ((least * 0.9).log10(), (most * 1.1).log10());
-    let painted = |width: u32| (LEFT, width as i32 - 8);
+pub(super) fn distribution(curves: &[Curve<'_>], (from, to): (f64, f64)) -> Result<Drawing, Error> {
     draw(
         |_| HEIGHT as u32,
         |area, width| {
-            let (left, right) = painted(width);
+            let (left, right) = (LEFT, width as i32 - 8);
             let x = |seconds: f64| {
                 let part = (seconds.max(1e-9).log10() - from) / (to - from);
                 left + (part * f64::from(right - left)).round() as i32
             };
-            paint(area, (left, right), x, (from, to), curves, floor)
+            paint(area, (left, right), x, (from, to), curves)
         },
     )
 }
@@ -48,10 +49,9 @@ fn paint<'a>(
     x: impl Fn(f64) -> i32,
     (from, to): (f64, f64),
     curves: &[Curve<'_>],
-    floor: Option<f64>,
 ) -> Result<(), DrawError<'a>> {
     let y = |share: f64| HEIGHT - BOTTOM - (share * f64::from(HEIGHT - BOTTOM - TOP)).round() as i32;
-    let faint = ShapeStyle::from(&Colour::Faint.rgb().mix(0.35));
+    let faint = ShapeStyle::from(&Colour::Line.rgb());
     for percent in [0, 25, 50, 75, 100] {
         let at = y(f64::from(percent) / 100.0);
         area.draw(&PathElement::new([(left, at), (right, at)], faint))?;
@@ -69,15 +69,9 @@ fn paint<'a>(
             last = at;
         }
     }
-    if let Some(floor) = floor {
-        let line = ShapeStyle::from(&Colour::Floor.rgb()).stroke_width(2);
-        area.draw(&PathElement::new([(x(floor), y(0.0)), (x(floor), TOP)], line))?;
-    }
-    for curve in curves {
-        let points =
-            steps(curve.latencies.sorted()).into_iter().map(|(seconds, share)| (x(seconds), y(share)));
-        let (opacity, stroke) = if curve.reference { (0.55, 1) } else { (1.0, 2) };
-        let line = ShapeStyle::from(&curve.colour.rgb().mix(opacity)).stroke_width(stroke);
+    for Curve { latencies, colour } in curves {
+        let points = steps(latencies.sorted()).into_iter().map(|(seconds, share)| (x(seconds), y(share)));
+        let line = ShapeStyle::from(&colour.rgb()).stroke_width(colour.stroke());
         area.draw(&PathElement::new(points.collect::<Vec<_>>(), line))?;
     }
     Ok(())
@@ -119,8 +113,9 @@ mod tests {
     fn no_requests_and_instant_ones_make_a_plot_all_the_same() {
         for values in [vec![], vec![0.0, 0.0], vec![5.0]] {
             let latencies = Latencies::new(values);
-            let curve = Curve { latencies: &latencies, colour: Colour::Ours, reference: false };
-            assert!(distribution(&[curve], None).is_ok());
+            let curve = Curve { latencies: &latencies, colour: Colour::Ours };
+            let range = range([&latencies].into_iter());
+            assert!(range.0 < range.1 && distribution(&[curve], range).is_ok());
         }
     }
 }

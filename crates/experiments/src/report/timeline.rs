@@ -3,11 +3,15 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::canvas::{Area, Colour, DrawError, Drawing, axis_seconds, draw, text, ticks};
+use super::canvas::{Area, Colour, DrawError, Drawing, draw, linear_seconds, text, ticks};
 use crate::{Error, Role, Span, Trace};
 
 /// Lanes that are drawn at most: the first to be dialled.
 pub(super) const LANES_MAX: usize = 60;
+/// Pixels of all rows, unless there are too many of them.
+const HEIGHT_MAX: i32 = 260;
+/// Pixels between rows.
+const GAP: i32 = 2;
 const LEFT: i32 = 4;
 const BOTTOM: i32 = 26;
 
@@ -51,37 +55,47 @@ impl<'a> Timeline<'a> {
     /// # Errors
     /// [`Error::Drawing`].
     pub(super) fn draw(&self) -> Result<Drawing, Error> {
-        let step = row_height(self.rows.len());
-        let height = step * self.rows.len().max(1) as i32 + BOTTOM + 4;
-        draw(|_| height as u32, |area, width| self.paint(area, width as i32, step, height))
+        let heights = heights(&self.rows.iter().map(Vec::len).collect::<Vec<_>>());
+        let height = heights.iter().sum::<i32>() + GAP * heights.len() as i32 + BOTTOM;
+        draw(|_| height as u32, |area, width| self.paint(area, width as i32, &heights, height))
     }
 
-    fn paint<'b>(&self, area: &Area<'b>, width: i32, step: i32, height: i32) -> Result<(), DrawError<'b>> {
+    fn paint<'b>(
+        &self,
+        area: &Area<'b>,
+        width: i32,
+        heights: &[i32],
+        height: i32,
+    ) -> Result<(), DrawError<'b>> {
         let right = width - 12;
         let x = |s: f64| LEFT + (s.min(self.end_s) / self.end_s * f64::from(right - LEFT)).round() as i32;
-        let faint = ShapeStyle::from(&Colour::Faint.rgb().mix(0.3));
+        let faint = ShapeStyle::from(&Colour::Line.rgb());
         for seconds in ticks(self.end_s, width as usize / 110) {
             area.draw(&PathElement::new([(x(seconds), 0), (x(seconds), height - BOTTOM)], faint))?;
             let anchor = if seconds == 0.0 { HPos::Left } else { HPos::Center };
             let style = text(Colour::Faint).pos(Pos::new(anchor, VPos::Top));
             let at = x(seconds).min(right - 8);
-            area.draw(&Text::new(axis_seconds(seconds), (at, height - BOTTOM + 8), style))?;
+            let label = linear_seconds(seconds, self.end_s);
+            area.draw(&Text::new(label, (at, height - BOTTOM + 8), style))?;
         }
-        for (row, tracks) in self.rows.iter().enumerate() {
-            let top = 2 + step * row as i32;
+        let mut top = 0;
+        for (tracks, row_height) in self.rows.iter().zip(heights) {
             // A lane that carries many at once divides its height among them.
-            let track_height = (f64::from(step) - 1.5) / tracks.len() as f64;
+            let step = f64::from(*row_height) / tracks.len().max(1) as f64;
+            // Where there is room for it, bars under each other are told apart.
+            let between = if tracks.len() > 1 && step >= 3.0 { 1 } else { 0 };
             for (track, spans) in tracks.iter().enumerate() {
-                let y = f64::from(top) + track as f64 * track_height;
-                let bottom = (y + track_height).round().max(y.round() + 1.0) as i32;
+                let y = top + (track as f64 * step).round() as i32;
+                let bottom = top + ((track + 1) as f64 * step).round() as i32 - between;
                 for span in spans {
                     for (from, to, colour) in self.parts(span) {
                         let (from, to) = (x(from), x(to).max(x(from) + 1));
-                        let style = colour.rgb().mix(0.85).filled();
-                        area.draw(&Rectangle::new([(from, y.round() as i32), (to, bottom)], style))?;
+                        let corners = [(from, y), (to, bottom.max(y + 1))];
+                        area.draw(&Rectangle::new(corners, colour.rgb().filled()))?;
                     }
                 }
             }
+            top += row_height + GAP;
         }
         Ok(())
     }
@@ -91,7 +105,7 @@ impl Timeline<'_> {
     /// A bar's parts and their colours: bulk is paler while it was held back.
     fn parts(&self, span: &Span) -> Vec<(f64, f64, Colour)> {
         if span.role == Role::Express {
-            return vec![(span.start_s, span.end_s, Colour::Ours)];
+            return vec![(span.start_s, span.end_s, Colour::Small)];
         }
         let mut parts = vec![(span.start_s, span.end_s, Colour::Freight)];
         for (since, until) in self.held {
@@ -104,14 +118,18 @@ impl Timeline<'_> {
     }
 }
 
-/// Pixels for a lane: few lanes are drawn thick.
-fn row_height(rows: usize) -> i32 {
-    match rows {
-        0..=4 => 56,
-        5..=16 => 16,
-        17..=32 => 10,
-        _ => 6,
-    }
+/// Pixels of the rows, told how many requests each carries at once: few rows are thick, and one with many tracks is higher,
+/// unless all together would be too high.
+fn heights(tracks: &[usize]) -> Vec<i32> {
+    let least = match tracks.len() {
+        0..=8 => 16,
+        9..=24 => 10,
+        25..=36 => 7,
+        _ => 5,
+    };
+    let at =
+        |track: i32| tracks.iter().map(move |tracks| least.max(*tracks as i32 * track)).collect::<Vec<_>>();
+    [4, 3, 2].map(at).into_iter().find(|rows| rows.iter().sum::<i32>() <= HEIGHT_MAX).unwrap_or_else(|| at(1))
 }
 
 /// Puts requests that overlap onto tracks of their own, at most as many as can be told apart.
@@ -166,8 +184,17 @@ mod tests {
         let timeline = Timeline::until(&trace, 2.0);
         let held = [(1.0, 4.0, Colour::Freight), (1.0, 2.0, Colour::Held), (3.0, 4.0, Colour::Held)];
         assert_eq!(timeline.parts(&trace.spans[0]), held);
-        assert_eq!(timeline.parts(&trace.spans[1]), [(0.0, 4.0, Colour::Ours)]);
+        assert_eq!(timeline.parts(&trace.spans[1]), [(0.0, 4.0, Colour::Small)]);
         assert!(timeline.draw().unwrap().wide.contains("var(--held)"));
+    }
+
+    #[test]
+    fn rows_are_as_high_as_what_they_carry_needs() {
+        assert_eq!(heights(&[1, 1]), [16, 16]);
+        assert_eq!(heights(&[1, 20]), [16, 80]);
+        assert_eq!(heights(&[28, 28, 28]), [84, 84, 84]);
+        assert_eq!(heights(&[1; 60]), [5; 60]);
+        assert!(heights(&[]).is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A connection of each protocol, and what is sent on it.
+//! A connection of either protocol, and what is sent on it.
 
 use std::fs::File;
 use std::io;
@@ -6,23 +6,58 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 
 use super::outgoing::Outgoing;
 use super::{Answer, Error, Lane, Tag, collect, hand_on, patiently};
 
 /// An HTTP/1.1 connection.
-pub(crate) struct Http1 {
-    pub(super) sender: http1::SendRequest<Outgoing>,
-    pub(super) lane: Lane,
-}
+pub(crate) type Http1 = Connection<http1::SendRequest<Outgoing>>;
 
 /// An HTTP/2 connection; clones share it.
+pub(crate) type Http2 = Connection<http2::SendRequest<Outgoing>>;
+
+/// A connection over hyper's sender of a protocol.
 #[derive(Clone)]
-pub(crate) struct Http2 {
-    pub(super) sender: http2::SendRequest<Outgoing>,
+pub(crate) struct Connection<S> {
+    pub(super) sender: S,
     pub(super) lane: Arc<Lane>,
+}
+
+/// What the protocols differ in.
+pub(crate) trait Sender: Send {
+    /// Whether requests beyond the server's limit wait in the connection, however long.
+    const QUEUES: bool;
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// What broke the exchange off.
+    fn head(
+        &mut self,
+        request: Request<Outgoing>,
+    ) -> impl Future<Output = Result<Response<Incoming>, Error>> + Send;
+}
+
+impl Sender for http1::SendRequest<Outgoing> {
+    const QUEUES: bool = false;
+
+    async fn head(&mut self, request: Request<Outgoing>) -> Result<Response<Incoming>, Error> {
+        let request = prepared(request)?;
+        // The connection may still be putting the exchange before away.
+        self.ready().await?;
+        Ok(self.send_request(request).await?)
+    }
+}
+
+impl Sender for http2::SendRequest<Outgoing> {
+    const QUEUES: bool = true;
+
+    async fn head(&mut self, request: Request<Outgoing>) -> Result<Response<Incoming>, Error> {
+        Ok(self.send_request(request).await?)
+    }
 }
 
 impl Http1 {
@@ -30,23 +65,26 @@ impl Http1 {
     pub(crate) async fn is_usable(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
+}
 
+impl<S: Sender> Connection<S> {
     /// Sends a request and reads the answer.
     ///
     /// # Errors
     /// What broke the exchange off.
     pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
-        let Parcel { request, tag, name, len } = Parcel::new(prepared(request)?.map(Outgoing::from));
-        let exchange = patiently(async {
-            // The connection may still be putting the exchange before away.
-            sender.ready().await?;
-            collect(sender.send_request(request).await?).await
-        });
-        lane.exchange(tag, name, len, exchange).await
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
+        let exchange = in_time::<S, _>(async { collect(sender.head(request).await?).await });
+        lane.exchange(tag, name, len, async {
+            let answer = exchange.await?;
+            lane.rival.moves(len);
+            Ok(answer)
+        })
+        .await
     }
 
-    /// Sends a request whose body is a file, and reads the answer.
+    /// Sends a request whose body is a file, and reads the answer, however long that takes.
     ///
     /// # Errors
     /// What broke the exchange off.
@@ -57,12 +95,9 @@ impl Http1 {
         len: u64,
     ) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
-        let request = prepared(request)?.map(|()| Outgoing::file(file, len));
-        let Parcel { request, tag, name, len } = Parcel::new(request);
-        let exchange = async {
-            sender.ready().await?;
-            collect(sender.send_request(request).await?).await
-        };
+        let body = Outgoing::file(file, len, lane.rival.clone());
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(|()| body));
+        let exchange = async { collect(sender.head(request).await?).await };
         lane.exchange(tag, name, len, exchange).await
     }
 
@@ -76,60 +111,18 @@ impl Http1 {
         take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Answer, Error> {
         let Self { sender, lane } = self;
-        let Parcel { request, tag, name, len } = Parcel::new(prepared(request)?.map(Outgoing::from));
+        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
         let exchange = async {
-            let response = patiently(async {
-                sender.ready().await?;
-                Ok(sender.send_request(request).await?)
-            });
-            let response = response.await?;
-            hand_on(response, &lane.rival.0.moved, take).await
+            let response = in_time::<S, _>(sender.head(request)).await?;
+            hand_on(response, &lane.rival, take).await
         };
         lane.exchange(tag, name, len, exchange).await
     }
 }
 
-impl Http2 {
-    /// Sends a request and reads the answer.
-    ///
-    /// # Errors
-    /// What broke the exchange off.
-    pub(crate) async fn send(&mut self, request: Request<Bytes>) -> Result<Answer, Error> {
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
-        // Beyond the server's stream limit a request waits in the connection, however long.
-        let exchange = async { collect(self.sender.send_request(request).await?).await };
-        self.lane.exchange(tag, name, len, exchange).await
-    }
-
-    /// As [`Http1::send_file`].
-    ///
-    /// # Errors
-    /// What broke the exchange off.
-    pub(crate) async fn send_file(
-        &mut self,
-        request: Request<()>,
-        file: File,
-        len: u64,
-    ) -> Result<Answer, Error> {
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(|()| Outgoing::file(file, len)));
-        let exchange = async { collect(self.sender.send_request(request).await?).await };
-        self.lane.exchange(tag, name, len, exchange).await
-    }
-
-    /// As [`Http1::fetch`].
-    ///
-    /// # Errors
-    /// What broke the exchange off; what `take` says.
-    pub(crate) async fn fetch(
-        &mut self,
-        request: Request<Bytes>,
-        take: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Answer, Error> {
-        let Parcel { request, tag, name, len } = Parcel::new(request.map(Outgoing::from));
-        let moved = &self.lane.rival.0.moved;
-        let exchange = async { hand_on(self.sender.send_request(request).await?, moved, take).await };
-        self.lane.exchange(tag, name, len, exchange).await
-    }
+/// Gives work up that takes too long, where nothing but the server can be the reason.
+async fn in_time<S: Sender, T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    if S::QUEUES { work.await } else { patiently(work).await }
 }
 
 /// A request with what the trace says of it.

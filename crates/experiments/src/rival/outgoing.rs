@@ -8,25 +8,27 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::Rival;
+
 /// How much of a file is read at a time.
 const PIECE: u64 = 256 << 10;
 
 pub(crate) enum Outgoing {
     Bytes(Bytes),
-    /// A file, and how much of it is still to be sent. It lies in the page cache, so that reading it where the
-    /// connection runs takes microseconds.
-    File(File, u64),
+    /// A file, how much of it is still to be sent, and who counts what is. It lies in the page cache, so that reading it
+    /// where the connection runs takes microseconds.
+    File(File, u64, Rival),
 }
 
 impl Outgoing {
-    pub(crate) fn file(file: File, len: u64) -> Self {
-        Self::File(file, len)
+    pub(crate) fn file(file: File, len: u64, rival: Rival) -> Self {
+        Self::File(file, len, rival)
     }
 
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File(_, left) => *left,
+            Self::File(_, left, _) => *left,
         }
     }
 }
@@ -47,9 +49,10 @@ impl Body for Outgoing {
         }
         let piece = match &mut *self {
             Self::Bytes(bytes) => Ok(std::mem::take(bytes)),
-            Self::File(file, left) => {
+            Self::File(file, left, rival) => {
                 let mut piece = vec![0; PIECE.min(*left) as usize];
                 *left -= piece.len() as u64;
+                rival.moves(piece.len() as u64);
                 file.read_exact(&mut piece).map(|()| Bytes::from(piece))
             }
         };
@@ -62,5 +65,26 @@ impl Body for Outgoing {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::site::Origin;
+
+    #[test]
+    fn a_file_counts_as_it_goes_and_not_when_it_is_answered() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; PIECE as usize + 5]).unwrap();
+        let rival = Rival::at(Origin { https: false, host: "h".to_owned(), port: 1 }, None);
+        let mut body = Outgoing::file(File::open(file.path()).unwrap(), PIECE + 5, rival.clone());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        for (moved, is_last) in [(PIECE, false), (PIECE + 5, true)] {
+            assert!(matches!(Pin::new(&mut body).poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
+            assert_eq!((rival.moved(), body.is_end_stream()), (moved, is_last));
+        }
     }
 }

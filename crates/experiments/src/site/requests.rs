@@ -136,6 +136,27 @@ impl Site {
         self.signed(request).await
     }
 
+    /// Lists S3's unfinished multipart uploads under a prefix.
+    ///
+    /// # Errors
+    /// When there can be no such request.
+    pub(crate) async fn uploads(&self, prefix: &str) -> Result<Request<Bytes>, Error> {
+        let bucket = utf8_percent_encode(&self.bucket, S3_KEY);
+        let prefix = utf8_percent_encode(prefix, NON_ALPHANUMERIC);
+        let target = format!("{}/{bucket}?prefix={prefix}&uploads=", self.base());
+        self.signed(self.request(Method::GET, &target, Bytes::new())?).await
+    }
+
+    /// Aborts one of S3's multipart uploads.
+    ///
+    /// # Errors
+    /// When there can be no such request.
+    pub(crate) async fn abandon(&self, key: &str, upload: &str) -> Result<Request<Bytes>, Error> {
+        let upload = utf8_percent_encode(upload, NON_ALPHANUMERIC);
+        let target = format!("{}?uploadId={upload}", self.object_target(key));
+        self.signed(self.request(Method::DELETE, &target, Bytes::new())?).await
+    }
+
     /// How many objects one call of [`delete_many`](Self::delete_many) takes.
     pub(crate) fn delete_many_max(&self) -> usize {
         match self.provider {

@@ -7,7 +7,7 @@ use clap::Args;
 use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Event, Stop, Workers, clean, commit, ladder as steps, mixed, slices};
 
-use super::place::{Place, Tongue, Usual};
+use super::place::{Place, Spoken, Tongue, Usual};
 use super::run::{self, Findings};
 use super::{ladder, mixed as mixing, report, slices as slicing};
 use crate::context::{Context, complain};
@@ -21,9 +21,8 @@ use crate::exit::Exit;
 pub(super) struct Arguments {
     #[command(flatten)]
     place: Place,
-    /// Whose protocol is spoken with the store in this process
-    #[arg(long, value_enum, default_value_t)]
-    store: Tongue,
+    #[command(flatten)]
+    spoken: Spoken,
     /// The sizes that each benchmark has by itself
     #[arg(long, conflicts_with = "quick")]
     full: bool,
@@ -110,8 +109,14 @@ impl Arguments {
             _ => Scale::USUAL,
         };
         let mut page = Page::default();
-        let all =
-            All { context, place: &self.place, tongue: self.store, scale, page: &mut page, prints: true };
+        let all = All {
+            context,
+            place: &self.place,
+            tongue: self.spoken.tongue,
+            scale,
+            page: &mut page,
+            prints: true,
+        };
         let exit = all.run()?;
         if exit != Exit::Interrupted {
             report::write(context, &self.report, &page, &report::command(std::env::args()))?;

@@ -1,14 +1,10 @@
 //! Deletes by the thousand.
 
 use clap::Args;
-use laneway_experiments::clean::{self, Clean, Plan};
-use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Row, Table};
-use serde_json::{Value, json};
+use laneway_experiments::clean::{self, Plan};
 
-use super::place::{Place, Tongue, Usual};
-use super::report::Report;
-use super::run::{self, Findings};
+use super::place::{Tongue, Usual};
+use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -20,52 +16,16 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    place: Place,
+    setting: Setting,
     /// How many objects
     #[arg(long, value_name = "N", default_value_t = 5000)]
     objects: usize,
-    /// How often each rung runs, in turns; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    runs: usize,
-    #[command(flatten)]
-    report: Report,
 }
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.place.target(context, Usual::FAR, Tongue::Gcs)?;
-        let plan = Plan { objects: self.objects, runs: self.runs, target };
-        run::one(context, &self.report, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
-    }
-}
-
-impl Findings for Clean {
-    fn heading(&self) -> String {
-        let path = run::path(self.rtt_s, self.floor_s);
-        format!("{} deletes at {}; {path}", self.objects, self.store)
-    }
-
-    fn tables(&self) -> Vec<Table> {
-        vec![self.table()]
-    }
-
-    fn records(&self) -> Vec<Value> {
-        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("clean")).collect();
-        records.push(json!({
-            "kind": "clean",
-            "store": self.store,
-            "objects": self.objects,
-            "rtt_s": self.rtt_s,
-            "floor_s": self.floor_s,
-        }));
-        records
-    }
-
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.clean(self)
-    }
-
-    fn is_fine(&self) -> bool {
-        self.rows.iter().all(Row::is_fine)
+        let target = self.setting.target(context, Usual::FAR, Tongue::Gcs)?;
+        let plan = Plan { objects: self.objects, runs: self.setting.runs(1), target };
+        self.setting.measure(context, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 }

@@ -1,14 +1,10 @@
 //! Read-modify-writes.
 
 use clap::Args;
-use laneway_experiments::commit::{self, Commit, Plan};
-use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Row, Table};
-use serde_json::{Value, json};
+use laneway_experiments::commit::{self, Plan};
 
-use super::place::{Place, Tongue, Usual};
-use super::report::Report;
-use super::run::{self, Findings};
+use super::place::{Spoken, Usual};
+use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -19,58 +15,21 @@ use crate::exit::Exit;
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    place: Place,
-    /// Whose protocol is spoken with the store in this process
-    #[arg(long, value_enum, default_value_t)]
-    store: Tongue,
+    setting: Setting,
+    #[command(flatten)]
+    spoken: Spoken,
     /// How many objects
     #[arg(long, value_name = "N", default_value_t = 500)]
     objects: usize,
     /// Size of each
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = laneway_server::parse_size)]
     size: u64,
-    /// How often each rung runs, in turns; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    runs: usize,
-    #[command(flatten)]
-    report: Report,
 }
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.place.target(context, Usual::FAR, self.store)?;
-        let plan = Plan { objects: self.objects, size: self.size, runs: self.runs, target };
-        run::one(context, &self.report, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
-    }
-}
-
-impl Findings for Commit {
-    fn heading(&self) -> String {
-        let path = run::path(self.rtt_s, self.floor_s);
-        format!("{} read-modify-writes at {}; {path}", self.objects, self.store)
-    }
-
-    fn tables(&self) -> Vec<Table> {
-        vec![self.table()]
-    }
-
-    fn records(&self) -> Vec<Value> {
-        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("commit")).collect();
-        records.push(json!({
-            "kind": "commit",
-            "store": self.store,
-            "objects": self.objects,
-            "rtt_s": self.rtt_s,
-            "floor_s": self.floor_s,
-        }));
-        records
-    }
-
-    fn draw(&self, page: &mut Page) -> Result<(), Error> {
-        page.commit(self)
-    }
-
-    fn is_fine(&self) -> bool {
-        self.rows.iter().all(Row::is_fine)
+        let target = self.setting.target(context, Usual::FAR, self.spoken.tongue)?;
+        let plan = Plan { objects: self.objects, size: self.size, runs: self.setting.runs(1), target };
+        self.setting.measure(context, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 }

@@ -8,12 +8,15 @@ use laneway_experiments::{Error, Failure, Table, Target};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::place::{Place, Tongue, Usual};
-use super::report::Report;
+use super::place::{Tongue, Usual};
 use super::run::{self, Findings};
+use super::setting::Setting;
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
 use crate::quantity;
+
+/// How often each rung runs where nobody says.
+const RUNS: usize = 3;
 
 /// Upload many small files in the five usual ways, then with Laneway
 ///
@@ -25,32 +28,27 @@ use crate::quantity;
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    place: Place,
+    setting: Setting,
     /// How many files
     #[arg(long, value_name = "N", default_value_t = 50)]
     files: usize,
     /// Size of each file
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = laneway_server::parse_size)]
     size: u64,
-    /// How often each rung runs, in turns; the median counts
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: usize,
-    #[command(flatten)]
-    report: Report,
 }
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let plan = self.plan(context)?;
-        run::tell(context, &self.report, || climb(context, plan))
+        run::tell(context, &self.setting.report, || climb(context, plan))
     }
 
     fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
-        let target = self.place.target(context, Usual::FAR, Tongue::Gcs)?;
+        let target = self.setting.target(context, Usual::FAR, Tongue::Gcs)?;
         if !speaks(&target) {
             return Err(BadUsage("the ladder uploads to gs://bucket/prefix".to_owned()).into());
         }
-        Ok(Plan { files: self.files, size: self.size, runs: self.runs, target })
+        Ok(Plan { files: self.files, size: self.size, runs: self.setting.runs(RUNS), target })
     }
 }
 

@@ -9,9 +9,9 @@ use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Table, parse_arrivals};
 use serde_json::{Value, json};
 
-use super::place::{Place, Tongue, Usual};
-use super::report::Report;
+use super::place::{Spoken, Usual};
 use super::run::{self, Findings};
+use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -28,10 +28,9 @@ pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidt
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    place: Place,
-    /// Whose protocol is spoken with the store in this process
-    #[arg(long, value_enum, default_value_t)]
-    store: Tongue,
+    setting: Setting,
+    #[command(flatten)]
+    spoken: Spoken,
     /// How many large objects
     #[arg(long, value_name = "N", default_value_t = 4)]
     large: usize,
@@ -50,14 +49,9 @@ pub(super) struct Arguments {
     /// What sizes and arrivals are drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How often each rung runs, in turns; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    runs: usize,
     /// Where files are [default: in memory where there is enough, or among the temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    #[command(flatten)]
-    report: Report,
 }
 
 impl Arguments {
@@ -70,11 +64,11 @@ impl Arguments {
             arrivals: self.arrivals,
             puts: self.puts,
             seed: self.seed,
-            runs: self.runs,
+            runs: self.setting.runs(1),
             folder: self.dir,
-            target: self.place.target(context, USUAL, self.store)?,
+            target: self.setting.target(context, USUAL, self.spoken.tongue)?,
         };
-        run::one(context, &self.report, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))
+        self.setting.measure(context, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))
     }
 }
 

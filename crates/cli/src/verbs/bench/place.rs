@@ -40,6 +40,14 @@ pub(super) enum Tongue {
     S3,
 }
 
+/// Which tongue is wanted of the store in this process.
+#[derive(Args, Clone, Copy, Default, Debug)]
+pub(super) struct Spoken {
+    /// Whose protocol is spoken with the store in this process
+    #[arg(long = "store", value_name = "STORE", value_enum, default_value_t)]
+    pub(super) tongue: Tongue,
+}
+
 impl From<Tongue> for Provider {
     fn from(tongue: Tongue) -> Self {
         match tongue {

@@ -9,15 +9,18 @@ use laneway_experiments::slices::{self, Plan, Slices};
 use laneway_experiments::{Error, Row, Table};
 use serde_json::{Value, json};
 
-use super::place::{Place, Tongue, Usual};
-use super::report::Report;
+use super::place::{Spoken, Usual};
 use super::run::{self, Findings};
+use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::quantity;
 
 /// The distance of a bucket in the same region.
 pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(5), bandwidth: None };
+
+/// How often each way runs where nobody says.
+const RUNS: usize = 3;
 
 /// Download one huge object as a program of 2021 does, then with Laneway
 ///
@@ -27,28 +30,22 @@ pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(5), bandwidth
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    place: Place,
-    /// Whose protocol is spoken with the store in this process
-    #[arg(long, value_enum, default_value_t)]
-    store: Tongue,
+    setting: Setting,
+    #[command(flatten)]
+    spoken: Spoken,
     /// Size of the object
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_server::parse_size)]
     size: u64,
     /// Where the file is written [default: in memory where there is enough, or among the temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How often each rung runs, in turns; the median counts
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    runs: usize,
-    #[command(flatten)]
-    report: Report,
 }
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.place.target(context, USUAL, self.store)?;
-        let plan = Plan { size: self.size, runs: self.runs, folder: self.dir, target };
-        run::one(context, &self.report, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
+        let target = self.setting.target(context, USUAL, self.spoken.tongue)?;
+        let plan = Plan { size: self.size, runs: self.setting.runs(RUNS), folder: self.dir, target };
+        self.setting.measure(context, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 }
 

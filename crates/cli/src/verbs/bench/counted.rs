@@ -1,0 +1,39 @@
+//! What is told of commits and cleaning.
+
+use laneway_experiments::report::Page;
+use laneway_experiments::{Counted, Error, Row, Table};
+use serde_json::{Value, json};
+
+use super::run::{self, Findings};
+
+impl Findings for Counted {
+    fn heading(&self) -> String {
+        let path = run::path(self.rtt_s, self.floor_s);
+        format!("{} {} at {}; {path}", self.objects, self.bench.deeds(), self.store)
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        vec![self.table()]
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let bench = self.bench.name();
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record(bench)).collect();
+        records.push(json!({
+            "kind": bench,
+            "store": self.store,
+            "objects": self.objects,
+            "rtt_s": self.rtt_s,
+            "floor_s": self.floor_s,
+        }));
+        records
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.counted(self)
+    }
+
+    fn is_fine(&self) -> bool {
+        self.rows.iter().all(Row::is_fine)
+    }
+}

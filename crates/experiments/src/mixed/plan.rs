@@ -1,0 +1,71 @@
+//! What is moved together, and where.
+
+use std::path::PathBuf;
+
+use crate::Error;
+use crate::place::Target;
+
+/// The least and the most bytes of a small object, as lakehouses have them.
+pub const SMALL_SIZE: (u64, u64) = (32 << 10, 512 << 10);
+
+/// What is moved together, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many large objects.
+    pub large: usize,
+    /// Bytes of each large object.
+    pub large_size: u64,
+    /// How many small objects.
+    pub small: usize,
+    /// The least and the most bytes of a small object.
+    pub small_size: (u64, u64),
+    /// How many small objects a second arrive while bulk is running; `None` leaves that part out.
+    pub arrivals: Option<f64>,
+    /// Whether objects go up instead of down.
+    pub puts: bool,
+    /// What sizes and arrivals are drawn from.
+    pub seed: u64,
+    /// How often each rung runs, in turns.
+    pub runs: usize,
+    /// Where files are; `None` is in memory where there is enough, or among the temporary files.
+    pub folder: Option<PathBuf>,
+    /// The store.
+    pub target: Target,
+}
+
+impl Plan {
+    /// How many objects of what size, for people.
+    pub(super) fn what(&self) -> String {
+        let size = |bytes: u64| match bytes {
+            b if b >= 1 << 20 => format!("{} MiB", b >> 20),
+            b => format!("{} KiB", b >> 10),
+        };
+        let (least, most) = self.small_size;
+        let (large, small) = (self.large, self.small);
+        format!("{large} x {} and {small} of {} to {}", size(self.large_size), size(least), size(most))
+    }
+
+    /// Checks that the plan can be carried out.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn check(&self) -> Result<(), Error> {
+        let refused = |why: &str| Err(Error::Plan(why.to_owned()));
+        if self.small == 0 || self.runs == 0 {
+            return refused("at least one small object and one run are needed");
+        }
+        if self.small > 10_000 || self.large > 1000 {
+            return refused("at most 10,000 small and 1000 large objects");
+        }
+        if self.small_size.0 == 0 || self.small_size.0 > self.small_size.1 {
+            return refused("the sizes of small objects go from at least one byte up");
+        }
+        if self.large > 0 && self.large_size == 0 {
+            return refused("a large object has at least one byte");
+        }
+        if self.large == 0 && self.arrivals.is_some() {
+            return refused("arrivals beside bulk need at least one large object");
+        }
+        Ok(())
+    }
+}

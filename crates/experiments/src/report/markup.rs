@@ -1,0 +1,97 @@
+//! Sections, plots and tables as HTML.
+
+use std::fmt::Write as _;
+
+use super::{Figure, Part, Section};
+use crate::Table;
+use crate::table::seconds;
+
+impl Section {
+    pub(super) fn write(&self, html: &mut String) {
+        let _ = writeln!(html, "<section id=\"{}\">\n<h2>{}</h2>", self.id, escaped(&self.title));
+        let _ = writeln!(html, "<p>{}</p>", escaped(&self.text));
+        // What is said under several plots is said once.
+        let mut said: Vec<&str> = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Heading(text) => drop(writeln!(html, "<h3>{}</h3>", escaped(text))),
+                Part::Text(text) => drop(writeln!(html, "<p>{}</p>", escaped(text))),
+                Part::Table(table) => write_table(table, html),
+                Part::Figure(figure) => {
+                    let caption = Some(figure.caption.as_str()).filter(|caption| !said.contains(caption));
+                    said.extend(caption);
+                    figure.write(caption, html);
+                }
+            }
+        }
+        html.push_str("</section>\n");
+    }
+}
+
+impl Figure {
+    fn write(&self, caption: Option<&str>, html: &mut String) {
+        let _ = writeln!(html, "<figure>\n<h4>{}</h4>", escaped(&self.title));
+        if !self.legend.is_empty() {
+            html.push_str("<ul class=\"legend\">");
+            for (colour, name) in &self.legend {
+                let colour = colour.css();
+                let _ = write!(html, "<li><i style=\"background:{colour}\"></i>{}</li>", escaped(name));
+            }
+            html.push_str("</ul>\n");
+        }
+        for (class, svg) in [("wide", &self.drawing.wide), ("narrow", &self.drawing.narrow)] {
+            let _ = writeln!(
+                html,
+                "<div class=\"{class}\" role=\"img\" aria-label=\"{}\">{svg}</div>",
+                escaped(&self.title)
+            );
+        }
+        if let Some(caption) = caption {
+            let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(caption));
+        }
+        html.push_str("</figure>\n");
+    }
+}
+
+/// On a phone the style sheet makes each row a card, where every cell has its column's head beside it. The roles tell that
+/// it is a table all the same.
+fn write_table(table: &Table, html: &mut String) {
+    html.push_str("<div class=\"scroll\"><table role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">");
+    for head in &table.head {
+        let head = escaped(head);
+        // A unit doesn't stand on a line of its own.
+        let head = head.strip_suffix(" s").map_or(head.clone(), |name| format!("{name}&nbsp;s"));
+        let _ = write!(html, "<th role=\"columnheader\" scope=\"col\">{head}</th>");
+    }
+    html.push_str("</tr></thead>\n<tbody role=\"rowgroup\">\n");
+    for row in &table.rows {
+        let class = if row.name.contains("Laneway") { " class=\"ours\"" } else { "" };
+        let name = escaped(&row.name);
+        let _ = write!(html, "<tr{class} role=\"row\"><th role=\"rowheader\" scope=\"row\">{name}</th>");
+        for (cell, head) in row.cells.iter().zip(&table.head[1..]) {
+            let head = escaped(head);
+            let _ = write!(html, "<td role=\"cell\" data-head=\"{head}\">{}</td>", escaped(cell));
+        }
+        if let Some(failure) = &row.failure {
+            let columns = table.head.len() - 1;
+            let failure = escaped(failure);
+            let _ = write!(html, "<td role=\"cell\" class=\"failed\" colspan=\"{columns}\">{failure}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+}
+
+/// Seconds with their unit.
+pub(super) fn in_seconds(value: f64) -> String {
+    format!("{} s", seconds(value))
+}
+
+/// Text as HTML shows it. What a server answers can stand in a failure.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}

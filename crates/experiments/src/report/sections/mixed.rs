@@ -1,0 +1,177 @@
+//! Small objects beside large ones.
+
+use super::{Quickest, against_floor, bar, distance, lanes, lanes_of, legend, open_connections, traces};
+use crate::mixed::{ArrivalFigures, Figures, Mixed};
+use crate::report::canvas::Colour;
+use crate::report::distribution::{Curve, distribution, range};
+use crate::report::timeline::Timeline;
+use crate::report::{Figure, Part, Section};
+use crate::{Error, Latencies, Row};
+
+pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
+    let rows = &found.together;
+    let p50 = |row: &Row<Figures>| row.figures().map(|figures| figures.small_p50_s);
+    let bars = rows.iter().map(|row| bar(row.description, row.rung, p50(row))).collect();
+    let (verb, noun) = if found.puts { ("uploaded", "upload") } else { ("downloaded", "download") };
+    let floor = match found.bandwidth {
+        Some(_) => "The floor serves the smallest first at the link's full speed.",
+        None => "The floor counts round trips only: how much the link carries is not known.",
+    };
+    let mut parts = vec![
+        Part::Heading("Issued in one breath"),
+        Part::Table(found.table()),
+        Part::Figure(against_floor(
+            bars,
+            found.floor_s,
+            "Median seconds of the small objects, from the moment of issue",
+            floor,
+        )?),
+    ];
+    let of = |f: &'_ Figures| f.latencies.clone();
+    let latencies = Part::Figure(distributions(
+        "Part of the small objects that are there, by the time since they were asked for",
+        "The time is logarithmic. A curve further to the left is better; a long way to the right at the top means that \
+         some wait for bulk to end.",
+        &named(rows, of),
+        (&found.floors, "floor"),
+        None,
+    )?);
+    parts.push(latencies);
+    parts.extend(open_connections(&traces(rows), false)?);
+    for name in ["pool-50", "laneway"] {
+        let row = rows.iter().find(|row| row.rung == name);
+        if let Some((row, trace)) = row.and_then(|row| Some((row, row.trace()?))) {
+            parts.push(lanes(trace, row.description)?);
+            // Where bulk goes on for long, what happens beside it is at the left edge.
+            let beginning_s = trace.small_end_s() * 1.3;
+            if name == "laneway" && beginning_s > 0.0 && beginning_s < trace.end_s() / 2.0 {
+                let beginning = Timeline::until(trace, beginning_s);
+                parts.push(lanes_of(beginning, trace, "Laneway, the beginning of the same run")?);
+            }
+        }
+    }
+    parts.extend(arrivals(found)?);
+    Ok(Section {
+        id: if found.puts { "mixed-puts" } else { "mixed" },
+        title: format!("Small {noun}s beside large ones"),
+        text: format!(
+            "{} are {verb} together, {} {} ({} away{}). The question is what the small ones pay for the large ones' \
+             company.",
+            found.what,
+            if found.puts { "to" } else { "from" },
+            found.store,
+            distance(found.rtt_s),
+            found.bandwidth.map(|rate| format!(", {}", bits(rate))).unwrap_or_default()
+        ),
+        parts,
+        quickest: quickest(found),
+    })
+}
+
+fn quickest(found: &Mixed) -> Vec<Quickest> {
+    fn of<F>(rows: &[Row<F>], value: fn(&F) -> f64, what: &'static str, floor_s: f64) -> Quickest {
+        let rows = rows.iter().map(|row| (row.rung, row.description, row.figures().map(value)));
+        Quickest::of(what, rows, floor_s)
+    }
+    let last_s = found.floors.percentile(99.0);
+    let mut quickest = vec![
+        of(&found.together, |f| f.small_p50_s, "small ones, issued with bulk: median", found.floor_s),
+        of(&found.together, |f| f.small_p99_s, "small ones, issued with bulk: 99th percentile", last_s),
+    ];
+    if !found.arrivals.is_empty() {
+        let rows = &found.arrivals;
+        quickest.extend([
+            of(rows, |f| f.beside_p50_s, "small ones, arriving beside bulk: median", found.rtt_s),
+            of(rows, |f| f.beside_p99_s, "small ones, arriving beside bulk: 99th percentile", found.rtt_s),
+        ]);
+    }
+    quickest
+}
+
+fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
+    let Some(table) = found.arrivals_table() else { return Ok(Vec::new()) };
+    let beside = named(&found.arrivals, |f: &ArrivalFigures| f.beside.clone());
+    let idle = named(&found.arrivals, |f: &ArrivalFigures| f.idle.clone());
+    // Both have one axis, so that they can be compared.
+    let one_trip = Latencies::new(vec![found.rtt_s]);
+    let all = beside.iter().chain(&idle).map(|(latencies, ..)| latencies).chain([&one_trip]);
+    let range = range(all);
+    let mut parts = vec![
+        Part::Heading("Arriving while bulk is running"),
+        Part::Text(
+            "The same small objects arrive at random, once on an idle link and once while bulk is running. Latency \
+             counts from the moment of arrival. On the idle link the first ones find no connection open."
+                .to_owned(),
+        ),
+        Part::Table(table),
+    ];
+    for (latencies, title, caption) in [
+        (
+            &idle,
+            "On the idle link: part of the small objects that are there, by the time since they arrived",
+            "What the way itself takes. The time is logarithmic.",
+        ),
+        (
+            &beside,
+            "Beside bulk: part of the small objects that are there, by the time since they arrived",
+            "The less a curve has moved to the right against the plot above, the less the small ones feel of the bulk.",
+        ),
+    ] {
+        let figure = distributions(title, caption, latencies, (&one_trip, "one round trip"), Some(range))?;
+        parts.push(Part::Figure(figure));
+    }
+    let laneway = found.arrivals.iter().find(|row| row.rung == "laneway").and_then(Row::trace);
+    if let Some(trace) = laneway {
+        parts.push(lanes(trace, "Laneway, small ones arriving beside bulk")?);
+    }
+    Ok(parts)
+}
+
+/// The latencies of those that have figures, with colours and names.
+fn named<F>(rows: &[Row<F>], latencies: impl Fn(&F) -> Latencies) -> Vec<(Latencies, Colour, &'static str)> {
+    let rows = rows.iter().enumerate();
+    rows.filter_map(|(place, row)| {
+        Some((latencies(row.figures()?), Colour::of(row.rung, place), row.description))
+    })
+    .collect()
+}
+
+fn distributions(
+    title: &str,
+    caption: &str,
+    latencies: &[(Latencies, Colour, &'static str)],
+    (floor, floor_name): (&Latencies, &str),
+    axis: Option<(f64, f64)>,
+) -> Result<Figure, Error> {
+    let mut curves = vec![Curve { latencies: floor, colour: Colour::Floor }];
+    curves.extend(latencies.iter().map(|(latencies, colour, _)| Curve { latencies, colour: *colour }));
+    let axis = axis.unwrap_or_else(|| range(curves.iter().map(|curve| curve.latencies)));
+    let names = latencies.iter().map(|(_, colour, name)| (*colour, *name));
+    Ok(Figure {
+        title: title.to_owned(),
+        drawing: distribution(&curves, axis)?,
+        legend: legend(names.chain([(Colour::Floor, floor_name)])),
+        caption: caption.to_owned(),
+    })
+}
+
+/// Bytes a second as links are sold.
+fn bits(rate: u64) -> String {
+    match rate as f64 * 8.0 / 1e6 {
+        mbit if mbit >= 1000.0 => format!("{} Gbit/s", (mbit / 10.0).round() / 100.0),
+        mbit => format!("{mbit:.0} Mbit/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_links_speed_is_told_as_it_is_sold() {
+        assert_eq!(
+            [125_000_000, 12_500_000, 312_500_000].map(bits),
+            ["1 Gbit/s", "100 Mbit/s", "2.5 Gbit/s"]
+        );
+    }
+}

@@ -4,12 +4,13 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `lane` (what a lane may take), `queue` (in which order), `in_flight` (how many at once), `hedges` (where
-//! a second request goes), `yielding`, `window` and `send_buffer` (how much bulk moves, and is on its way down and up, beside
-//! small work), `goodput` (what the path carries).
+//! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane),
+//! `in_flight` (how many at once), `hedges` (where a second request goes), and in `ways` for each direction `yielding` (how
+//! much bulk moves beside small work), `window` and `send_buffer` (how much is on its way), `goodput` (what the path carries).
 //! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
+mod ceiling;
 mod class;
 mod event;
 mod express_lanes;
@@ -21,6 +22,8 @@ mod lane;
 mod origin;
 mod queue;
 mod send_buffer;
+mod sending;
+mod ways;
 mod window;
 mod yielding;
 
@@ -32,26 +35,19 @@ use std::time::{Duration, Instant};
 
 pub use class::{Class, FREIGHT_ABOVE, Piece};
 pub use event::{Action, Direction, Event, LaneId, OriginId, Role, WorkId};
-use goodput::{Goodput, Load};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
 use send_buffer::SendBuffer;
 pub(crate) use send_buffer::UNSENT_UNKNOWN;
-use window::{Sharing, Window};
-use yielding::Yielding;
+use ways::Way;
+use window::Window;
 
 use crate::Protocol;
 
 /// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
 /// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
 pub const CONNECTIONS_MAX: usize = 256;
-
-/// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
-const FREIGHT_PATIENCE: Duration = Duration::from_secs(2);
-
-/// At the ceiling, how long an origin keeps its only lane while another has none. A turn costs a dial.
-const TURN: Duration = Duration::from_secs(1);
 
 /// The state machine.
 #[derive(Debug)]
@@ -67,33 +63,6 @@ pub struct Dispatcher {
     window: Window,
     send_buffer: SendBuffer,
     actions: VecDeque<Action>,
-}
-
-/// One direction, over all origins: what leaves this machine or comes to it shares a path.
-#[derive(Debug, Default)]
-struct Way {
-    /// Bytes of small works, queued and running.
-    small: u64,
-    /// Bulk works, queued and running.
-    bulk: usize,
-    goodput: Goodput,
-    yielding: Yielding,
-}
-
-impl Way {
-    /// Takes a reading of the bytes moved so far.
-    fn read(&mut self, now: Instant, bytes: u64) {
-        let load = match self.bulk {
-            _ if self.yielding.is_yielding() => Load::Held,
-            0 => Load::Small,
-            _ => Load::Bulk,
-        };
-        self.goodput.read(now, bytes, load);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.small == 0 && self.bulk == 0
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -383,113 +352,6 @@ impl Dispatcher {
         Some(work)
     }
 
-    /// Counts a work in the directions that it takes.
-    fn count(&mut self, work: &Work) {
-        if work.role == Role::Express {
-            self.down.small += work.piece.down;
-            self.up.small += work.piece.up;
-        } else {
-            self.way(work.piece.direction()).bulk += 1;
-        }
-    }
-
-    fn discount(&mut self, work: &Work) {
-        if work.role == Role::Express {
-            self.down.small -= work.piece.down;
-            self.up.small -= work.piece.up;
-        } else {
-            self.way(work.piece.direction()).bulk -= 1;
-        }
-    }
-
-    fn way(&mut self, direction: Direction) -> &mut Way {
-        match direction {
-            Direction::Down => &mut self.down,
-            Direction::Up => &mut self.up,
-        }
-    }
-
-    /// Decides how much may be on its way to each lane of a role.
-    fn share_window(&mut self, now: Instant, role: Role) {
-        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > lane.uploads || lane.is_dialling());
-        let lanes = self.lanes.values().filter(busy);
-        let (count, rtt) = lanes.fold((0, Duration::ZERO), |(count, rtt), lane| {
-            (count + 1, rtt.max(self.origins[lane.origin.0].rtt()))
-        });
-        let said = self.window.decide(now, role, Sharing { lanes: count, rtt }, &self.down.goodput);
-        self.actions.extend(said.map(|bytes| Action::Window { role, bytes }));
-    }
-
-    /// Decides how much bulk may lie in send buffers and be on its way from us.
-    fn clamp_uploads(&mut self, now: Instant) {
-        let uploading = || self.lanes.values().filter(|lane| lane.uploads > 0);
-        let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
-        let rtt = paths.max().unwrap_or_default();
-        let said = self.send_buffer.decide(now, uploading().count(), self.up.goodput.rate(), rtt);
-        self.actions.extend(said.map(|bytes| Action::SendBuffer { bytes }));
-        let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
-        self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));
-    }
-
-    /// Decides how much bulk may move beside the small work that is outstanding.
-    fn yield_bulk(&mut self, now: Instant) {
-        let is_stuck = self.small_work_is_stuck();
-        let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
-        if self.down.small > 0 {
-            self.window.small(now);
-        }
-        // A small download's request goes up, too.
-        if self.up.bulk > 0 && self.up.small + self.down.small > 0 && self.send_buffer.small(now) {
-            self.clamp_uploads(now);
-        }
-        for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
-            let outstanding = if way.bulk > 0 && !is_stuck { way.small } else { 0 };
-            let rate = way.goodput.rate();
-            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
-            if !way.is_idle() {
-                way.goodput.begin(now);
-            }
-            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
-        }
-        if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
-            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
-        }
-    }
-
-    /// Whether small work of some origin waits, at the ceiling, for a lane that something else holds. Where that is bulk,
-    /// slowing it would only prolong the wait.
-    fn small_work_is_stuck(&self) -> bool {
-        let carries =
-            |id: &LaneId| self.lanes.get(id).is_some_and(|l| l.role == Role::Express && !l.is_draining());
-        let is_stuck = |origin: &OriginState| origin.express_live > 0 && !origin.lanes.iter().any(carries);
-        self.lanes.len() >= self.connections_max && self.origins.iter().any(is_stuck)
-    }
-
-    /// At the ceiling, a lane on which something has ended is given up for an origin that waits and has none. An origin's
-    /// only lane is given up in turns of [`TURN`].
-    fn give_way(&mut self, now: Instant, id: LaneId) {
-        let Some((own, since)) = self.lanes.get(&id).map(|l| (l.origin, l.since)) else { return };
-        if self.lanes.len() < self.connections_max || self.waiting_without_lane(own).is_none() {
-            return;
-        }
-        let lanes = &self.origins[own.0].lanes;
-        let gives_one = lanes.iter().any(|l| self.lanes.get(l).is_some_and(Lane::is_draining));
-        if gives_one || lanes.len() == 1 && now < since + TURN {
-            return;
-        }
-        self.origins[own.0].gave_way = Some(now);
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.state = LaneState::Draining;
-        }
-    }
-
-    /// The origin, other than this one, that has work and no lane: of several the one whose last turn is longest ago.
-    fn waiting_without_lane(&self, own: OriginId) -> Option<OriginId> {
-        let waits = |o: &OriginState| o.lanes.is_empty() && o.express_live + o.freight_live > 0;
-        let origins = self.origins.iter().enumerate().filter(|(i, o)| *i != own.0 && waits(o));
-        origins.min_by_key(|(_, o)| o.gave_way).map(|(i, _)| OriginId(i))
-    }
-
     /// Forgets a lane.
     fn forget(&mut self, id: LaneId) -> Option<OriginId> {
         let lane = self.lanes.remove(&id)?;
@@ -532,161 +394,4 @@ impl Dispatcher {
         let live = self.origins[origin.0].freight_live;
         self.origin(origin).freight.watch(now, live > 0);
     }
-
-    /// How many lanes there may be before another of the role is dialled: freight never takes the last quarter, so that
-    /// express work which comes later finds a slot.
-    fn ceiling(&self, role: Role) -> usize {
-        match role {
-            Role::Express => self.connections_max,
-            Role::Freight => all_but_a_quarter(self.connections_max),
-        }
-    }
-
-    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own. It has one
-    /// turn then: behind a long queue of bulk, express would wait for its end.
-    fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
-        let state = &self.origins[origin.0];
-        let Some(front) = state.freight_queue.front() else { return false };
-        let since =
-            self.works.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
-        let waited = since.map(|since| now.saturating_duration_since(since));
-        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
-    }
-
-    fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
-        if self.origins[origin.0].queue(role).is_empty() {
-            return;
-        }
-        let share = self.share(now, origin, role);
-        while let Some(id) = self.origins[origin.0].queue(role).front() {
-            let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
-                self.origins[origin.0].queue(role).pop();
-                continue;
-            };
-            if role == Role::Express && !self.origins[origin.0].has_room() {
-                return;
-            }
-            let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
-            self.origins[origin.0].queue(role).pop();
-            self.put_on(now, id, lane, role);
-            self.actions.push_back(Action::Send { work: id, lane, role });
-        }
-    }
-
-    /// Takes note that a work goes on a lane.
-    fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
-        let Some(work) = self.works.get_mut(&id) else { return };
-        work.lane = Some(lane_id);
-        let (origin, weight, opener) = (work.origin, work.weight, work.opener);
-        if let Some(lane) = self.lanes.get_mut(&lane_id) {
-            lane.role = role;
-            lane.take(weight);
-            lane.uploads += usize::from(work.uploads_bulk());
-        }
-        if work.role == Role::Express {
-            self.origins[origin.0].sent(now, id, weight, opener);
-        }
-        if role == Role::Freight {
-            self.origins[origin.0].freight_sent = Some(now);
-        }
-    }
-
-    /// The least loaded lane that may take a work of this weight, leaving one out and those at its address to the last.
-    fn pick(
-        &self,
-        origin: OriginId,
-        role: Role,
-        weight: u64,
-        share: Option<u64>,
-        but: Option<LaneId>,
-    ) -> Option<LaneId> {
-        let may_borrow = self.lanes.len() >= self.ceiling(role)
-            && (role == Role::Express || self.has_lanes_for_bulk(origin));
-        let lanes = self.origins[origin.0].lanes.iter();
-        let shunned = but.and_then(|lane| self.lanes.get(&lane)).and_then(|lane| lane.address);
-        let mut best: Option<((bool, bool, u64), LaneId)> = None;
-        for id in lanes.filter(|id| Some(**id) != but) {
-            let Some(lane) = self.lanes.get(id) else { continue };
-            let own = lane.role == role;
-            // A lane of the other role is lent only where no more can be dialled, and only while it is idle.
-            if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
-                continue;
-            }
-            let key = (shunned.is_some() && lane.address == shunned, !own, lane.weight);
-            if best.is_none_or(|(least, _)| key < least) {
-                best = Some((key, *id));
-            }
-        }
-        best.map(|(_, id)| id)
-    }
-
-    /// Whether freight may have another of the origin's lanes: some are left for express work, if there is more than one.
-    fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
-        let lanes = &self.origins[origin.0].lanes;
-        let freight = lanes.iter().filter(|id| self.lanes.get(id).is_some_and(|l| l.role == Role::Freight));
-        freight.count() < all_but_a_quarter(lanes.len())
-    }
-
-    /// While lanes of the same burst are still being dialled, how much one open lane may take of the queue: its fair
-    /// share, so that the first to open doesn't swallow what the others were opened for.
-    fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
-        let state = &self.origins[origin.0];
-        let patience = state.sibling_patience();
-        let of_role = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
-        let young = of_role().filter(|l| l.is_dialling() && now < l.since + patience).count() as u64;
-        if young == 0 || role == Role::Freight {
-            return None;
-        }
-        let open = of_role().filter(|l| l.is_open()).count() as u64;
-        Some(state.express_weight.div_ceil((open + young).max(1)))
-    }
-
-    fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {
-        // Only an origin that has a lane already leaves slots to others.
-        let is_first = self.origins[origin.0].lanes.is_empty();
-        let ceiling = if is_first { self.connections_max } else { self.ceiling(role) };
-        let hedges = self.waiting_hedges(origin, role).len();
-        let state = &mut self.origins[origin.0];
-        let anticipated = role == Role::Express && state.anticipated > 0;
-        let is_queued = !state.queue(role).is_empty() || hedges > 0;
-        if !is_queued && !anticipated {
-            return;
-        }
-        let lanes = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
-        let have = lanes().filter(|l| !l.is_draining()).count();
-        let failed = state.failed_lately(role, now);
-        // None of those that are open is free for a hedge that waits.
-        let for_hedges = hedges.saturating_sub(lanes().filter(|l| l.is_dialling()).count() + failed);
-        let have = if have == 0 { 0 } else { have + failed };
-        let missing = match role {
-            Role::Express => express_lanes::missing(have, state.express_wanted()),
-            Role::Freight => state.freight_wanted().saturating_sub(have),
-        };
-        let missing = state.may_dial(now, missing.max(for_hedges));
-        for _ in 0..missing {
-            // For what is only announced no other origin loses a lane: two of them would take it from each other for ever.
-            if self.lanes.len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
-                return;
-            }
-            let lane = LaneId(self.lanes_made);
-            self.lanes_made += 1;
-            self.lanes.insert(lane, Lane::dialling(origin, role, now));
-            self.origin(origin).lanes.push(lane);
-            self.actions.push_back(Action::Dial { lane, origin, role });
-        }
-    }
-
-    /// Makes room at the ceiling for an origin that has no lane it could use: closes an idle lane of another origin.
-    fn close_an_idle_lane(&mut self, origin: OriginId) -> bool {
-        let idle = self.lanes.iter().filter(|(_, l)| l.origin != origin && l.is_open() && l.in_flight == 0);
-        let Some(id) = idle.map(|(id, _)| *id).min() else { return false };
-        self.forget(id);
-        self.actions.push_back(Action::Close { lane: id });
-        true
-    }
-}
-
-/// So many lanes less a quarter, but at least one and of two or more not all.
-fn all_but_a_quarter(lanes: usize) -> usize {
-    lanes - (lanes / 4).max(usize::from(lanes > 1))
 }

@@ -168,7 +168,7 @@ fn freight_is_not_starved_at_the_ceiling() {
     }
     world.run();
     assert!(
-        world.end_of(&[heavy]) < FREIGHT_PATIENCE + Duration::from_secs(1),
+        world.end_of(&[heavy]) < crate::dispatch::sending::FREIGHT_PATIENCE + Duration::from_secs(1),
         "{:?}",
         world.end_of(&[heavy])
     );

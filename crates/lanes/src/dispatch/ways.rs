@@ -1,0 +1,121 @@
+//! What moves in each direction, and how much more may.
+
+use std::time::{Duration, Instant};
+
+use super::goodput::{Goodput, Load};
+use super::lane::Lane;
+use super::origin::OriginState;
+use super::window::Sharing;
+use super::yielding::Yielding;
+use super::{Action, Direction, Dispatcher, LaneId, Role, Work};
+
+/// One direction, over all origins: what leaves this machine or comes to it shares a path.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Bytes of small works, queued and running.
+    pub(super) small: u64,
+    /// Bulk works, queued and running.
+    pub(super) bulk: usize,
+    pub(super) goodput: Goodput,
+    pub(super) yielding: Yielding,
+}
+
+impl Way {
+    /// Takes a reading of the bytes moved so far.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64) {
+        let load = match self.bulk {
+            _ if self.yielding.is_yielding() => Load::Held,
+            0 => Load::Small,
+            _ => Load::Bulk,
+        };
+        self.goodput.read(now, bytes, load);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.small == 0 && self.bulk == 0
+    }
+}
+
+impl Dispatcher {
+    /// Counts a work in the directions that it takes.
+    pub(super) fn count(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small += work.piece.down;
+            self.up.small += work.piece.up;
+        } else {
+            self.way(work.piece.direction()).bulk += 1;
+        }
+    }
+
+    pub(super) fn discount(&mut self, work: &Work) {
+        if work.role == Role::Express {
+            self.down.small -= work.piece.down;
+            self.up.small -= work.piece.up;
+        } else {
+            self.way(work.piece.direction()).bulk -= 1;
+        }
+    }
+
+    fn way(&mut self, direction: Direction) -> &mut Way {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
+
+    /// Decides how much may be on its way to each lane of a role.
+    pub(super) fn share_window(&mut self, now: Instant, role: Role) {
+        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > lane.uploads || lane.is_dialling());
+        let lanes = self.lanes.values().filter(busy);
+        let (count, rtt) = lanes.fold((0, Duration::ZERO), |(count, rtt), lane| {
+            (count + 1, rtt.max(self.origins[lane.origin.0].rtt()))
+        });
+        let said = self.window.decide(now, role, Sharing { lanes: count, rtt }, &self.down.goodput);
+        self.actions.extend(said.map(|bytes| Action::Window { role, bytes }));
+    }
+
+    /// Decides how much bulk may lie in send buffers and be on its way from us.
+    pub(super) fn clamp_uploads(&mut self, now: Instant) {
+        let uploading = || self.lanes.values().filter(|lane| lane.uploads > 0);
+        let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
+        let rtt = paths.max().unwrap_or_default();
+        let said = self.send_buffer.decide(now, uploading().count(), self.up.goodput.rate(), rtt);
+        self.actions.extend(said.map(|bytes| Action::SendBuffer { bytes }));
+        let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
+        self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));
+    }
+
+    /// Decides how much bulk may move beside the small work that is outstanding.
+    pub(super) fn yield_bulk(&mut self, now: Instant) {
+        let is_stuck = self.small_work_is_stuck();
+        let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
+        if self.down.small > 0 {
+            self.window.small(now);
+        }
+        // A small download's request goes up, too.
+        if self.up.bulk > 0 && self.up.small + self.down.small > 0 && self.send_buffer.small(now) {
+            self.clamp_uploads(now);
+        }
+        for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
+            let outstanding = if way.bulk > 0 && !is_stuck { way.small } else { 0 };
+            let rate = way.goodput.rate();
+            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            if !way.is_idle() {
+                way.goodput.begin(now);
+            }
+            self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
+        }
+        if self.down.yielding.is_yielding() || self.up.yielding.is_yielding() {
+            self.origins.iter_mut().for_each(|origin| origin.freight.yielded());
+        }
+    }
+
+    /// Whether small work of some origin waits, at the ceiling, for a lane that something else holds. Where that is bulk,
+    /// slowing it would only prolong the wait.
+    fn small_work_is_stuck(&self) -> bool {
+        let carries =
+            |id: &LaneId| self.lanes.get(id).is_some_and(|l| l.role == Role::Express && !l.is_draining());
+        let is_stuck = |origin: &OriginState| origin.express_live > 0 && !origin.lanes.iter().any(carries);
+        self.lanes.len() >= self.connections_max && self.origins.iter().any(is_stuck)
+    }
+}

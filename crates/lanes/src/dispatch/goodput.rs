@@ -60,7 +60,7 @@ impl Goodput {
         let rate = bytes.saturating_sub(before) as f64 / passed.as_secs_f64();
         if rate > best * GROWS {
             self.settled = 0;
-        } else if load != Load::Small {
+        } else if load == Load::Bulk {
             self.settled = self.settled.saturating_add(1);
         }
         while self.rates.back().is_some_and(|(_, lower)| *lower <= rate) {

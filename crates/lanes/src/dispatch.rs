@@ -23,6 +23,7 @@ mod origin;
 mod queue;
 mod send_buffer;
 mod sending;
+mod strangling;
 mod ways;
 mod window;
 mod yielding;

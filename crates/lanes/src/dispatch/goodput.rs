@@ -27,6 +27,8 @@ pub(super) struct Goodput {
     rates: VecDeque<(Instant, f64)>,
     /// Readings beside bulk since the rate grew.
     settled: u32,
+    /// The last reading beside bulk.
+    bulk: Option<(Instant, f64)>,
 }
 
 /// What is under way while the path is read.
@@ -63,6 +65,9 @@ impl Goodput {
         } else if load == Load::Bulk {
             self.settled = self.settled.saturating_add(1);
         }
+        if load == Load::Bulk {
+            self.bulk = Some((now, rate));
+        }
         while self.rates.back().is_some_and(|(_, lower)| *lower <= rate) {
             self.rates.pop_back();
         }
@@ -86,9 +91,9 @@ impl Goodput {
         self.last.map(|(at, _)| at + INTERVAL_MIN).or(self.began)
     }
 
-    /// The last rate that was read, and when.
-    pub(super) fn last_reading(&self) -> Option<(Instant, f64)> {
-        self.rates.back().copied()
+    /// The last rate that was read while bulk moved as fast as it could, and when.
+    pub(super) fn bulk_reading(&self) -> Option<(Instant, f64)> {
+        self.bulk
     }
 
     /// Whether bulk has filled the path, so that the rate is the path's.

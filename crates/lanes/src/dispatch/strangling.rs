@@ -1,0 +1,55 @@
+//! Whether what holds bulk back strangles it.
+//!
+//! What may be on its way is reckoned from the path's rate and round trip. Where the round trip is longer than the
+//! shortest that was ever seen, because of a radio link, somebody else's queue or another route, bulk becomes slower by
+//! it, then less is let in, and so on. So bulk that becomes slower while it is held is left to TCP for a while.
+
+use std::time::{Duration, Instant};
+
+use super::goodput::Goodput;
+
+/// Slower than this part of what it was, in so many readings.
+const SLOWER: f64 = 0.85;
+const READINGS: u32 = 3;
+
+/// What it was is forgotten by this part with each reading, a tenth in ten seconds: a path may become slower, but not as
+/// fast as one that is strangled.
+const FORGOTTEN: f64 = 0.001;
+
+/// How long it is left to TCP, each time for twice as long, unless it bore being held for some time.
+const LIFTED: Duration = Duration::from_secs(10);
+const LIFTED_MAX: Duration = Duration::from_secs(600);
+const BORNE: Duration = Duration::from_secs(60);
+
+/// The memory of one thing that holds bulk.
+#[derive(Debug, Default)]
+pub(super) struct Strangling {
+    /// The last reading that was looked at, and how many lanes there were.
+    read: Option<(Instant, usize)>,
+    /// What bulk moved at best, in bytes a second.
+    best: f64,
+    slow: u32,
+    lifted_until: Option<Instant>,
+    lifted: u32,
+}
+
+impl Strangling {
+    /// Whether bulk over so many lanes may be held, having been so or not.
+    pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, goodput: &Goodput) -> bool {
+        let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
+        if let Some((at, rate)) = goodput.bulk_reading().filter(|(at, _)| is_new(*at)) {
+            // Towards its end bulk is slower because less of it is left.
+            let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
+            self.read = Some((at, lanes));
+            self.best = (self.best * (1.0 - FORGOTTEN)).max(rate);
+            self.slow = if is_held && !are_fewer && rate < self.best * SLOWER { self.slow + 1 } else { 0 };
+        }
+        if self.slow >= READINGS {
+            (self.slow, self.best) = (0, 0.0);
+            let is_again = self.lifted_until.is_some_and(|until| now < until + BORNE);
+            self.lifted = if is_again { (self.lifted + 1).min(10) } else { 0 };
+            self.lifted_until = Some(now + (LIFTED * 2_u32.saturating_pow(self.lifted)).min(LIFTED_MAX));
+        }
+        self.lifted_until.is_none_or(|until| now >= until)
+    }
+}

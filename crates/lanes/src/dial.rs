@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::error::{Error, Kind};
 use crate::proxy::{Proxies, Proxy};
-use crate::stream::{Ahead, Progress, Stream, Watched};
+use crate::stream::{Ahead, Delivered, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
 use crate::{Origin, Protocol, Scheme};
 
@@ -47,6 +47,8 @@ pub(crate) struct Dialer {
     pub(crate) patience: Duration,
     /// Addresses of hosts that the resolver isn't asked for.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
+    /// Where connections count what they send.
+    pub(crate) delivered: Arc<Delivered>,
 }
 
 /// What a dial has found out about addresses, however it ended.
@@ -152,7 +154,7 @@ impl Dialer {
         }
         let progress = Arc::new(Progress::new());
         progress.clamp(window);
-        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
+        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress), Arc::clone(&self.delivered)));
         let Some(settings) = settings else {
             let stream = Stream::plain(tcp);
             return Ok(Dialed {

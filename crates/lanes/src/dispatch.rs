@@ -6,7 +6,7 @@
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
 //! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane),
 //! `in_flight` (how many at once), `hedges` (where a second request goes), and in `ways` for each direction `yielding` (how
-//! much bulk moves beside small work), `window` and `send_buffer` (how much is on its way), `goodput` (what the path carries).
+//! much bulk moves beside small work), `window`, `send_buffer` and `small_uploads` (how much is on its way), `goodput` (what the path carries).
 //! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
@@ -23,6 +23,7 @@ mod origin;
 mod queue;
 mod send_buffer;
 mod sending;
+mod small_uploads;
 mod strangling;
 mod ways;
 mod window;
@@ -41,6 +42,7 @@ use origin::OriginState;
 use rustc_hash::FxHashMap;
 use send_buffer::SendBuffer;
 pub(crate) use send_buffer::UNSENT_UNKNOWN;
+use small_uploads::SmallUploads;
 use ways::Way;
 use window::Window;
 
@@ -63,6 +65,7 @@ pub struct Dispatcher {
     up: Way,
     window: Window,
     send_buffer: SendBuffer,
+    small_uploads: SmallUploads,
     actions: VecDeque<Action>,
 }
 
@@ -98,6 +101,7 @@ impl Dispatcher {
             up: Way::default(),
             window: Window::default(),
             send_buffer: SendBuffer::default(),
+            small_uploads: SmallUploads::default(),
             actions: VecDeque::new(),
         }
     }
@@ -122,6 +126,7 @@ impl Dispatcher {
             self.window.decided(now);
             self.share_window(now, Role::Express);
             self.share_window(now, Role::Freight);
+            self.clamp_small_uploads();
         }
     }
 
@@ -174,6 +179,8 @@ impl Dispatcher {
                 self.down.read(now, down);
                 self.up.read(now, up);
                 self.clamp_uploads(now);
+                let rate = small_uploads::assumed(&self.up.goodput);
+                self.origins.iter_mut().for_each(|origin| origin.in_flight.is_carried_up(rate));
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {

@@ -269,7 +269,8 @@ impl Driver {
             let bytes = entry.moved.load(Relaxed);
             self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
         }
-        let (down, up) = self.shared.counts.bodies();
+        let down = self.shared.counts.bytes_received.load(Relaxed);
+        let up = self.shared.delivered.bytes();
         self.dispatcher.handle(now, Event::Carried { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
@@ -290,9 +291,13 @@ impl Driver {
                     tracing::debug!(role = role.name(), ?bytes, "window of each connection");
                     self.shared.window(role).store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::SendBuffer { bytes } => {
-                    tracing::debug!(?bytes, "send buffer of each connection that uploads bulk");
-                    self.shared.send_buffer.store(bytes.unwrap_or(0), Relaxed);
+                Action::SendBuffer { role, bytes } => {
+                    tracing::debug!(
+                        role = role.name(),
+                        ?bytes,
+                        "send buffer of each connection that uploads"
+                    );
+                    self.shared.send_buffer(role).store(bytes.unwrap_or(0), Relaxed);
                 }
                 Action::Unsent { bytes } => self.shared.unsent.store(bytes, Relaxed),
                 Action::Fail { work, because } => {

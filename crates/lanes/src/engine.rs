@@ -21,6 +21,7 @@ use crate::pace::Pace;
 use crate::proxy::Proxies;
 use crate::retry::{Attempts, Budget, Failure};
 use crate::shared::{Counts, Shared};
+use crate::stream::Delivered;
 use crate::throttle::{Admission, Gate, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
@@ -67,7 +68,9 @@ impl Lanes {
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that is no URL, or threads that can't
     /// be started.
     pub fn start(config: Config) -> Result<Self, Error> {
+        let delivered = Arc::new(Delivered::default());
         let dialer = Dialer {
+            delivered: Arc::clone(&delivered),
             tls: tokio::sync::OnceCell::new(),
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
@@ -85,10 +88,11 @@ impl Lanes {
             no_progress: config.no_progress,
             pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
             counts: Counts::default(),
+            delivered,
             down: Valve::default(),
             up: Valve::default(),
             windows: Default::default(),
-            send_buffer: AtomicU32::new(0),
+            send_buffers: Default::default(),
             unsent: AtomicU32::new(UNSENT_UNKNOWN),
             trace: config.trace,
         });

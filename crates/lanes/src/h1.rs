@@ -39,8 +39,7 @@ const ONE_WRITE: u64 = 16 * 1024;
 /// How much of a file is read at a time for sending.
 const SEND_CHUNK: usize = 256 * 1024;
 
-/// How much of a body is counted as sent at a time, which is what TLS hands to the socket at once. By 256 KiB, four lanes
-/// that ended theirs within 150 ms seemed to have moved a fifth more than a 200 Mbit/s path carries.
+/// How much of a body is counted as sent at a time, which is what TLS hands to the socket at once.
 const COUNTED: usize = 64 * 1024;
 
 /// After a failed write, how long the answer that may have caused it is waited for.
@@ -256,10 +255,7 @@ impl H1 {
         shared: &Shared,
     ) -> Result<Option<head::Answer>, Error> {
         for piece in bytes.chunks(COUNTED) {
-            match is_bulk {
-                true => shared.limit_sending(&self.progress),
-                false => self.progress.sends_no_bulk(),
-            }
+            shared.limit_sending(&self.progress, is_bulk);
             if let Some(early) = self.write_all(piece, heads, patience).await? {
                 return Ok(Some(early));
             }

@@ -151,6 +151,7 @@ impl H2 {
             Some(_) if body.is_empty() => {}
             Some(bytes) => {
                 let len = bytes.len();
+                shared.limit_sending(&self.progress, false);
                 out.send_data(bytes, true).map_err(sending)?;
                 shared.sent(len, false).await;
             }
@@ -269,9 +270,7 @@ async fn send_bytes(
         let Some(granted) = patiently(granted, progress, patience, doing).await? else {
             return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
         };
-        if is_bulk {
-            shared.limit_sending(progress);
-        }
+        shared.limit_sending(progress, is_bulk);
         let part = bytes.split_to(granted.min(bytes.len()));
         let len = part.len();
         out.send_data(part, false).map_err(|e| failed(doing, e))?;

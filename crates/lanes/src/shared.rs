@@ -3,9 +3,8 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -16,7 +15,7 @@ use crate::distribution::Recorder;
 use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
-use crate::stream::Progress;
+use crate::stream::{Delivered, Progress};
 use crate::trace::{Trace, What};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
@@ -33,12 +32,14 @@ pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
     pub(crate) counts: Counts,
+    /// What peers have acknowledged.
+    pub(crate) delivered: Arc<Delivered>,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
     /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
     pub(crate) windows: [AtomicU32; 2],
-    /// What each connection that uploads bulk may have in its send buffer; 0 leaves it to TCP.
-    pub(crate) send_buffer: AtomicU32,
+    /// What each connection of a role that uploads may have in its send buffer; 0 leaves it to TCP.
+    pub(crate) send_buffers: [AtomicU32; 2],
     /// What the kernel may take of such a connection's bulk beyond what it may send at once.
     pub(crate) unsent: AtomicU32,
     pub(crate) trace: Option<Trace>,
@@ -64,11 +65,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Body bytes received and sent.
-    pub(crate) fn bodies(&self) -> (u64, u64) {
-        (self.bytes_received.load(Relaxed), self.bytes_sent.load(Relaxed))
-    }
-
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.connections.load(Relaxed),
@@ -136,9 +132,18 @@ impl Shared {
         }
     }
 
-    /// Has a connection that sends bulk hold as much of it as it should.
-    pub(crate) fn limit_sending(&self, progress: &Progress) {
-        progress.sends_bulk(self.send_buffer.load(Relaxed), self.unsent.load(Relaxed));
+    /// What each connection of a role that uploads may have in its send buffer; 0 leaves it to TCP.
+    pub(crate) fn send_buffer(&self, role: Role) -> &AtomicU32 {
+        &self.send_buffers[role as usize]
+    }
+
+    /// Has a connection that sends a body hold as much of it as it should.
+    pub(crate) fn limit_sending(&self, progress: &Progress, is_bulk: bool) {
+        if is_bulk {
+            progress.sends_bulk(self.send_buffer(Role::Freight).load(Relaxed), self.unsent.load(Relaxed));
+        } else {
+            progress.sends_small(self.send_buffer(Role::Express).load(Relaxed));
+        }
     }
 
     /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small work.

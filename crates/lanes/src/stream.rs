@@ -3,6 +3,7 @@
 mod adapter;
 mod ahead;
 mod buffers;
+mod delivered;
 mod gathered;
 mod held;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 pub(crate) use ahead::Ahead;
+pub(crate) use delivered::Delivered;
 use gathered::Gathered;
 pub(crate) use watched::{Progress, Watched};
 

@@ -163,11 +163,11 @@ pub enum Event {
         /// Bytes in all.
         bytes: u64,
     },
-    /// How many body bytes have moved over all lanes since the engine started.
+    /// How many bytes have moved over all lanes since the engine started.
     Carried {
-        /// From servers.
+        /// From servers: of bodies.
         down: u64,
-        /// To servers.
+        /// To servers: of anything, and acknowledged.
         up: u64,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
@@ -214,9 +214,11 @@ pub enum Action {
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// Each connection that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged ones included,
-    /// from now on.
+    /// Each connection of a role that uploads may have so many bytes in its send buffer, sent and not acknowledged ones
+    /// included, from now on.
     SendBuffer {
+        /// Express or freight.
+        role: Role,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::in_flight;
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -58,13 +59,14 @@ const FILL_MIN: usize = 8;
 /// Most h1 lanes dialled before the first handshake has shown the round trip.
 const H1_BLIND_MAX: usize = 32;
 
-/// How many express lanes an origin should have for `live` works of `bytes` in all, queued and running.
-pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+/// How many express lanes an origin should have for `live` works of `bytes` in all, `up` of them going up, queued and
+/// running.
+pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
     if live == 0 {
         return 0;
     }
     match protocol {
-        Protocol::H1 => h1(live, bytes, rtt),
+        Protocol::H1 => h1(live, bytes, up, rtt),
         Protocol::H2 => h2(live, bytes, rtt.unwrap_or(RTT_ASSUMED)),
     }
 }
@@ -79,11 +81,16 @@ pub(super) fn missing(have: usize, wanted: usize) -> usize {
 /// n works over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
 /// n·(rtt + service)/handshake. But the works' bytes take their time on the path whatever the number of lanes, and
 /// once it is full another lane only divides it.
-fn h1(live: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+fn h1(live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
     let turn = rtt.unwrap_or(RTT_ASSUMED) + SERVICE;
     let best = (live as f64 * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt();
     let mean = bytes as f64 / live as f64;
-    let fill = (turn.as_secs_f64() * RATE_ASSUMED / mean.max(1.0)).ceil() as usize;
+    // Of uploads no more are on their way at once.
+    let full = match up > bytes / 2 {
+        true => in_flight::uploads_max(turn, None),
+        false => turn.as_secs_f64() * RATE_ASSUMED,
+    };
+    let fill = (full / mean.max(1.0)).ceil() as usize;
     let most = if rtt.is_some() { H1_MAX } else { H1_BLIND_MAX };
     (best.ceil() as usize).min(fill.max(FILL_MIN)).clamp(1, live.min(most))
 }
@@ -125,44 +132,52 @@ mod tests {
     #[test]
     fn no_work_wants_no_lane_and_one_wants_one() {
         for protocol in [Protocol::H1, Protocol::H2] {
-            assert_eq!(wanted(protocol, 0, 0, FAR), 0);
-            assert_eq!(wanted(protocol, 1, 1024, FAR), 1);
+            assert_eq!(wanted(protocol, 0, 0, 0, FAR), 0);
+            assert_eq!(wanted(protocol, 1, 1024, 0, FAR), 1);
         }
     }
 
     #[test]
     fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
         let bytes = 1000 * (4700 + 1024);
-        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
-        assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
-        assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_MAX);
-        assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, 0, FAR)));
+        assert!(wanted(Protocol::H2, 1000, bytes, 0, NEAR) <= 6);
+        assert_eq!(wanted(Protocol::H1, 1000, bytes, 0, FAR), H1_MAX);
+        assert!(wanted(Protocol::H1, 1000, bytes, 0, NEAR) <= 48);
     }
 
     #[test]
     fn seventy_five_files_of_5_kb_leave_in_two_rounds() {
-        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), FAR);
+        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), 0, FAR);
         assert!((12..=16).contains(&lanes), "{lanes}");
     }
 
     #[test]
     fn objects_that_fill_the_path_get_few_h1_lanes_nearby_and_many_far_away() {
         let near = Some(Duration::from_millis(2));
-        assert!((8..=16).contains(&wanted(Protocol::H1, 200, 200 * 272_000, near)));
-        assert!(wanted(Protocol::H1, 200, 200 * 272_000, FAR) > 64);
+        assert!((8..=16).contains(&wanted(Protocol::H1, 200, 200 * 272_000, 0, near)));
+        assert!(wanted(Protocol::H1, 200, 200 * 272_000, 0, FAR) > 64);
+    }
+
+    #[test]
+    fn uploads_get_as_many_h1_lanes_as_may_be_on_their_way() {
+        let bytes = 200 * 272_000;
+        assert_eq!(wanted(Protocol::H1, 200, bytes, bytes, Some(Duration::from_millis(10))), 11);
+        assert!(wanted(Protocol::H1, 200, bytes, bytes, FAR) > 40);
+        assert!(wanted(Protocol::H1, 1000, 4_700_000, 4_700_000, FAR) > 100);
     }
 
     #[test]
     fn fifty_empty_files_stay_within_sixteen_h2_lanes() {
-        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, FAR)));
+        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, 0, FAR)));
     }
 
     #[test]
     fn never_more_lanes_than_works() {
         for live in 1..300 {
             for rtt in [None, FAR, NEAR] {
-                assert!(wanted(Protocol::H1, live, 1 << 20, rtt) <= live);
-                assert!(wanted(Protocol::H2, live, 1 << 20, rtt) <= live);
+                assert!(wanted(Protocol::H1, live, 1 << 20, 0, rtt) <= live);
+                assert!(wanted(Protocol::H2, live, 1 << 20, 0, rtt) <= live);
             }
         }
     }

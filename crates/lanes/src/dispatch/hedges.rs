@@ -140,7 +140,8 @@ mod tests {
             dispatcher.handle(now, Event::Submitted { work: WorkId(work), origin: ORIGIN, piece: small() });
         }
         dispatcher.handle(now, Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
-        dispatcher.handle(now + RTT, Event::Tick);
+        // When the first dial has been waited for, and not so late that it is waited for again.
+        dispatcher.handle(now + Duration::from_millis(5), Event::Tick);
         let lanes = dialled(&actions(&mut dispatcher));
         for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {
             let address = std::net::SocketAddr::from(([127, 0, 0, last], 80));

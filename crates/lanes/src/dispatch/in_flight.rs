@@ -18,6 +18,16 @@ const WORKS_MIN: usize = 16;
 /// What the path is taken to carry, bytes a second: 10 Gbit/s. Assuming too much only leaves more works to share it.
 const RATE_ASSUMED: f64 = 1.25e9;
 
+/// What the path is taken to carry up until something was seen, in bytes a second: 1 Gbit/s. Senders double what they send with
+/// each round trip, so that where it carries more, that is seen about as soon as this matters.
+pub(super) const UP_UNKNOWN: f64 = 125e6;
+
+/// Uploads go at once for so many times of what the path is taken to carry: it may be more.
+const UP_GAIN: f64 = 2.0;
+
+/// And they go in any case up to so many bytes: a server may take longer than is assumed.
+const UP_MIN: f64 = (2 << 20) as f64;
+
 /// What a server takes to answer, beside the round trip.
 const SERVICE: Duration = Duration::from_millis(1);
 
@@ -28,29 +38,36 @@ const COUNTED_FOR: Duration = Duration::from_millis(500);
 /// The express works that one origin has on its lanes.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    counted: FxHashMap<WorkId, u64>,
+    /// Bytes of each, and those of them that go up.
+    counted: FxHashMap<WorkId, (u64, u64)>,
     bytes: u64,
+    up: u64,
+    /// What the path is taken to carry up, bytes a second.
+    up_rate: Option<f64>,
     /// When they were sent, the first first; with some that have ended.
     sent: VecDeque<(Instant, WorkId)>,
 }
 
 impl InFlight {
-    pub(super) fn add(&mut self, now: Instant, work: WorkId, bytes: u64) {
-        self.counted.insert(work, bytes);
+    pub(super) fn add(&mut self, now: Instant, work: WorkId, bytes: u64, up: u64) {
+        self.counted.insert(work, (bytes, up));
         self.bytes += bytes;
+        self.up += up;
         self.sent.push_back((now, work));
     }
 
     /// A work turns out to be of another size.
     pub(super) fn resize(&mut self, work: WorkId, bytes: u64) {
-        if let Some(counted) = self.counted.get_mut(&work) {
+        if let Some((counted, _)) = self.counted.get_mut(&work) {
             self.bytes = self.bytes - *counted + bytes;
             *counted = bytes;
         }
     }
 
     pub(super) fn remove(&mut self, work: WorkId) {
-        self.bytes -= self.counted.remove(&work).unwrap_or_default();
+        let (bytes, up) = self.counted.remove(&work).unwrap_or_default();
+        self.bytes -= bytes;
+        self.up -= up;
         while self.sent.front().is_some_and(|(_, work)| !self.counted.contains_key(work)) {
             self.sent.pop_front();
         }
@@ -71,8 +88,21 @@ impl InFlight {
 
     /// Whether another work keeps the path fuller.
     pub(super) fn has_room(&self, rtt: Duration) -> bool {
-        self.counted.len() < WORKS_MIN || (self.bytes as f64) < (rtt + SERVICE).as_secs_f64() * RATE_ASSUMED
+        let turn = rtt + SERVICE;
+        let is_path_full = self.bytes as f64 >= turn.as_secs_f64() * RATE_ASSUMED;
+        self.counted.len() < WORKS_MIN || !is_path_full && (self.up as f64) < uploads_max(turn, self.up_rate)
     }
+
+    /// Takes note of what the path is taken to carry up, in bytes a second.
+    pub(super) fn is_carried_up(&mut self, rate: f64) {
+        self.up_rate = Some(rate);
+    }
+}
+
+/// How many bytes of small uploads go at once, where a round trip and the answer take `turn`.
+pub(super) fn uploads_max(turn: Duration, rate: Option<f64>) -> f64 {
+    let rate = (rate.unwrap_or(UP_UNKNOWN) * UP_GAIN).min(RATE_ASSUMED);
+    (turn.as_secs_f64() * rate).max(UP_MIN)
 }
 
 #[cfg(test)]
@@ -84,7 +114,7 @@ mod tests {
         let (mut flight, now) = (InFlight::default(), Instant::now());
         let works = (0..).map(WorkId).take_while(|_| {
             let has_room = flight.has_room(Duration::from_millis(rtt_ms));
-            flight.add(now, WorkId(flight.counted.len() as u64), bytes);
+            flight.add(now, WorkId(flight.counted.len() as u64), bytes, 0);
             has_room
         });
         works.count()
@@ -99,9 +129,25 @@ mod tests {
     }
 
     #[test]
+    fn of_uploads_less_goes_at_once_where_less_is_known_to_be_carried() {
+        let at_once = |rate: Option<f64>, rtt_ms| {
+            let (mut flight, now) = (InFlight::default(), Instant::now());
+            rate.into_iter().for_each(|rate| flight.is_carried_up(rate));
+            while flight.has_room(Duration::from_millis(rtt_ms)) {
+                flight.add(now, WorkId(flight.counted.len() as u64), 64 << 10, 64 << 10);
+            }
+            flight.counted.len()
+        };
+        assert_eq!(at_once(None, 49), 191);
+        assert_eq!(at_once(Some(25e6), 49), 39);
+        assert_eq!(at_once(Some(1e6), 49), 32, "a server may take longer than the path");
+        assert_eq!(at_once(Some(1e12), 49), 954, "what any path is taken to carry");
+    }
+
+    #[test]
     fn what_has_ended_makes_room() {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
-        (0..16).for_each(|work| flight.add(now, WorkId(work), 1 << 20));
+        (0..16).for_each(|work| flight.add(now, WorkId(work), 1 << 20, 0));
         assert!(!flight.has_room(near));
         flight.remove(WorkId(3));
         assert!(flight.has_room(near));
@@ -112,7 +158,7 @@ mod tests {
     #[test]
     fn a_work_counts_for_what_it_turns_out_to_be() {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
-        (0..16).for_each(|work| flight.add(now, WorkId(work), 256 << 10));
+        (0..16).for_each(|work| flight.add(now, WorkId(work), 256 << 10, 0));
         assert!(!flight.has_room(near));
         (0..16).for_each(|work| flight.resize(WorkId(work), 4 << 10));
         assert!(flight.has_room(near));
@@ -124,7 +170,7 @@ mod tests {
     #[test]
     fn works_on_a_silent_lane_do_not_hold_up_the_others_for_long() {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
-        (0..16).for_each(|work| flight.add(now, WorkId(work), 1 << 20));
+        (0..16).for_each(|work| flight.add(now, WorkId(work), 1 << 20, 0));
         let at = flight.next_tick().expect("a tick");
         flight.tick(at - Duration::from_millis(1));
         assert!(!flight.has_room(near));

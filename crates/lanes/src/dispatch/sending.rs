@@ -33,14 +33,14 @@ impl Dispatcher {
     pub(super) fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
         let Some(work) = self.works.get_mut(&id) else { return };
         work.lane = Some(lane_id);
-        let (origin, weight, opener) = (work.origin, work.weight, work.opener);
+        let (origin, weight, opener, up) = (work.origin, work.weight, work.opener, work.piece.up);
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(weight);
             lane.uploads += usize::from(work.uploads_bulk());
         }
         if work.role == Role::Express {
-            self.origins[origin.0].sent(now, id, weight, opener);
+            self.origins[origin.0].sent(now, id, weight, up, opener);
         }
         if role == Role::Freight {
             self.origins[origin.0].freight_sent = Some(now);

@@ -42,6 +42,7 @@ impl Dispatcher {
         if work.role == Role::Express {
             self.down.small += work.piece.down;
             self.up.small += work.piece.up;
+            self.origin(work.origin).express_up += work.piece.up;
         } else {
             self.way(work.piece.direction()).bulk += 1;
         }
@@ -51,6 +52,7 @@ impl Dispatcher {
         if work.role == Role::Express {
             self.down.small -= work.piece.down;
             self.up.small -= work.piece.up;
+            self.origin(work.origin).express_up -= work.piece.up;
         } else {
             self.way(work.piece.direction()).bulk -= 1;
         }
@@ -80,9 +82,23 @@ impl Dispatcher {
         let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
         let rtt = paths.max().unwrap_or_default();
         let said = self.send_buffer.decide(now, uploading().count(), self.up.goodput.rate(), rtt);
-        self.actions.extend(said.map(|bytes| Action::SendBuffer { bytes }));
+        self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Freight, bytes }));
         let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
         self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));
+    }
+
+    /// Decides how much of small uploads may lie in send buffers and be on its way from us.
+    pub(super) fn clamp_small_uploads(&mut self) {
+        if self.up.small == 0 {
+            return;
+        }
+        let is_busy = |lane: &&Lane| lane.in_flight > 0 || lane.is_dialling();
+        let busy = self.lanes.values().filter(|lane| lane.role == Role::Express).filter(is_busy);
+        let (lanes, rtt) = busy.fold((0, Duration::ZERO), |(lanes, rtt), lane| {
+            (lanes + 1, rtt.max(self.origins[lane.origin.0].rtt()))
+        });
+        let said = self.small_uploads.decide(lanes, &self.up.goodput, rtt);
+        self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Express, bytes }));
     }
 
     /// Decides how much bulk may move beside the small work that is outstanding.

@@ -1,7 +1,7 @@
 //! What a socket holds in each direction, and when it is readable.
 #![allow(
     unsafe_code,
-    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT; SO_RCVBUF can't be given back to TCP's own tuning"
+    reason = "no safe crate sets TCP_WINDOW_CLAMP, SO_RCVLOWAT, SO_BUF_LOCK or TCP_NOTSENT_LOWAT, or asks SIOCOUTQ; SO_RCVBUF can't be given back to TCP's own tuning"
 )]
 
 use tokio::net::TcpStream;
@@ -83,6 +83,37 @@ pub(super) fn unsent(tcp: &TcpStream, bytes: u32) {
     set(tcp, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
     #[cfg(not(target_os = "linux"))]
     let _ = (tcp, bytes);
+}
+
+/// An open socket, as the kernel calls it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number(#[cfg(target_os = "linux")] libc::c_int);
+
+impl Number {
+    pub(super) fn of(tcp: &TcpStream) -> Self {
+        #[cfg(target_os = "linux")]
+        return Self(std::os::fd::AsRawFd::as_raw_fd(tcp));
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = tcp;
+            Self()
+        }
+    }
+
+    /// How many of the bytes that were written the peer has not acknowledged. Where that isn't told, all of them count
+    /// as acknowledged.
+    pub(super) fn unacknowledged(self) -> u64 {
+        #[cfg(target_os = "linux")]
+        {
+            let mut bytes: libc::c_int = 0;
+            // SAFETY: SIOCOUTQ, which is TIOCOUTQ by another name, writes a C int to where it is told, which lives through the
+            // call. Of a socket that is closed it would be the answer for another one, which is of no harm to memory.
+            let asked = unsafe { libc::ioctl(self.0, libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
+            if asked == 0 { u64::try_from(bytes).unwrap_or_default() } else { 0 }
+        }
+        #[cfg(not(target_os = "linux"))]
+        0
+    }
 }
 
 /// Sets an option that is a C int, and says whether it could.

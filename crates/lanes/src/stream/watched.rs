@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::buffers::{self, Locks};
+use super::delivered::{Delivered, Listed};
 
 /// How often a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
@@ -64,9 +65,10 @@ impl Progress {
         self.unsent.store(unsent, Ordering::Relaxed);
     }
 
-    /// Says that what is sent from the next write on is no bulk.
-    pub(crate) fn sends_no_bulk(&self) {
-        self.send_buffer.store(0, Ordering::Relaxed);
+    /// Says that small bodies are sent from the next write on, of which the kernel takes `buffer` bytes with what is on its
+    /// way; 0 leaves that to TCP.
+    pub(crate) fn sends_small(&self, buffer: u32) {
+        self.send_buffer.store(buffer, Ordering::Relaxed);
     }
 
     /// How long the connection has moved nothing.
@@ -79,6 +81,8 @@ impl Progress {
 /// A socket that notes its progress.
 #[derive(Debug)]
 pub(crate) struct Watched {
+    /// Before the socket, so that it is given up while that is open.
+    listed: Listed,
     tcp: TcpStream,
     progress: Arc<Progress>,
     /// The clamp that is set.
@@ -93,8 +97,9 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
+    pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>, delivered: Arc<Delivered>) -> Self {
         Self {
+            listed: Listed::new(delivered, &tcp),
             tcp,
             progress,
             clamped: 0,
@@ -156,6 +161,7 @@ impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write(cx, buf))?;
+        self.listed.wrote(sent);
         self.progress.note();
         Poll::Ready(Ok(sent))
     }
@@ -167,6 +173,7 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         self.keep_send_buffer();
         let sent = ready!(Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs))?;
+        self.listed.wrote(sent);
         self.progress.note();
         Poll::Ready(Ok(sent))
     }

@@ -61,7 +61,8 @@ impl World {
                 }
                 // The simulated path has no queue of its own beyond what flows.
                 Action::Window { .. } | Action::Unsent { .. } => {}
-                Action::SendBuffer { bytes } => {
+                Action::SendBuffer { role: Role::Express, .. } => {}
+                Action::SendBuffer { role: Role::Freight, bytes } => {
                     self.send_buffers.push((Duration::from_nanos(self.now), bytes))
                 }
                 Action::Yield { direction, rate } => {

@@ -182,9 +182,10 @@ impl Page {
         html.push_str(
             "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
              The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \
-             bandwidth and shares the processor with whatever is measured. It imitates no slow start, no loss and no TCP \
-             receive windows: there every connection queues as much as it likes, and what Laneway does with windows to \
-             keep bulk out of the way of small objects shows on real links only (<code>--endpoint</code>).</p>\n",
+             bandwidth and shares the processor with whatever is measured. Where it limits bandwidth, connections begin with \
+             ten segments, come to equal shares, and queue one round trip of bytes together; else there is no slow start. \
+             There is no loss, and no effect of windows and buffers that a client keeps small: what Laneway does with \
+             them to keep bulk out of the way of small objects shows on real links only (<code>--endpoint</code>).</p>\n",
         );
     }
 }

@@ -25,7 +25,9 @@ pub struct Config {
     /// The round-trip time to imitate: half of it delays each direction, and one whole more the first bytes of a
     /// connection in the place of the TCP handshake.
     pub rtt: Duration,
-    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited.
+    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited. With it there are a
+    /// queue of one round trip (5 ms and 64 KiB at least), slow start from ten segments, and windows that come to equal
+    /// shares; no loss, and no receive windows or send buffers that a client keeps small.
     pub bandwidth: Option<u64>,
     /// Faults on purpose.
     pub faults: Faults,

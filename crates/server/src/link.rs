@@ -1,21 +1,31 @@
 //! The imitated path: how long bytes travel and how fast they can.
 //!
-//! [`Wire`] is the bandwidth that all connections share in one direction, [`DelayLine`] the bytes of one connection
-//! under way in one direction. Both are pure: they are handed the time and say when each byte is let out.
-//! `pump` carries them out on sockets.
+//! [`Wire`] is the bottleneck that all connections share in one direction, with the queue in front of it; [`DelayLine`] the
+//! bytes of one connection under way in one direction, and [`window`] how many those may be. All are pure: they are
+//! handed the time and say when each byte is let out. `pump` carries them out on sockets.
+//!
+//! The queue drops nothing. It is kept short by its senders' windows, which come to equal shares within a round trip. A
+//! receiver that doesn't read closes its sender's window; one that tells a smaller window than it could is not known of,
+//! because loopback acknowledges at once, and its kernel tunes windows for a round trip of microseconds: what it tells
+//! would hold back those most who leave that to it.
 
 pub(crate) mod pump;
+mod window;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use window::{SEGMENT, Window};
 
 /// What a line holds at most where the bandwidth is unlimited: at an RTT of 50 ms enough for 640 MB/s in each
 /// direction of each connection. Beyond it the sender is made to wait, like one whose window is closed.
 const LINE_BYTES_MAX_UNLIMITED: usize = 16 << 20;
-/// The least that a line holds, so that a slow or short path still takes whole writes.
-const LINE_BYTES_MIN: usize = 256 << 10;
+/// The bottleneck's queue holds what it sends in a round trip, as routers' queues are sized, and at least this.
+const QUEUE_TIME_MIN: Duration = Duration::from_millis(5);
+const QUEUE_BYTES_MIN: usize = 64 << 10;
+/// Nobody's share is smaller: senders that are this many make the queue longer.
+const SHARE_BYTES_MIN: usize = 4 * SEGMENT;
 
 /// One direction's path.
 #[derive(Debug, Clone, Copy)]
@@ -27,16 +37,12 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// What one line may hold: twice the bandwidth-delay product of the round trip, so that the path stays full
-    /// while acknowledgements travel.
-    pub(crate) fn line_bytes_max(&self) -> usize {
-        match self.bandwidth {
-            Some(rate) => {
-                let product = rate as f64 * self.delay.as_secs_f64() * 2.0;
-                ((2.0 * product) as usize).clamp(LINE_BYTES_MIN, 64 << 20)
-            }
-            None => LINE_BYTES_MAX_UNLIMITED,
-        }
+    /// What all senders together may have on their way: what the path holds in a round trip, and its queue.
+    fn bytes_max(&self) -> usize {
+        let Some(rate) = self.bandwidth else { return LINE_BYTES_MAX_UNLIMITED };
+        let bytes = |time: Duration| (rate as f64 * time.as_secs_f64()) as usize;
+        let round_trip = 2 * self.delay;
+        bytes(round_trip) + bytes(round_trip.max(QUEUE_TIME_MIN)).max(QUEUE_BYTES_MIN)
     }
 }
 
@@ -45,14 +51,35 @@ impl Path {
 #[derive(Debug, Default)]
 pub(crate) struct Wire {
     free_at: Duration,
+    /// Who has bytes on their way, and until when these are acknowledged if their receiver takes them.
+    until: HashMap<u64, Duration>,
+    by_end: BTreeSet<(Duration, u64)>,
 }
 
 impl Wire {
-    /// When the last of `len` bytes that arrive at `now` has left.
-    pub(crate) fn send(&mut self, now: Duration, len: usize, bandwidth: Option<u64>) -> Duration {
-        let Some(rate) = bandwidth else { return now };
+    /// When the last of `len` bytes that `sender` sends at `now` has left.
+    pub(crate) fn send(&mut self, now: Duration, sender: u64, len: usize, path: &Path) -> Duration {
+        let Some(rate) = path.bandwidth else { return now };
         self.free_at = self.free_at.max(now) + Duration::from_secs_f64(len as f64 / rate as f64);
+        let end = self.free_at + 2 * path.delay;
+        if let Some(before) = self.until.insert(sender, end) {
+            self.by_end.remove(&(before, sender));
+        }
+        self.by_end.insert((end, sender));
         self.free_at
+    }
+
+    /// How many bytes `sender` may have on their way at `now`. A sender whose receiver takes nothing has no share for long.
+    pub(crate) fn share(&mut self, now: Duration, sender: u64, path: &Path) -> usize {
+        if path.bandwidth.is_none() {
+            return path.bytes_max();
+        }
+        while let Some((end, other)) = self.by_end.first().copied().filter(|(end, _)| *end <= now) {
+            self.by_end.remove(&(end, other));
+            self.until.remove(&other);
+        }
+        let senders = self.until.len() + usize::from(!self.until.contains_key(&sender));
+        (path.bytes_max() / senders).max(SHARE_BYTES_MIN)
     }
 }
 
@@ -62,10 +89,9 @@ pub(crate) struct DelayLine {
     delay: Duration,
     /// Added to the first bytes only, in the place of a handshake that loopback makes in no time.
     first_extra: Duration,
-    bytes_max: usize,
-    bytes: usize,
     last_release: Duration,
     under_way: VecDeque<(Duration, Item)>,
+    window: Window,
 }
 
 /// What travels.
@@ -81,27 +107,39 @@ impl DelayLine {
         DelayLine {
             delay: path.delay,
             first_extra,
-            bytes_max: path.line_bytes_max(),
-            bytes: 0,
             last_release: Duration::ZERO,
             under_way: VecDeque::new(),
+            window: Window::new(path),
         }
-    }
-
-    /// How many bytes may be pushed now.
-    pub(crate) fn room(&self) -> usize {
-        self.bytes_max.saturating_sub(self.bytes)
     }
 
     /// Takes what has left the wire at `departed`.
     pub(crate) fn push(&mut self, departed: Duration, item: Item) {
         if let Item::Bytes(bytes) = &item {
-            self.bytes += bytes.len();
+            self.window.sent(bytes.len());
         }
         let release = departed + self.delay + std::mem::take(&mut self.first_extra);
         // Nothing overtakes: what came during an imitated handshake waits for it too.
         self.last_release = self.last_release.max(release);
         self.under_way.push_back((self.last_release, item));
+    }
+
+    /// How many bytes may be pushed at `now` by one whose share of the path is `share`.
+    pub(crate) fn room(&mut self, now: Duration, share: usize) -> usize {
+        self.window.room(now, share)
+    }
+
+    /// Takes note that `len` bytes that came out have been taken by their receiver at `now`. Says whether it is the only
+    /// acknowledgement on its way.
+    pub(crate) fn taken(&mut self, now: Duration, len: usize) -> bool {
+        let first = self.next_acknowledgement().is_none();
+        self.window.taken(now, len);
+        first
+    }
+
+    /// When there may be more room than now.
+    pub(crate) fn next_acknowledgement(&self) -> Option<Duration> {
+        self.window.next_acknowledgement()
     }
 
     /// When the next item comes out.
@@ -114,11 +152,7 @@ impl DelayLine {
         if self.next_release()? > now {
             return None;
         }
-        let (_, item) = self.under_way.pop_front()?;
-        if let Item::Bytes(bytes) = &item {
-            self.bytes -= bytes.len();
-        }
-        Some(item)
+        self.under_way.pop_front().map(|(_, item)| item)
     }
 }
 
@@ -159,52 +193,97 @@ mod tests {
     #[test]
     fn a_shared_wire_serves_all_connections_in_turn() {
         let mut wire = Wire::default();
-        let rate = Some(1_000_000);
-        assert_eq!(wire.send(Duration::ZERO, 10_000, rate), 10 * MS);
+        let path = Path { delay: MS, bandwidth: Some(1_000_000) };
+        assert_eq!(wire.send(Duration::ZERO, 1, 10_000, &path), 10 * MS);
         // Another connection's bytes queue behind these.
-        assert_eq!(wire.send(Duration::ZERO, 10_000, rate), 20 * MS);
+        assert_eq!(wire.send(Duration::ZERO, 2, 10_000, &path), 20 * MS);
         // An idle wire saves nothing up.
-        assert_eq!(wire.send(100 * MS, 10_000, rate), 110 * MS);
-        assert_eq!(wire.send(5 * MS, 1 << 30, None), 5 * MS);
+        assert_eq!(wire.send(100 * MS, 1, 10_000, &path), 110 * MS);
+        assert_eq!(wire.send(5 * MS, 1, 1 << 30, &Path { bandwidth: None, ..path }), 5 * MS);
     }
 
     #[test]
-    fn a_full_line_has_no_room_until_bytes_come_out() {
-        let path = Path { delay: MS, bandwidth: Some(1000) };
-        let mut line = DelayLine::new(&path, Duration::ZERO);
-        let all = line.room();
-        assert_eq!(all, LINE_BYTES_MIN);
-        line.push(Duration::ZERO, bytes(all));
-        assert_eq!(line.room(), 0);
-        line.push(Duration::ZERO, Item::End);
-        assert!(line.pop(MS).is_some());
-        assert_eq!(line.room(), all);
-        assert_eq!(line.pop(MS), Some(Item::End));
-    }
-
-    #[test]
-    fn a_line_holds_twice_the_bandwidth_delay_product() {
-        let path = Path { delay: 25 * MS, bandwidth: Some(125_000_000) };
-        assert_eq!(path.line_bytes_max(), 12_500_000);
-    }
-
-    #[test]
-    fn a_gigabyte_through_the_line_takes_its_time_on_the_wire_and_one_delay() {
-        let path = Path { delay: 25 * MS, bandwidth: Some(100_000_000) };
-        let (mut wire, mut line) = (Wire::default(), DelayLine::new(&path, Duration::ZERO));
-        let (mut now, mut sent, mut arrived) = (Duration::ZERO, 0, 0);
-        while arrived < 1_000_000_000 {
-            while line.room() >= 64_000 && sent < 1_000_000_000 {
-                let departed = wire.send(now, 64_000, path.bandwidth);
-                line.push(departed, bytes(64_000));
-                sent += 64_000;
-            }
-            now = line.next_release().unwrap();
-            while let Some(Item::Bytes(bytes)) = line.pop(now) {
-                arrived += bytes.len();
-            }
+    fn whoever_has_bytes_on_their_way_shares_the_path() {
+        let (mut wire, path) = (Wire::default(), Path { delay: 10 * MS, bandwidth: Some(100_000_000) });
+        assert_eq!(wire.share(Duration::ZERO, 1, &path), path.bytes_max());
+        // Its own bytes take nothing away from its share.
+        wire.send(Duration::ZERO, 1, 100_000, &path);
+        assert_eq!(wire.share(Duration::ZERO, 1, &path), path.bytes_max());
+        assert_eq!(wire.share(Duration::ZERO, 2, &path), path.bytes_max() / 2);
+        wire.send(MS, 2, 100_000, &path);
+        assert_eq!(wire.share(20 * MS, 1, &path), path.bytes_max() / 2);
+        assert_eq!(wire.share(21 * MS, 2, &path), path.bytes_max(), "the first one's have been acknowledged");
+        for other in 0..1000 {
+            wire.send(30 * MS, other, 1, &path);
         }
-        let seconds = now.as_secs_f64();
-        assert!((10.0..10.05).contains(&seconds), "{seconds}");
+        assert_eq!(wire.share(30 * MS, 1, &path), SHARE_BYTES_MIN);
+    }
+
+    #[test]
+    fn a_path_holds_a_round_trip_and_its_queue_another() {
+        let bytes_max = |delay, bandwidth| Path { delay, bandwidth }.bytes_max();
+        assert_eq!(bytes_max(10 * MS, Some(125_000_000)), 5_000_000);
+        assert_eq!(bytes_max(MS, Some(125_000_000)), 250_000 + 625_000);
+        assert_eq!(bytes_max(Duration::ZERO, Some(1000)), QUEUE_BYTES_MIN);
+        assert_eq!(bytes_max(MS, None), LINE_BYTES_MAX_UNLIMITED);
+    }
+
+    const WRITE_BYTES: usize = 16 << 10;
+
+    /// Lets senders with so much each to send use a path for so long: how many bytes of each have arrived, and the longest
+    /// that a byte waited in front of the wire once all windows had settled.
+    fn fill(path: &Path, supply: &[usize], end: Duration) -> (Vec<usize>, Duration) {
+        let settled = 50 * path.delay;
+        let (mut wire, mut arrived) = (Wire::default(), vec![0; supply.len()]);
+        let mut left = supply.to_vec();
+        let mut lines: Vec<_> = supply.iter().map(|_| DelayLine::new(path, Duration::ZERO)).collect();
+        let (mut now, mut waited_max) = (Duration::ZERO, Duration::ZERO);
+        while now < end {
+            for (n, line) in lines.iter_mut().enumerate() {
+                while let Some(Item::Bytes(bytes)) = line.pop(now) {
+                    line.taken(now, bytes.len());
+                    arrived[n] += bytes.len();
+                }
+                loop {
+                    let share = wire.share(now, n as u64, path);
+                    let len = line.room(now, share).min(left[n]).min(WRITE_BYTES);
+                    if len == 0 {
+                        break;
+                    }
+                    let departed = wire.send(now, n as u64, len, path);
+                    line.push(departed, bytes(len));
+                    left[n] -= len;
+                    if now > settled {
+                        waited_max = waited_max.max(departed - now);
+                    }
+                }
+            }
+            let events = lines.iter().flat_map(|line| [line.next_release(), line.next_acknowledgement()]);
+            let Some(next) = events.flatten().min() else { break };
+            now = next;
+        }
+        (arrived, waited_max)
+    }
+
+    #[test]
+    fn senders_share_a_full_wire_alike_and_wait_no_longer_than_its_queue() {
+        let path = Path { delay: 10 * MS, bandwidth: Some(100_000_000) };
+        for senders in [1, 3, 30] {
+            let (arrived, waited) = fill(&path, &vec![usize::MAX / 2; senders], Duration::from_secs(2));
+            let sum = arrived.iter().sum::<usize>() as f64 / 2.0;
+            assert!((90e6..=100e6).contains(&sum), "{senders} senders: {sum}");
+            let (least, most) = (arrived.iter().min().unwrap(), arrived.iter().max().unwrap());
+            assert!(most - least <= most / 10, "{senders} senders: {least} to {most}");
+            assert!(waited <= 25 * MS, "{senders} senders: {waited:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_sends_little_waits_only_in_the_queue() {
+        let path = Path { delay: 10 * MS, bandwidth: Some(100_000_000) };
+        let mut supply = vec![usize::MAX / 2; 10];
+        supply.push(100_000);
+        let (arrived, _) = fill(&path, &supply, 200 * MS);
+        assert_eq!(arrived[10], 100_000);
     }
 }

@@ -20,6 +20,9 @@ use crate::{Error, connection, s3, tls};
 
 /// Connections that wait to be accepted. One that found no place here would lose a second to its client's second SYN.
 const BACKLOG: u32 = 4096;
+/// What a socket holds behind an imitated bottleneck, in bytes (Linux doubles it). Left to themselves, loopback sockets take
+/// megabytes, which would be neither on the imitated path nor at the other end.
+const LINK_SOCKET_BYTES: u32 = 64 << 10;
 /// How long the accepting loop rests when the system has no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -54,7 +57,7 @@ impl Server {
             .build()
             .map_err(|error| Error::io("starting the server's threads", error))?;
         let listener = runtime
-            .block_on(async { listen(config.listen) })
+            .block_on(async { listen(config.listen, config.bandwidth.is_some()) })
             .map_err(|error| Error::io(format!("listening on {}", config.listen), error))?;
         let addr = listener.local_addr().map_err(|error| Error::io("asking for the address", error))?;
         let scheme = if ready.is_some() { "https" } else { "http" };
@@ -153,9 +156,14 @@ impl Drop for Server {
     }
 }
 
-fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
+fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
+    if holds_little {
+        // Connections inherit them.
+        socket.set_send_buffer_size(LINK_SOCKET_BYTES)?;
+        socket.set_recv_buffer_size(LINK_SOCKET_BYTES)?;
+    }
     socket.bind(addr)?;
     socket.listen(BACKLOG)
 }

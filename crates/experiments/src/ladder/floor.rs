@@ -13,7 +13,7 @@ pub(super) struct Path {
     /// Whether there is a TLS 1.3 handshake.
     pub(super) tls: bool,
     /// Bytes of a TCP segment: 1460 or a little less on the internet, 65,483 on loopback. `None` where slow start holds
-    /// nothing back, as on the embedded server's imitated path, which delays bytes and lets any number of them pass.
+    /// nothing back, as on the embedded server's imitated path without a bandwidth, which lets any number of bytes pass.
     pub(super) segment: Option<u32>,
 }
 

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::Sleep;
 
 use super::{DelayLine, Item, Path, Wire};
 use crate::socket::unsent;
@@ -26,6 +27,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(crate) struct Link {
     path: Path,
     epoch: Instant,
+    connections: AtomicU64,
     inbound: Mutex<Wire>,
     outbound: Mutex<Wire>,
 }
@@ -39,6 +41,7 @@ impl Link {
         Some(Arc::new(Link {
             path: Path { delay: rtt / 2, bandwidth },
             epoch: Instant::now(),
+            connections: AtomicU64::new(0),
             inbound: Mutex::default(),
             outbound: Mutex::default(),
         }))
@@ -48,8 +51,9 @@ impl Link {
     pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
         let socket = Arc::new(socket);
         // The TCP handshake took no time on loopback; its round trip is made up for here.
-        let inbound = Arc::new(Line::new(&self.path, self.path.delay * 2));
-        let outbound = Arc::new(Line::new(&self.path, Duration::ZERO));
+        let connection = self.connections.fetch_add(1, Relaxed);
+        let inbound = Arc::new(Line::new(&self.path, connection, self.path.delay * 2));
+        let outbound = Arc::new(Line::new(&self.path, connection, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
         tokio::spawn(send(self.clone(), socket, outbound.clone()));
         Delayed {
@@ -57,6 +61,7 @@ impl Link {
             inbound,
             outbound,
             waiting: None,
+            room: None,
             current: Bytes::new(),
             ended: false,
             receiver,
@@ -67,14 +72,35 @@ impl Link {
         self.epoch.elapsed()
     }
 
-    fn departs(&self, wire: &Mutex<Wire>, len: usize) -> Duration {
-        lock(wire).send(self.now(), len, self.path.bandwidth)
+    /// How many bytes a line may take now.
+    fn room(&self, wire: &Mutex<Wire>, line: &Line) -> usize {
+        let now = self.now() + TIMER_SLACK;
+        let share = lock(wire).share(now, line.connection, &self.path);
+        lock(&line.line).room(now, share)
+    }
+
+    fn send(&self, wire: &Mutex<Wire>, line: &Line, bytes: Bytes) {
+        let departed = lock(wire).send(self.now(), line.connection, bytes.len(), &self.path);
+        line.push(departed, Item::Bytes(bytes));
+    }
+
+    /// Lets the sender know of bytes that came out of the line and went on.
+    fn taken(&self, line: &Line, len: usize) {
+        // Whoever knows of an acknowledgement already waits for that.
+        if lock(&line.line).taken(self.now(), len) {
+            line.drained.notify_one();
+            line.wake_writer();
+        }
+    }
+
+    fn wait(&self, moment: Duration) -> Option<Sleep> {
+        let wait = moment.saturating_sub(self.now() + TIMER_SLACK);
+        (!wait.is_zero()).then(|| tokio::time::sleep(wait))
     }
 
     async fn sleep_until(&self, moment: Duration) {
-        let wait = moment.saturating_sub(self.now() + TIMER_SLACK);
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
+        if let Some(sleep) = self.wait(moment) {
+            sleep.await;
         }
     }
 }
@@ -82,10 +108,11 @@ impl Link {
 /// A line with those who wait at its ends.
 #[derive(Debug)]
 struct Line {
+    connection: u64,
     line: Mutex<DelayLine>,
     /// Rung when something was pushed.
     filled: Notify,
-    /// Rung when something came out.
+    /// Rung when an acknowledgement is on its way.
     drained: Notify,
     /// The connection's task, waiting for room to write.
     writer: Mutex<Option<Waker>>,
@@ -95,8 +122,9 @@ struct Line {
 }
 
 impl Line {
-    fn new(path: &Path, first_extra: Duration) -> Line {
+    fn new(path: &Path, connection: u64, first_extra: Duration) -> Line {
         Line {
+            connection,
             line: Mutex::new(DelayLine::new(path, first_extra)),
             filled: Notify::new(),
             drained: Notify::new(),
@@ -121,13 +149,17 @@ impl Line {
 async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
     let mut buffer = BytesMut::new();
     loop {
-        let room = lock(&line.line).room();
+        let room = link.room(&link.inbound, &line);
         if room == 0 {
-            line.drained.notified().await;
+            let next = lock(&line.line).next_acknowledgement();
+            match next {
+                Some(at) => link.sleep_until(at).await,
+                None => line.drained.notified().await,
+            }
             continue;
         }
         buffer.reserve(READ_BYTES);
-        let item = match socket.try_read_buf(&mut buffer) {
+        let item = match socket.try_read_buf(&mut (&mut buffer).limit(room.min(READ_BYTES))) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // An error here comes again from the next read.
                 let _ = socket.readable().await;
@@ -136,13 +168,9 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
             Ok(0) | Err(_) => Item::End,
             Ok(_) => Item::Bytes(buffer.split().freeze()),
         };
-        let (ended, len) = match &item {
-            Item::Bytes(bytes) => (false, bytes.len()),
-            Item::End => (true, 0),
-        };
-        line.push(link.departs(&link.inbound, len), item);
-        if ended {
-            return;
+        match item {
+            Item::Bytes(bytes) => link.send(&link.inbound, &line, bytes),
+            Item::End => return line.push(link.now(), Item::End),
         }
     }
 }
@@ -160,7 +188,7 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
                 return;
             }
         };
-        line.wake_writer();
+        let len = bytes.len();
         while !bytes.is_empty() {
             match socket.try_write(&bytes) {
                 Ok(len) => bytes.advance(len),
@@ -172,6 +200,8 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
                 }
             }
         }
+        // One who doesn't read has a full socket and closes the window.
+        link.taken(&line, len);
     }
 }
 
@@ -185,7 +215,6 @@ async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
                 link.sleep_until(release).await;
                 let item = lock(&line.line).pop(link.now() + TIMER_SLACK);
                 if let Some(item) = item {
-                    line.drained.notify_one();
                     return item;
                 }
             }
@@ -199,6 +228,8 @@ pub(crate) struct Delayed {
     inbound: Arc<Line>,
     outbound: Arc<Line>,
     waiting: Option<Pin<Box<dyn Future<Output = Item> + Send>>>,
+    /// Until the next acknowledgement, where there was no room to write.
+    room: Option<Pin<Box<Sleep>>>,
     current: Bytes,
     ended: bool,
     receiver: JoinHandle<()>,
@@ -233,7 +264,10 @@ impl AsyncRead for Delayed {
             let item = ready!(waiting.as_mut().poll(cx));
             this.waiting = None;
             match item {
-                Item::Bytes(bytes) => this.current = bytes,
+                Item::Bytes(bytes) => {
+                    this.link.taken(&this.inbound, bytes.len());
+                    this.current = bytes;
+                }
                 Item::End => this.ended = true,
             }
         }
@@ -245,19 +279,29 @@ impl AsyncRead for Delayed {
 }
 
 impl AsyncWrite for Delayed {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        // Before the room is looked at, so that room made in between still wakes.
-        *lock(&self.outbound.writer) = Some(cx.waker().clone());
-        if let Some(kind) = *lock(&self.outbound.failed) {
-            return Poll::Ready(Err(kind.into()));
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        loop {
+            if let Some(sleep) = &mut this.room {
+                ready!(sleep.as_mut().poll(cx));
+                this.room = None;
+            }
+            // Before the room is looked at, so that an acknowledgement that appears in between still wakes.
+            *lock(&this.outbound.writer) = Some(cx.waker().clone());
+            if let Some(kind) = *lock(&this.outbound.failed) {
+                return Poll::Ready(Err(kind.into()));
+            }
+            let len = this.link.room(&this.link.outbound, &this.outbound).min(bytes.len());
+            if len > 0 || bytes.is_empty() {
+                this.link.send(&this.link.outbound, &this.outbound, Bytes::copy_from_slice(&bytes[..len]));
+                return Poll::Ready(Ok(len));
+            }
+            let next = lock(&this.outbound.line).next_acknowledgement();
+            match next {
+                Some(at) => this.room = this.link.wait(at).map(Box::pin),
+                None => return Poll::Pending,
+            }
         }
-        let len = lock(&self.outbound.line).room().min(bytes.len());
-        if len == 0 && !bytes.is_empty() {
-            return Poll::Pending;
-        }
-        let departed = self.link.departs(&self.link.outbound, len);
-        self.outbound.push(departed, Item::Bytes(Bytes::copy_from_slice(&bytes[..len])));
-        Poll::Ready(Ok(len))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

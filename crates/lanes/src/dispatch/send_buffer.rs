@@ -10,6 +10,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::goodput::Goodput;
+use super::strangling::Strangling;
+
 /// How long after small work more of it is expected.
 const BESIDE: Duration = Duration::from_secs(5);
 
@@ -48,11 +51,12 @@ pub(super) struct SendBuffer {
     small_at: Option<Instant>,
     told: Option<u32>,
     unsent: u32,
+    strangling: Strangling,
 }
 
 impl Default for SendBuffer {
     fn default() -> Self {
-        Self { small_at: None, told: None, unsent: UNSENT_UNKNOWN }
+        Self { small_at: None, told: None, unsent: UNSENT_UNKNOWN, strangling: Strangling::default() }
     }
 }
 
@@ -70,11 +74,14 @@ impl SendBuffer {
         &mut self,
         now: Instant,
         lanes: usize,
-        goodput: Option<f64>,
+        goodput: &Goodput,
         rtt: Duration,
     ) -> Option<Option<u32>> {
-        let is_known = self.is_beside(now) && lanes > 0 && !rtt.is_zero();
-        let share = goodput.filter(|_| is_known).map(|rate| {
+        let may_hold = self.strangling.may_hold(now, self.told.is_some(), lanes, goodput);
+        // What small work alone has moved says little of the path.
+        let rate = goodput.rate().filter(|_| goodput.bulk_reading().is_some());
+        let is_known = may_hold && self.is_beside(now) && lanes > 0 && !rtt.is_zero();
+        let share = rate.filter(|_| is_known).map(|rate| {
             let held = rate * (rtt.as_secs_f64() * GAIN + UNATTENDED.as_secs_f64());
             (held / lanes as f64 - BEYOND).max(LANE_MIN)
         });
@@ -108,9 +115,18 @@ impl SendBuffer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::goodput::Load;
     use super::*;
 
     const GIGABIT: Option<f64> = Some(125e6);
+    /// A path over which bulk has moved so many bytes a second.
+    fn path(rate: f64) -> Goodput {
+        let (mut goodput, now) = (Goodput::default(), Instant::now());
+        goodput.read(now, 0, Load::Bulk);
+        goodput.read(now + Duration::from_millis(100), (rate / 10.0) as u64, Load::Bulk);
+        goodput
+    }
+
     const NEAR: Duration = Duration::from_millis(2);
     const HOME: Duration = Duration::from_millis(20);
 
@@ -122,25 +138,29 @@ mod tests {
 
     #[test]
     fn bulk_alone_is_left_to_tcp() {
-        assert_eq!(SendBuffer::default().decide(Instant::now(), 2, GIGABIT, NEAR), None);
+        assert_eq!(SendBuffer::default().decide(Instant::now(), 2, &path(125e6), NEAR), None);
     }
 
     #[test]
     fn before_anything_is_known_bulk_is_left_to_tcp() {
         let (mut buffer, now) = beside();
-        assert_eq!(buffer.decide(now, 2, None, NEAR), None);
-        assert_eq!(buffer.decide(now, 2, GIGABIT, Duration::ZERO), None);
-        assert_eq!(buffer.decide(now, 0, GIGABIT, NEAR), None);
+        assert_eq!(buffer.decide(now, 2, &Goodput::default(), NEAR), None);
+        assert_eq!(buffer.decide(now, 2, &path(125e6), Duration::ZERO), None);
+        assert_eq!(buffer.decide(now, 0, &path(125e6), NEAR), None);
     }
 
     #[test]
     fn beside_small_work_lanes_share_little_more_than_the_path_holds() {
         let (mut buffer, now) = beside();
-        let clamp = buffer.decide(now, 2, GIGABIT, NEAR).flatten().unwrap();
+        let clamp = buffer.decide(now, 2, &path(125e6), NEAR).flatten().unwrap();
         assert!((450_000..=650_000).contains(&(2 * (clamp + BEYOND as u32))), "{clamp}");
-        assert_eq!(buffer.decide(now + BESIDE / 2, 2, GIGABIT, NEAR), None, "nothing new");
-        assert_eq!(buffer.decide(now + BESIDE, 2, GIGABIT, NEAR), Some(None), "and then TCP has it again");
-        assert_eq!(buffer.decide(now + BESIDE * 2, 2, GIGABIT, NEAR), None);
+        assert_eq!(buffer.decide(now + BESIDE / 2, 2, &path(125e6), NEAR), None, "nothing new");
+        assert_eq!(
+            buffer.decide(now + BESIDE, 2, &path(125e6), NEAR),
+            Some(None),
+            "and then TCP has it again"
+        );
+        assert_eq!(buffer.decide(now + BESIDE * 2, 2, &path(125e6), NEAR), None);
     }
 
     #[test]
@@ -155,8 +175,8 @@ mod tests {
     #[test]
     fn more_lanes_share_the_same_path() {
         let (mut buffer, now) = beside();
-        let two = buffer.decide(now, 2, Some(25e6), HOME).flatten().unwrap();
-        let eight = buffer.decide(now, 8, Some(25e6), HOME).flatten().unwrap();
+        let two = buffer.decide(now, 2, &path(25e6), HOME).flatten().unwrap();
+        let eight = buffer.decide(now, 8, &path(25e6), HOME).flatten().unwrap();
         let in_all = |clamp: u32, lanes: u32| lanes * (clamp + BEYOND as u32);
         assert!(in_all(two, 2).abs_diff(in_all(eight, 8)) < 64, "{two} and {eight}");
     }
@@ -164,14 +184,14 @@ mod tests {
     #[test]
     fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
         let (mut buffer, now) = beside();
-        assert_eq!(buffer.decide(now, 32, Some(1e6), NEAR).flatten(), Some(LANE_MIN as u32));
+        assert_eq!(buffer.decide(now, 32, &path(1e6), NEAR).flatten(), Some(LANE_MIN as u32));
     }
 
     #[test]
     fn a_long_path_that_a_few_buffers_hold_is_left_to_tcp() {
         let (mut buffer, now) = beside();
-        assert!(buffer.decide(now, 2, GIGABIT, HOME).flatten().is_some());
-        assert_eq!(buffer.decide(now, 1, Some(1.25e9), HOME), Some(None));
+        assert!(buffer.decide(now, 2, &path(125e6), HOME).flatten().is_some());
+        assert_eq!(buffer.decide(now, 1, &path(1.25e9), HOME), Some(None));
     }
 
     #[test]
@@ -193,13 +213,34 @@ mod tests {
             let (mut rate, mut clamp) = (5e6, None);
             for _ in 0..50 {
                 buffer.small(now);
-                clamp = buffer.decide(now, lanes, Some(rate), HOME).unwrap_or(clamp);
+                clamp = buffer.decide(now, lanes, &path(rate), HOME).unwrap_or(clamp);
                 // Seldom much more than what the kernel asks for more at: when a third is free.
                 let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 2.0 / 3.0 + BEYOND / 2.0);
                 rate = (held * lanes as f64 / HOME.as_secs_f64()).min(125e6);
                 now += Duration::from_millis(150);
             }
             assert!(rate >= 124e6, "{lanes} lanes stay at {rate}");
+        }
+    }
+
+    #[test]
+    fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
+        const PATH: f64 = 25e6;
+        for times in [1, 2, 4] {
+            let (mut buffer, start) = beside();
+            let (mut goodput, mut now, mut bytes, mut clamp) = (path(PATH), start, PATH / 10.0, None);
+            now += Duration::from_secs(1);
+            let began = now;
+            for _ in 0..3000 {
+                buffer.small(now);
+                clamp = buffer.decide(now, 4, &goodput, HOME).unwrap_or(clamp);
+                let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 0.75 + BEYOND);
+                now += Duration::from_millis(100);
+                bytes += (held * 4.0 / (HOME * times).as_secs_f64()).min(PATH) / 10.0;
+                goodput.read(now, bytes as u64, Load::Bulk);
+            }
+            let moved = bytes / (now - began).as_secs_f64();
+            assert!(moved > 0.8 * PATH, "{times} times as long: {moved}");
         }
     }
 }

@@ -81,7 +81,7 @@ impl Dispatcher {
         let uploading = || self.lanes.values().filter(|lane| lane.uploads > 0);
         let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
         let rtt = paths.max().unwrap_or_default();
-        let said = self.send_buffer.decide(now, uploading().count(), self.up.goodput.rate(), rtt);
+        let said = self.send_buffer.decide(now, uploading().count(), &self.up.goodput, rtt);
         self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Freight, bytes }));
         let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
         self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));

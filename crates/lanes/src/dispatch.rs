@@ -302,7 +302,7 @@ impl Dispatcher {
         let after = *work;
         self.discount(&before);
         self.count(&after);
-        self.origin(origin).sized(id, bytes);
+        self.origin(origin).sized(now, id, bytes);
         self.schedule(now, origin);
     }
 

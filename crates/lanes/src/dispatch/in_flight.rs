@@ -28,46 +28,59 @@ const UP_GAIN: f64 = 2.0;
 /// And they go in any case up to so many bytes: a server may take longer than is assumed.
 const UP_MIN: f64 = (2 << 20) as f64;
 
-/// What a server takes to answer, beside the round trip.
+/// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
+/// them says what it takes; it is believed to be longer by a tenth with each that took longer.
 const SERVICE: Duration = Duration::from_millis(1);
+const SERVICE_GROWS: f64 = 1.1;
 
 /// A work that has been on its way for this long isn't counted any more: those on a lane that has fallen silent must not
 /// hold up the other lanes. On a path so slow that it needs this for sixteen works, holding back is of little use.
 const COUNTED_FOR: Duration = Duration::from_millis(500);
 
+/// A work on its way: since when, its bytes, and those of them that go up.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    since: Instant,
+    bytes: u64,
+    up: u64,
+}
+
 /// The express works that one origin has on its lanes.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// Bytes of each, and those of them that go up.
-    counted: FxHashMap<WorkId, (u64, u64)>,
+    counted: FxHashMap<WorkId, Counted>,
     bytes: u64,
     up: u64,
     /// What the path is taken to carry up, bytes a second.
     up_rate: Option<f64>,
+    /// What the server takes to answer, as far as it is known.
+    service: Option<Duration>,
     /// When they were sent, the first first; with some that have ended.
     sent: VecDeque<(Instant, WorkId)>,
 }
 
 impl InFlight {
     pub(super) fn add(&mut self, now: Instant, work: WorkId, bytes: u64, up: u64) {
-        self.counted.insert(work, (bytes, up));
+        self.counted.insert(work, Counted { since: now, bytes, up });
         self.bytes += bytes;
         self.up += up;
         self.sent.push_back((now, work));
     }
 
-    /// A work turns out to be of another size.
-    pub(super) fn resize(&mut self, work: WorkId, bytes: u64) {
-        if let Some((counted, _)) = self.counted.get_mut(&work) {
-            self.bytes = self.bytes - *counted + bytes;
-            *counted = bytes;
-        }
+    /// A work's answer has begun, and tells its size.
+    pub(super) fn answered(&mut self, now: Instant, work: WorkId, bytes: u64, rtt: Duration) {
+        let Some(counted) = self.counted.get_mut(&work) else { return };
+        self.bytes = self.bytes - counted.bytes + bytes;
+        counted.bytes = bytes;
+        let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
+        self.service = Some(self.service.map_or(took, |known| known.mul_f64(SERVICE_GROWS).min(took)));
     }
 
     pub(super) fn remove(&mut self, work: WorkId) {
-        let (bytes, up) = self.counted.remove(&work).unwrap_or_default();
-        self.bytes -= bytes;
-        self.up -= up;
+        if let Some(counted) = self.counted.remove(&work) {
+            self.bytes -= counted.bytes;
+            self.up -= counted.up;
+        }
         while self.sent.front().is_some_and(|(_, work)| !self.counted.contains_key(work)) {
             self.sent.pop_front();
         }
@@ -88,7 +101,7 @@ impl InFlight {
 
     /// Whether another work keeps the path fuller.
     pub(super) fn has_room(&self, rtt: Duration) -> bool {
-        let turn = rtt + SERVICE;
+        let turn = rtt + self.service.unwrap_or_default().max(SERVICE);
         let is_path_full = self.bytes as f64 >= turn.as_secs_f64() * RATE_ASSUMED;
         self.counted.len() < WORKS_MIN || !is_path_full && (self.up as f64) < uploads_max(turn, self.up_rate)
     }
@@ -160,11 +173,23 @@ mod tests {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
         (0..16).for_each(|work| flight.add(now, WorkId(work), 256 << 10, 0));
         assert!(!flight.has_room(near));
-        (0..16).for_each(|work| flight.resize(WorkId(work), 4 << 10));
+        (0..16).for_each(|work| flight.answered(now + near, WorkId(work), 4 << 10, near));
         assert!(flight.has_room(near));
         (0..16).for_each(|work| flight.remove(WorkId(work)));
-        flight.resize(WorkId(3), 1 << 20);
+        flight.answered(now, WorkId(3), 1 << 20, near);
         assert_eq!(flight.bytes, 0, "one that has ended counts for nothing");
+    }
+
+    #[test]
+    fn a_server_that_thinks_longer_is_asked_more_at_once() {
+        let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
+        (0..16).for_each(|work| flight.add(now, WorkId(work), 256 << 10, 0));
+        assert!(!flight.has_room(near));
+        flight.answered(now + Duration::from_millis(51), WorkId(0), 256 << 10, near);
+        (16..200).for_each(|work| flight.add(now, WorkId(work), 256 << 10, 0));
+        assert!(flight.has_room(near));
+        flight.answered(now + near, WorkId(1), 256 << 10, near);
+        assert!(!flight.has_room(near), "one that came at once shows that it doesn't");
     }
 
     #[test]

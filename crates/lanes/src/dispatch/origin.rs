@@ -226,8 +226,8 @@ impl OriginState {
     }
 
     /// Takes note of an opener's size.
-    pub(super) fn sized(&mut self, work: WorkId, bytes: u64) {
-        self.in_flight.resize(work, bytes);
+    pub(super) fn sized(&mut self, now: Instant, work: WorkId, bytes: u64) {
+        self.in_flight.answered(now, work, bytes, self.rtt());
         self.opener_size = Some(self.opener_size.map_or(bytes, |size| size - size / 8 + bytes / 8));
     }
 

@@ -94,9 +94,14 @@ fn check(world: &World) {
         let counts = (state.express_live, state.freight_live, state.openers, state.express_weight);
         assert_eq!(counts, (0, 0, 0, 0), "something is still counted");
     }
-    assert_eq!((dispatcher.down.small, dispatcher.up.small), (0, 0), "small bytes are still counted");
+    for way in [&dispatcher.down, &dispatcher.up] {
+        assert_eq!((way.small, way.bulk), (0, 0), "bytes or bulk are still counted");
+    }
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
-    assert!(dispatcher.lanes.values().all(|l| l.in_flight == 0 && l.weight == 0), "a lane is still taken");
+    assert!(
+        dispatcher.lanes.values().all(|l| l.in_flight == 0 && l.uploads == 0 && l.weight == 0),
+        "a lane is still taken"
+    );
 }
 
 fn path(random: &mut StdRng) -> Path {

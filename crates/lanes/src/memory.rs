@@ -36,16 +36,6 @@ impl MemoryBudget {
         Reservation { _permit: Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok() }
     }
 
-    /// The same, once a quarter of the whole budget is free beside them: for what may turn out to need more, which can't
-    /// wait for it then.
-    pub async fn reserve_sparing(&self, bytes: usize) -> Reservation {
-        let units = bytes.div_ceil(UNIT).clamp(1, self.total) as u32;
-        let spare = (self.total / 4).min(self.total - units as usize) as u32;
-        let mut permit = Arc::clone(&self.semaphore).acquire_many_owned(units + spare).await.ok();
-        drop(permit.as_mut().and_then(|permit| permit.split(spare as usize)));
-        Reservation { _permit: permit }
-    }
-
     /// Takes `bytes` if they are free now.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let units = u32::try_from(bytes.div_ceil(UNIT).max(1)).ok()?;
@@ -58,25 +48,5 @@ impl MemoryBudget {
     /// Bytes that are free now.
     pub fn available(&self) -> usize {
         self.semaphore.available_permits() * UNIT
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    #[test]
-    fn what_may_need_more_leaves_a_quarter_free() {
-        let budget = MemoryBudget::new(64 * UNIT);
-        let held: Vec<_> = std::iter::from_fn(|| budget.reserve_sparing(10 * UNIT).now_or_never()).collect();
-        assert_eq!((held.len(), budget.available()), (4, 24 * UNIT));
-        assert!(budget.try_reserve(24 * UNIT).is_some());
-        drop(held);
-        assert!(
-            budget.reserve_sparing(1000 * UNIT).now_or_never().is_some(),
-            "a wish for all of it is met alone"
-        );
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Search<'a> {
             None => {
                 let run = fetch_one(Arc::clone(&self.work), store.clone(), target, UNKNOWN_MAX);
                 let cost = ITEM_COST + UNKNOWN_MAX as usize;
-                self.send(Unit::Opener { cost, run: Box::pin(run) }).await
+                self.send(Unit::Light { cost, run: Box::pin(run) }).await
             }
         }
     }

@@ -33,8 +33,6 @@ pub(crate) enum Unit {
     /// Items that need `cost` bytes of the memory budget. Given up by being dropped, a moment after the job is cancelled:
     /// they begin nothing in that time.
     Light { cost: usize, run: BoxFuture<'static, ()> },
-    /// The same for an item of unknown size, which may turn out to need more than `cost`.
-    Opener { cost: usize, run: BoxFuture<'static, ()> },
     /// An item that reserves what it needs itself, and cleans up after itself when the job is cancelled.
     Heavy(BoxFuture<'static, ()>),
 }
@@ -78,9 +76,6 @@ pub(crate) async fn pump(work: &Work, mut units: mpsc::Receiver<Unit>) {
             unit = units.recv(), if takes_more => match unit {
                 Some(Unit::Light { cost, run }) => {
                     reserving = Some(Box::pin(async move { (memory.reserve(cost).await, run) }));
-                }
-                Some(Unit::Opener { cost, run }) => {
-                    reserving = Some(Box::pin(async move { (memory.reserve_sparing(cost).await, run) }));
                 }
                 Some(Unit::Heavy(run)) => heavy_waiting.push_back(run),
                 None => is_open = false,

@@ -29,9 +29,9 @@ const UP_GAIN: f64 = 2.0;
 const UP_MIN: f64 = (2 << 20) as f64;
 
 /// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
-/// them says what it takes; it is believed to be longer by a tenth with each that took longer.
+/// them says what it takes; it is believed to be longer by a hundredth with each that took longer.
 const SERVICE: Duration = Duration::from_millis(1);
-const SERVICE_GROWS: f64 = 1.1;
+const SERVICE_GROWS: f64 = 1.01;
 
 /// A work that has been on its way for this long isn't counted any more: those on a lane that has fallen silent must not
 /// hold up the other lanes. On a path so slow that it needs this for sixteen works, holding back is of little use.

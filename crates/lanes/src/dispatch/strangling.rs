@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::goodput::Goodput;
 
-/// Slower than this part of what it was, in so many readings.
+/// Slower than this part of what it was, in so many readings on end, a second of them: when small work has ended, bulk
+/// needs some tenths to find its pace.
 const SLOWER: f64 = 0.85;
-const READINGS: u32 = 3;
+const READINGS: u32 = 10;
 
 /// What it was is forgotten by this part with each reading, a tenth in ten seconds: a path may become slower, but not as
 /// fast as one that is strangled.

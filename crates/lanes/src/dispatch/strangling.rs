@@ -27,8 +27,10 @@ const BORNE: Duration = Duration::from_secs(60);
 pub(super) struct Strangling {
     /// The last reading that was looked at, and how many lanes there were.
     read: Option<(Instant, usize)>,
-    /// What bulk moved at best, in bytes a second.
+    /// What bulk moved at best in two readings on end, in bytes a second, and what in the last one: what has gathered while
+    /// it was held back comes at once.
     best: f64,
+    last: f64,
     slow: u32,
     lifted_until: Option<Instant>,
     lifted: u32,
@@ -42,7 +44,8 @@ impl Strangling {
             // Towards its end bulk is slower because less of it is left.
             let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
             self.read = Some((at, lanes));
-            self.best = (self.best * (1.0 - FORGOTTEN)).max(rate);
+            self.best = (self.best * (1.0 - FORGOTTEN)).max(rate.min(self.last));
+            self.last = rate;
             self.slow = if is_held && !are_fewer && rate < self.best * SLOWER { self.slow + 1 } else { 0 };
         }
         if self.slow >= READINGS {

@@ -19,6 +19,7 @@ mod goodput;
 mod hedges;
 mod in_flight;
 mod lane;
+mod limit;
 mod origin;
 mod queue;
 mod send_buffer;

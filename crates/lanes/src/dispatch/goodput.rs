@@ -106,6 +106,7 @@ impl Goodput {
         self.rates.front().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0)
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

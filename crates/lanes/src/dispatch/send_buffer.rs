@@ -11,10 +11,8 @@
 use std::time::{Duration, Instant};
 
 use super::goodput::Goodput;
+use super::limit::{BESIDE, Sharing, Told};
 use super::strangling::Strangling;
-
-/// How long after small work more of it is expected.
-const BESIDE: Duration = Duration::from_secs(5);
 
 /// What the buffers hold, in bandwidth-delay products. The kernel asks for more only when a third of a buffer is free, and
 /// most of the time little less is: on average they were seen to be filled by three quarters. So bulk fills the path, and can
@@ -34,6 +32,9 @@ const LANE_MIN: f64 = 32.0 * 1024.0;
 /// A buffer that would be larger is left to TCP: the path is long, and its queue a small part of it.
 const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
+/// What differs by less than one in so many isn't said.
+const NEWS: u32 = 16;
+
 /// What the kernel takes of bulk beyond what it may send at once, as time of the goodput, shared by the lanes: it goes before
 /// the clamp is felt. Four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs
 /// wake-ups: with 256 KiB a lane a GiB over loopback took a tenth more CPU.
@@ -49,14 +50,19 @@ pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     small_at: Option<Instant>,
-    told: Option<u32>,
+    told: Told,
     unsent: u32,
     strangling: Strangling,
 }
 
 impl Default for SendBuffer {
     fn default() -> Self {
-        Self { small_at: None, told: None, unsent: UNSENT_UNKNOWN, strangling: Strangling::default() }
+        Self {
+            small_at: None,
+            told: Told::default(),
+            unsent: UNSENT_UNKNOWN,
+            strangling: Strangling::default(),
+        }
     }
 }
 
@@ -68,16 +74,15 @@ impl SendBuffer {
         !was_beside
     }
 
-    /// What each of `lanes` that upload bulk may have in its send buffer, in bytes: `Some` when that differs by much from
+    /// What each of the lanes that upload bulk may have in its send buffer, in bytes: `Some` when that differs by much from
     /// what was said last. `Some(None)` leaves it to TCP again.
     pub(super) fn decide(
         &mut self,
         now: Instant,
-        lanes: usize,
+        Sharing { lanes, rtt }: Sharing,
         goodput: &Goodput,
-        rtt: Duration,
     ) -> Option<Option<u32>> {
-        let may_hold = self.strangling.may_hold(now, self.told.is_some(), lanes, goodput);
+        let may_hold = self.strangling.may_hold(now, self.told.is_held(), lanes, goodput);
         // What small work alone has moved says little of the path.
         let rate = goodput.rate().filter(|_| goodput.bulk_reading().is_some());
         let is_known = may_hold && self.is_beside(now) && lanes > 0 && !rtt.is_zero();
@@ -85,15 +90,8 @@ impl SendBuffer {
             let held = rate * (rtt.as_secs_f64() * GAIN + UNATTENDED.as_secs_f64());
             (held / lanes as f64 - BEYOND).max(LANE_MIN)
         });
-        let Some(share) = share.filter(|share| *share <= LANE_MAX) else {
-            return self.told.take().map(|_| None);
-        };
-        let clamp = share as u32;
-        if self.told.is_some_and(|told| told.abs_diff(clamp) <= told / 16) {
-            return None;
-        }
-        self.told = Some(clamp);
-        Some(Some(clamp))
+        let share = share.filter(|share| *share <= LANE_MAX);
+        self.told.say(share.map(|share| share as u32), NEWS)
     }
 
     /// How much bulk the kernel may hold, small work or not, that it may not send yet, in bytes for each of `lanes`: `Some`
@@ -138,29 +136,36 @@ mod tests {
 
     #[test]
     fn bulk_alone_is_left_to_tcp() {
-        assert_eq!(SendBuffer::default().decide(Instant::now(), 2, &path(125e6), NEAR), None);
+        assert_eq!(
+            SendBuffer::default().decide(Instant::now(), Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
+            None
+        );
     }
 
     #[test]
     fn before_anything_is_known_bulk_is_left_to_tcp() {
         let (mut buffer, now) = beside();
-        assert_eq!(buffer.decide(now, 2, &Goodput::default(), NEAR), None);
-        assert_eq!(buffer.decide(now, 2, &path(125e6), Duration::ZERO), None);
-        assert_eq!(buffer.decide(now, 0, &path(125e6), NEAR), None);
+        assert_eq!(buffer.decide(now, Sharing { lanes: 2, rtt: NEAR }, &Goodput::default()), None);
+        assert_eq!(buffer.decide(now, Sharing { lanes: 2, rtt: Duration::ZERO }, &path(125e6)), None);
+        assert_eq!(buffer.decide(now, Sharing { lanes: 0, rtt: NEAR }, &path(125e6)), None);
     }
 
     #[test]
     fn beside_small_work_lanes_share_little_more_than_the_path_holds() {
         let (mut buffer, now) = beside();
-        let clamp = buffer.decide(now, 2, &path(125e6), NEAR).flatten().unwrap();
+        let clamp = buffer.decide(now, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)).flatten().unwrap();
         assert!((450_000..=650_000).contains(&(2 * (clamp + BEYOND as u32))), "{clamp}");
-        assert_eq!(buffer.decide(now + BESIDE / 2, 2, &path(125e6), NEAR), None, "nothing new");
         assert_eq!(
-            buffer.decide(now + BESIDE, 2, &path(125e6), NEAR),
+            buffer.decide(now + BESIDE / 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
+            None,
+            "nothing new"
+        );
+        assert_eq!(
+            buffer.decide(now + BESIDE, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
             Some(None),
             "and then TCP has it again"
         );
-        assert_eq!(buffer.decide(now + BESIDE * 2, 2, &path(125e6), NEAR), None);
+        assert_eq!(buffer.decide(now + BESIDE * 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)), None);
     }
 
     #[test]
@@ -175,8 +180,8 @@ mod tests {
     #[test]
     fn more_lanes_share_the_same_path() {
         let (mut buffer, now) = beside();
-        let two = buffer.decide(now, 2, &path(25e6), HOME).flatten().unwrap();
-        let eight = buffer.decide(now, 8, &path(25e6), HOME).flatten().unwrap();
+        let two = buffer.decide(now, Sharing { lanes: 2, rtt: HOME }, &path(25e6)).flatten().unwrap();
+        let eight = buffer.decide(now, Sharing { lanes: 8, rtt: HOME }, &path(25e6)).flatten().unwrap();
         let in_all = |clamp: u32, lanes: u32| lanes * (clamp + BEYOND as u32);
         assert!(in_all(two, 2).abs_diff(in_all(eight, 8)) < 64, "{two} and {eight}");
     }
@@ -184,14 +189,17 @@ mod tests {
     #[test]
     fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
         let (mut buffer, now) = beside();
-        assert_eq!(buffer.decide(now, 32, &path(1e6), NEAR).flatten(), Some(LANE_MIN as u32));
+        assert_eq!(
+            buffer.decide(now, Sharing { lanes: 32, rtt: NEAR }, &path(1e6)).flatten(),
+            Some(LANE_MIN as u32)
+        );
     }
 
     #[test]
     fn a_long_path_that_a_few_buffers_hold_is_left_to_tcp() {
         let (mut buffer, now) = beside();
-        assert!(buffer.decide(now, 2, &path(125e6), HOME).flatten().is_some());
-        assert_eq!(buffer.decide(now, 1, &path(1.25e9), HOME), Some(None));
+        assert!(buffer.decide(now, Sharing { lanes: 2, rtt: HOME }, &path(125e6)).flatten().is_some());
+        assert_eq!(buffer.decide(now, Sharing { lanes: 1, rtt: HOME }, &path(1.25e9)), Some(None));
     }
 
     #[test]
@@ -213,7 +221,7 @@ mod tests {
             let (mut rate, mut clamp) = (5e6, None);
             for _ in 0..50 {
                 buffer.small(now);
-                clamp = buffer.decide(now, lanes, &path(rate), HOME).unwrap_or(clamp);
+                clamp = buffer.decide(now, Sharing { lanes, rtt: HOME }, &path(rate)).unwrap_or(clamp);
                 // Seldom much more than what the kernel asks for more at: when a third is free.
                 let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 2.0 / 3.0 + BEYOND / 2.0);
                 rate = (held * lanes as f64 / HOME.as_secs_f64()).min(125e6);
@@ -233,7 +241,7 @@ mod tests {
             let began = now;
             for _ in 0..3000 {
                 buffer.small(now);
-                clamp = buffer.decide(now, 4, &goodput, HOME).unwrap_or(clamp);
+                clamp = buffer.decide(now, Sharing { lanes: 4, rtt: HOME }, &goodput).unwrap_or(clamp);
                 let held = clamp.map_or(f64::INFINITY, |bytes| f64::from(bytes) * 0.75 + BEYOND);
                 now += Duration::from_millis(100);
                 bytes += (held * 4.0 / (HOME * times).as_secs_f64()).min(PATH) / 10.0;

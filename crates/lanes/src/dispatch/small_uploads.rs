@@ -4,10 +4,9 @@
 //! his body waits for a timeout. So the connections that carry small uploads share little more than the path holds, and go
 //! on as fast as it takes that.
 
-use std::time::Duration;
-
 use super::goodput::Goodput;
 use super::in_flight::UP_UNKNOWN;
+use super::limit::{NEARBY, Sharing, Told};
 
 /// What the buffers hold, in bandwidth-delay products.
 const GAIN: f64 = 2.0;
@@ -21,8 +20,8 @@ const LANE_MIN: f64 = 32.0 * 1024.0;
 /// A buffer that would be larger than any small body is left to TCP.
 const LANE_MAX: f64 = 1024.0 * 1024.0;
 
-/// A server nearer than this is in the same house: there is no queue to speak of.
-const NEARBY: Duration = Duration::from_millis(1);
+/// What differs by less than one in so many isn't said.
+const NEWS: u32 = 4;
 
 /// What the path is taken to carry up, in bytes a second: what was seen, and until bulk has filled it at least what is
 /// assumed of one of which nothing is known.
@@ -34,32 +33,31 @@ pub(super) fn assumed(goodput: &Goodput) -> f64 {
 /// The clamp of connections that carry small uploads.
 #[derive(Debug, Default)]
 pub(super) struct SmallUploads {
-    told: Option<u32>,
+    told: Told,
 }
 
 impl SmallUploads {
-    /// What each of `lanes` may have in its send buffer, in bytes: `Some` when that differs by much from what was said
+    /// What each of the lanes may have in its send buffer, in bytes: `Some` when that differs by much from what was said
     /// last. `Some(None)` leaves it to TCP again.
-    pub(super) fn decide(&mut self, lanes: usize, goodput: &Goodput, rtt: Duration) -> Option<Option<u32>> {
+    pub(super) fn decide(
+        &mut self,
+        Sharing { lanes, rtt }: Sharing,
+        goodput: &Goodput,
+    ) -> Option<Option<u32>> {
         if lanes == 0 {
             // Whoever comes next finds what held before.
             return None;
         }
         let share = (assumed(goodput) * rtt.as_secs_f64() * GAIN + SLACK) / lanes as f64;
-        if rtt < NEARBY || share > LANE_MAX {
-            return self.told.take().map(|_| None);
-        }
-        let clamp = share.max(LANE_MIN) as u32;
-        if self.told.is_some_and(|told| told.abs_diff(clamp) <= told / 4) {
-            return None;
-        }
-        self.told = Some(clamp);
-        Some(Some(clamp))
+        let is_held = rtt >= NEARBY && share <= LANE_MAX;
+        self.told.say(is_held.then(|| share.max(LANE_MIN) as u32), NEWS)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const NEAR: Duration = Duration::from_millis(2);
@@ -67,17 +65,25 @@ mod tests {
     #[test]
     fn many_lanes_share_little_more_than_the_path_holds() {
         let mut small = SmallUploads::default();
-        let clamp = small.decide(16, &Goodput::default(), NEAR).flatten().expect("a clamp");
+        let clamp =
+            small.decide(Sharing { lanes: 16, rtt: NEAR }, &Goodput::default()).flatten().expect("a clamp");
         assert!((500_000..=1_000_000).contains(&(16 * clamp)), "{clamp}");
-        assert_eq!(small.decide(15, &Goodput::default(), NEAR), None, "nothing new");
-        assert_eq!(small.decide(0, &Goodput::default(), NEAR), None, "nothing to share it");
+        assert_eq!(small.decide(Sharing { lanes: 15, rtt: NEAR }, &Goodput::default()), None, "nothing new");
+        assert_eq!(
+            small.decide(Sharing { lanes: 0, rtt: NEAR }, &Goodput::default()),
+            None,
+            "nothing to share it"
+        );
     }
 
     #[test]
     fn a_few_lanes_and_far_ones_are_left_to_tcp() {
         let (mut small, unknown) = (SmallUploads::default(), Goodput::default());
-        assert_eq!(small.decide(4, &unknown, Duration::from_millis(50)), None);
-        assert!(small.decide(16, &unknown, NEAR).flatten().is_some());
-        assert_eq!(small.decide(16, &unknown, Duration::from_micros(200)), Some(None));
+        assert_eq!(small.decide(Sharing { lanes: 4, rtt: Duration::from_millis(50) }, &unknown), None);
+        assert!(small.decide(Sharing { lanes: 16, rtt: NEAR }, &unknown).flatten().is_some());
+        assert_eq!(
+            small.decide(Sharing { lanes: 16, rtt: Duration::from_micros(200) }, &unknown),
+            Some(None)
+        );
     }
 }

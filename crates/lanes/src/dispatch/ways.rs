@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::goodput::{Goodput, Load};
 use super::lane::Lane;
+use super::limit::Sharing;
 use super::origin::OriginState;
-use super::window::Sharing;
 use super::yielding::Yielding;
 use super::{Action, Direction, Dispatcher, LaneId, Role, Work};
 
@@ -65,25 +65,29 @@ impl Dispatcher {
         }
     }
 
+    /// The lanes that share a limit, and the longest round trip among them.
+    fn sharing(&self, shares: impl Fn(&Lane) -> bool) -> Sharing {
+        let lanes = self.lanes.values().filter(|lane| shares(lane));
+        lanes.fold(Sharing { lanes: 0, rtt: Duration::ZERO }, |sum, lane| Sharing {
+            lanes: sum.lanes + 1,
+            rtt: sum.rtt.max(self.origins[lane.origin.0].rtt()),
+        })
+    }
+
     /// Decides how much may be on its way to each lane of a role.
     pub(super) fn share_window(&mut self, now: Instant, role: Role) {
-        let busy = |lane: &&Lane| lane.role == role && (lane.in_flight > lane.uploads || lane.is_dialling());
-        let lanes = self.lanes.values().filter(busy);
-        let (count, rtt) = lanes.fold((0, Duration::ZERO), |(count, rtt), lane| {
-            (count + 1, rtt.max(self.origins[lane.origin.0].rtt()))
-        });
-        let said = self.window.decide(now, role, Sharing { lanes: count, rtt }, &self.down.goodput);
+        let sharing =
+            self.sharing(|lane| lane.role == role && (lane.in_flight > lane.uploads || lane.is_dialling()));
+        let said = self.window.decide(now, role, sharing, &self.down.goodput);
         self.actions.extend(said.map(|bytes| Action::Window { role, bytes }));
     }
 
     /// Decides how much bulk may lie in send buffers and be on its way from us.
     pub(super) fn clamp_uploads(&mut self, now: Instant) {
-        let uploading = || self.lanes.values().filter(|lane| lane.uploads > 0);
-        let paths = uploading().filter_map(|lane| self.origins.get(lane.origin.0)).map(OriginState::rtt);
-        let rtt = paths.max().unwrap_or_default();
-        let said = self.send_buffer.decide(now, uploading().count(), &self.up.goodput, rtt);
+        let sharing = self.sharing(|lane| lane.uploads > 0);
+        let said = self.send_buffer.decide(now, sharing, &self.up.goodput);
         self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Freight, bytes }));
-        let said = self.send_buffer.unsent(uploading().count(), self.up.goodput.rate());
+        let said = self.send_buffer.unsent(sharing.lanes, self.up.goodput.rate());
         self.actions.extend(said.map(|bytes| Action::Unsent { bytes }));
     }
 
@@ -92,12 +96,9 @@ impl Dispatcher {
         if self.up.small == 0 {
             return;
         }
-        let is_busy = |lane: &&Lane| lane.in_flight > 0 || lane.is_dialling();
-        let busy = self.lanes.values().filter(|lane| lane.role == Role::Express).filter(is_busy);
-        let (lanes, rtt) = busy.fold((0, Duration::ZERO), |(lanes, rtt), lane| {
-            (lanes + 1, rtt.max(self.origins[lane.origin.0].rtt()))
-        });
-        let said = self.small_uploads.decide(lanes, &self.up.goodput, rtt);
+        let sharing =
+            self.sharing(|lane| lane.role == Role::Express && (lane.in_flight > 0 || lane.is_dialling()));
+        let said = self.small_uploads.decide(sharing, &self.up.goodput);
         self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Express, bytes }));
     }
 

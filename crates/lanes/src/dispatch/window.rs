@@ -11,10 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::Role;
 use super::goodput::Goodput;
+use super::limit::{BESIDE, NEARBY, Sharing, Told};
 use super::strangling::Strangling;
-
-/// How long after small work more of it is expected.
-const BESIDE: Duration = Duration::from_secs(5);
 
 /// What may be outstanding, in bandwidth-delay products: senders that probe for more (BBR by a quarter) must find it.
 const GAIN: f64 = 1.25;
@@ -37,9 +35,6 @@ const LANE_MIN: u32 = 32 * 1024;
 /// A window that would be larger is left to TCP: the path is long, and its queue a small part of it.
 const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
-/// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
-const NEARBY: Duration = Duration::from_millis(1);
-
 /// What differs by less than one in so many isn't said. It must be less than what the path may turn out to hold more than
 /// it was taken for, or nobody would ever find that out.
 const NEWS: u32 = 16;
@@ -52,17 +47,8 @@ const AGAIN: Duration = Duration::from_millis(2);
 pub(super) struct Window {
     small_at: Option<Instant>,
     decided: Option<Instant>,
-    told: [Option<u32>; 2],
+    told: [Told; 2],
     strangling: Strangling,
-}
-
-/// What the path is like as far as is known, and who shares it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sharing {
-    /// Lanes of the role that carry something or are being dialled.
-    pub(super) lanes: usize,
-    /// The longest round trip of those.
-    pub(super) rtt: Duration,
 }
 
 impl Window {
@@ -81,8 +67,8 @@ impl Window {
         self.decided = Some(now);
     }
 
-    /// What each lane of a role may have outstanding, in bytes: `Some` when that differs by much from what was said last.
-    /// `Some(None)` leaves it to TCP again.
+    /// What each of a role's lanes that carry something or are being dialled may have outstanding, in bytes: `Some` when
+    /// that differs by much from what was said last. `Some(None)` leaves it to TCP again.
     pub(super) fn decide(
         &mut self,
         now: Instant,
@@ -97,7 +83,7 @@ impl Window {
             return None;
         }
         let may_hold =
-            role == Role::Express || self.strangling.may_hold(now, told.is_some(), sharing.lanes, goodput);
+            role == Role::Express || self.strangling.may_hold(now, told.is_held(), sharing.lanes, goodput);
         let seen = goodput.rate().unwrap_or_default();
         let product = |rate: f64, gain: f64| rate * sharing.rtt.as_secs_f64() * gain;
         let total = match role {
@@ -108,15 +94,8 @@ impl Window {
             _ => None,
         };
         let share = total.map(|total| total / sharing.lanes as f64);
-        let Some(share) = share.filter(|share| *share <= LANE_MAX) else {
-            return told.take().map(|_| None);
-        };
-        let clamp = (share as u32).max(LANE_MIN);
-        if told.is_some_and(|told| told.abs_diff(clamp) <= told / NEWS) {
-            return None;
-        }
-        *told = Some(clamp);
-        Some(Some(clamp))
+        let share = share.filter(|share| *share <= LANE_MAX);
+        told.say(share.map(|share| (share as u32).max(LANE_MIN)), NEWS)
     }
 }
 

@@ -1,0 +1,38 @@
+//! What the limits on what is on its way have in common.
+
+use std::time::Duration;
+
+/// How long after small work more of it is expected.
+pub(super) const BESIDE: Duration = Duration::from_secs(5);
+
+/// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
+pub(super) const NEARBY: Duration = Duration::from_millis(1);
+
+/// Who shares a limit, and over which path as far as is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing {
+    pub(super) lanes: usize,
+    /// The longest round trip of those lanes.
+    pub(super) rtt: Duration,
+}
+
+/// What each lane was told last, in bytes; nothing where it is left to TCP.
+#[derive(Debug, Default)]
+pub(super) struct Told(Option<u32>);
+
+impl Told {
+    pub(super) fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What there is to say where this is wanted: `Some` when it differs by more than one in `news` from what was said
+    /// last. `Some(None)` leaves it to TCP again.
+    pub(super) fn say(&mut self, wanted: Option<u32>, news: u32) -> Option<Option<u32>> {
+        let Some(bytes) = wanted else { return self.0.take().map(|_| None) };
+        if self.0.is_some_and(|told| told.abs_diff(bytes) <= told / news) {
+            return None;
+        }
+        self.0 = Some(bytes);
+        Some(Some(bytes))
+    }
+}

@@ -1,8 +1,11 @@
 //! The command line, defined once: parsing, help and completions all come from here and from the verbs' own options.
 
+pub(crate) mod relevance;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use http::{HeaderName, HeaderValue};
 
 use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
@@ -39,7 +42,8 @@ pub(crate) enum Verb {
     Completions(completions::Completions),
 }
 
-/// Options that every verb understands.
+/// Options that every verb understands. Under its heading an option joins the short help of the verbs that it means
+/// something to ([`relevance`]).
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Options {
     /// Print one JSON object a line on stdout
@@ -92,13 +96,30 @@ pub(crate) struct Options {
     #[arg(long, global = true, help_heading = "Store")]
     pub(crate) request_payer: bool,
     /// Encrypt new objects with this key of the store's key management service
-    #[arg(long, value_name = "KEY", global = true, help_heading = "Store")]
+    #[arg(long, value_name = "KEY", global = true, help_heading = relevance::NEW_OBJECTS)]
     pub(crate) kms_key: Option<String>,
+}
+
+/// The definition, with help arranged.
+pub(crate) fn command() -> Command {
+    relevance::arranged(Arguments::command())
+}
+
+/// Reads a command line.
+///
+/// # Errors
+/// For what can't be meant, and for help and the version, which are no mistakes: [`clap::Error::exit`] tells them apart.
+pub(crate) fn parsed<T: Into<OsString> + Clone>(
+    line: impl IntoIterator<Item = T>,
+) -> Result<Arguments, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(line)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// What `-h` prints of a verb.
 pub(crate) fn short_help(verb: &str) -> String {
-    let mut command = Arguments::command();
+    let mut command = command();
     // Building fills in the options that every verb understands.
     command.build();
     command.find_subcommand_mut(verb).map(|verb| verb.render_help().to_string()).unwrap_or_default()
@@ -130,13 +151,13 @@ mod tests {
 
     #[test]
     fn the_definition_holds_together() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn options_are_taken_before_and_after_the_verb() {
         for line in [&["laneway", "--json", "ls", "gs://b"], &["laneway", "ls", "gs://b", "--json"]] {
-            assert!(Arguments::try_parse_from(line).expect("it parses").options.json);
+            assert!(parsed(line).expect("it parses").options.json);
         }
     }
 
@@ -157,6 +178,6 @@ mod tests {
 
     #[test]
     fn no_connections_at_all_is_bad_usage() {
-        assert!(Arguments::try_parse_from(["laneway", "ls", "gs://b", "--max-connections", "0"]).is_err());
+        assert!(parsed(["laneway", "ls", "gs://b", "--max-connections", "0"]).is_err());
     }
 }

@@ -22,8 +22,6 @@ mod verbs;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser as _;
-
 use crate::arguments::{Arguments, Verb};
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
@@ -34,7 +32,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let Arguments { verb, options } = Arguments::parse();
+    let Arguments { verb, options } =
+        arguments::parsed(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let context = Context::new(options, started);
     let ended = run(verb, &context).and_then(|exit| match context.output.flush() {
         // Who stopped reading doesn't change how the work ended.

@@ -1,9 +1,9 @@
 //! `laneway completions`: a script that teaches a shell the verbs and options.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
+use crate::arguments;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -19,7 +19,7 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "laneway", &mut script);
+        clap_complete::generate(self.shell, &mut arguments::command(), "laneway", &mut script);
         context.output.bytes(&script)?;
         Ok(Exit::Done)
     }

@@ -6,6 +6,7 @@ use clap::Args;
 use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions};
 
 use crate::arguments::key_value;
+use crate::arguments::relevance::NEW_OBJECTS;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
 use crate::job;
@@ -59,16 +60,16 @@ pub(crate) struct Copying {
     #[arg(long, short = 'z', value_name = "EXT,...")]
     gzip_local: Option<Gzip>,
     /// Content-Type of new objects, instead of the one that goes with the file's ending
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", help_heading = NEW_OBJECTS)]
     content_type: Option<String>,
     /// Cache-Control of new objects
-    #[arg(long, value_name = "VALUE")]
+    #[arg(long, value_name = "VALUE", help_heading = NEW_OBJECTS)]
     cache_control: Option<String>,
     /// Metadata of new objects; may be given several times
-    #[arg(long, value_name = "K=V", value_parser = key_value)]
+    #[arg(long, value_name = "K=V", value_parser = key_value, help_heading = NEW_OBJECTS)]
     metadata: Vec<(String, String)>,
     /// Storage class of new objects, in the store's words
-    #[arg(long, value_name = "CLASS")]
+    #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
     storage_class: Option<String>,
 }
 

@@ -207,6 +207,9 @@ fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
         Some(host) => host.to_str().map(str::to_owned).unwrap_or_else(|_| request.origin.authority()),
         None => request.origin.authority(),
     };
+    if let Some(length) = request.undeclared_length() {
+        request.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     let target = request.target.path_and_query().map_or("/", |t| t.as_str());
     let uri = Uri::builder()
         .scheme("https")
@@ -219,9 +222,6 @@ fn head(request: &mut Request) -> Result<http::Request<()>, Error> {
     *head.uri_mut() = uri;
     *head.version_mut() = Version::HTTP_2;
     *head.headers_mut() = std::mem::take(&mut request.headers);
-    if !request.body.is_empty() && !head.headers().contains_key(CONTENT_LENGTH) {
-        head.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
-    }
     Ok(head)
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::throttle::Gate;
@@ -50,6 +51,14 @@ impl Request {
             sent: None,
             gate: None,
         }
+    }
+
+    /// The `Content-Length` to add. A method that has a body by its meaning says so also where that is empty, in
+    /// HTTP/2 as in HTTP/1.1 (RFC 9110, section 8.6): stores answer 411 to one that doesn't.
+    pub(crate) fn undeclared_length(&self) -> Option<u64> {
+        let has_body =
+            matches!(self.method, Method::POST | Method::PUT | Method::PATCH) || !self.body.is_empty();
+        (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
 }
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `config`, `server` | how a server is set up, started and stopped |
 //! | `socket`, `link`, `tls`, `certificate`, `connection` | bytes: the imitated path, TLS, h1 and h2 |
-//! | `route`, `query`, `service`, `body` | requests: which dialect and verb, who answers |
+//! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
 //! | `fault` | faults on purpose: the grammar, which request is hit, what happens to its body |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
@@ -24,6 +24,7 @@ mod counters;
 mod error;
 pub mod fault;
 mod gcs;
+mod length;
 mod link;
 mod objects;
 mod quantity;

@@ -80,6 +80,7 @@ pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody>
         404 => "NoSuchKey",
         408 => "RequestTimeout",
         409 => "OperationAborted",
+        411 => "MissingContentLength",
         412 => "PreconditionFailed",
         429 => "TooManyRequests",
         503 => "SlowDown",

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
 use http::{HeaderValue, Request, Response};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use s3s::StdError;
 use s3s::service::S3Service;
@@ -19,6 +20,7 @@ use crate::fault::body::{Damage, Direction};
 use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
 use crate::gcs;
 use crate::gcs::resumable::Sessions;
+use crate::length;
 use crate::link::pump::Link;
 use crate::objects::Objects;
 use crate::query::Query;
@@ -94,9 +96,14 @@ impl Caller {
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
         let mut effects = shared.effects(&route);
+        let lacks_length = length::is_missing(&head, &route.call, body.is_end_stream());
         if effects.fired == 0 {
             // The usual case: nothing to imitate.
             let body = RequestBody::incoming(body, None);
+            if lacks_length {
+                let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
+                return Ok(answer.map(|body| body.with(None, under_way)));
+            }
             // Boxed, because hyper moves this future several times before it runs, and most of its size is here.
             let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
             return Ok(answer.map(|body| body.with(None, under_way)));
@@ -127,6 +134,7 @@ impl Caller {
             effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));
         let body = RequestBody::incoming(body, request_damage);
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
+        let refusal = refusal.or_else(|| lacks_length.then_some(Refusal::LENGTH_REQUIRED));
         let mut answer = match refusal {
             Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
             None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,

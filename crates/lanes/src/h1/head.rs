@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::error::{Error, Kind};
 use crate::proxy::Proxy;
@@ -103,10 +103,8 @@ pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    let bodied =
-        !request.body.is_empty() || matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
-    if bodied && !request.headers.contains_key(CONTENT_LENGTH) {
-        let _ = write!(out, "content-length: {}\r\n", request.body.len());
+    if let Some(length) = request.undeclared_length() {
+        let _ = write!(out, "{CONTENT_LENGTH}: {length}\r\n");
     }
     out.extend_from_slice(b"\r\n");
     out
@@ -151,6 +149,8 @@ fn parse(bytes: &[u8]) -> Result<Answer, Error> {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::*;
     use crate::{Body, Origin};
 

@@ -142,6 +142,31 @@ async fn a_body_larger_than_every_window_arrives_whole() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_empty_has_a_length_where_the_method_wants_one() {
+    let server = Server::start("localhost", h2::server::Builder::new(), |_, mut http2| async move {
+        while let Some(Ok((request, respond))) = http2.accept().await {
+            let length = request.headers().get(http::header::CONTENT_LENGTH);
+            answer(respond, length.map_or(b"none".to_vec(), |length| length.as_bytes().to_vec()));
+        }
+    })
+    .await;
+    let lanes = server.lanes();
+    for (method, length) in [
+        (Method::POST, "0"),
+        (Method::PUT, "0"),
+        (Method::PATCH, "0"),
+        (Method::GET, "none"),
+        (Method::DELETE, "none"),
+    ] {
+        let response = lanes.exchange(request(&server.origin, method.clone(), "/a")).await.unwrap();
+        assert_eq!(&response.body[..], length.as_bytes(), "{method}");
+    }
+    let mut put = request(&server.origin, Method::PUT, "/a");
+    put.body = Body::from(vec![7; 9]);
+    assert_eq!(&lanes.exchange(put).await.unwrap().body[..], b"9");
+}
+
+#[tokio::test]
 async fn a_refused_stream_is_known_to_be_unprocessed() {
     let server = Server::start("localhost", h2::server::Builder::new(), |_, mut http2| async move {
         while let Some(Ok((_, mut respond))) = http2.accept().await {

@@ -29,6 +29,11 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<Duration>,
 }
 
+impl Refusal {
+    /// Of a request that doesn't tell how long it is.
+    pub(crate) const LENGTH_REQUIRED: Self = Self { status: 411, reason: None, retry_after: None };
+}
+
 /// What happens to a body on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {

@@ -170,6 +170,7 @@ pub(crate) fn refused(status: u16, reason: Option<&str>) -> Response<ResponseBod
         403 => "forbidden",
         404 => "notFound",
         408 => "requestTimeout",
+        411 => "lengthRequired",
         412 => "conditionNotMet",
         429 => "rateLimitExceeded",
         500..=599 => "backendError",

@@ -174,6 +174,11 @@ pub(crate) async fn exchange(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
+    // Which hyper leaves out where a body is empty, over HTTP/1.1.
+    let is_told = |name: &str| headers.iter().any(|(told, _)| told.eq_ignore_ascii_case(name));
+    if matches!(method, "POST" | "PUT" | "PATCH") && !is_told("content-length") {
+        request = request.header("content-length", body.len());
+    }
     let body = Full::new(body);
     let answer = match connection {
         Connection::H1(sender) => {

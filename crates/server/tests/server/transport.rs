@@ -1,5 +1,7 @@
 //! Connections: TLS, h1 and h2, their limits and the imitated path.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use laneway_server::{Config, Server, Tls};
@@ -119,4 +121,23 @@ fn a_stopped_server_gives_its_address_back() {
     let addr = first.addr();
     first.shutdown();
     assert!(Server::start(Config { listen: addr, ..Config::default() }).is_ok());
+}
+
+#[test]
+fn a_request_that_does_not_tell_its_length_is_answered_411_in_its_dialect() {
+    let rig = Rig::new();
+    let ask = |line: &str, headers: &str| {
+        let mut stream = TcpStream::connect(rig.server.addr()).unwrap();
+        let head = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let s3 = ask("POST /demo/k?uploads", "");
+    assert!(s3.starts_with("HTTP/1.1 411") && s3.contains("<Code>MissingContentLength</Code>"), "{s3}");
+    let gcs = ask("POST /upload/storage/v1/b/demo/o?uploadType=resumable&name=k", "");
+    assert!(gcs.starts_with("HTTP/1.1 411") && gcs.contains("\"code\":411"), "{gcs}");
+    assert!(ask("PUT /demo/k", "authorization: Bearer t\r\n").starts_with("HTTP/1.1 411"));
+    assert!(ask("POST /demo/k?uploads", "content-length: 0\r\n").starts_with("HTTP/1.1 200"));
 }

@@ -1,0 +1,66 @@
+//! Which requests are refused because they don't say how long they are.
+//!
+//! GCS answers 411 to a POST, PUT or PATCH without `Content-Length` that doesn't stream its body either
+//! (<https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required>); S3 answers
+//! `MissingContentLength` also to one that streams it without saying how much it will be
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use crate::route::Call;
+
+/// Whether a request has to be answered 411. `has_ended` is whether its head came with the end of it: HTTP/2 streams a
+/// body of any length without a header.
+pub(crate) fn is_missing(head: &Parts, call: &Call, has_ended: bool) -> bool {
+    let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
+    has_body && !is_told(&head.headers, call, has_ended)
+}
+
+fn is_told(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
+    if headers.contains_key(CONTENT_LENGTH) {
+        return true;
+    }
+    match call {
+        Call::Json(_) | Call::Xml => !has_ended || headers.contains_key(TRANSFER_ENCODING),
+        Call::S3 => headers.contains_key("x-amz-decoded-content-length"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::route::Resource;
+
+    fn missing(method: &str, call: &Call, headers: &[(&str, &str)], has_ended: bool) -> bool {
+        let mut request = Request::builder().method(method);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        is_missing(&request.body(()).unwrap().into_parts().0, call, has_ended)
+    }
+
+    #[test]
+    fn methods_with_a_body_have_to_tell_its_length() {
+        for call in [Call::S3, Call::Xml, Call::Json(Resource::Upload)] {
+            for method in ["POST", "PUT", "PATCH"] {
+                assert!(missing(method, &call, &[], true), "{method}");
+                assert!(!missing(method, &call, &[("content-length", "0")], true), "{method}");
+            }
+            assert!(["GET", "HEAD", "DELETE"].iter().all(|method| !missing(method, &call, &[], true)));
+        }
+    }
+
+    #[test]
+    fn a_streamed_body_is_taken_by_gcs_and_by_s3_only_with_its_decoded_length() {
+        let chunked = ("transfer-encoding", "chunked");
+        let json = Call::Json(Resource::Upload);
+        assert!(!missing("PUT", &json, &[chunked], false) && !missing("PUT", &json, &[], false));
+        assert!(missing("PUT", &Call::S3, &[chunked], false) && missing("PUT", &Call::S3, &[], false));
+        let decoded = ("x-amz-decoded-content-length", "9");
+        assert!(!missing("PUT", &Call::S3, &[chunked, decoded], false));
+    }
+}

@@ -11,6 +11,7 @@ mod head;
 mod headers;
 mod list;
 mod multipart;
+mod partition;
 mod profile;
 mod put;
 
@@ -23,7 +24,7 @@ use http::{HeaderMap, HeaderValue};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
-use self::address::Address;
+use self::address::{Address, Place};
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
@@ -52,7 +53,7 @@ pub(crate) struct S3 {
 
 impl S3 {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
-        let address = Address::new(settings.s3_endpoint.as_deref(), settings.s3_path_style)?;
+        let address = Address::new(settings)?;
         let region = settings.region.clone().or_else(|| profile::region(settings.profile.as_deref()));
         let region: Arc<str> = region.as_deref().unwrap_or(REGION).into();
         if let Some(origin) = address.origin() {
@@ -84,8 +85,8 @@ impl S3 {
 
     pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
         // A bucket whose name makes no address says so when it is asked.
-        if let Ok((origin, _)) = self.address.locate(bucket, &self.region(bucket), "/") {
-            self.lanes.anticipate(&origin, requests);
+        if let Ok(place) = self.address.locate(bucket, &self.region(bucket), "/") {
+            self.lanes.anticipate(&place.origin, requests);
         }
     }
 
@@ -117,7 +118,8 @@ impl Dialect for S3 {
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         let region = self.region(bucket);
-        let (origin, target) = self.address.locate(bucket, &region, &outgoing.target)?;
+        let Place { origin, target, service, region, .. } =
+            self.address.locate(bucket, &region, &outgoing.target)?;
         let uri: http::Uri =
             format!("{origin}{target}").parse().map_err(|e| invalid(format!("no request target: {e}")))?;
         let (mut parts, ()) = http::Request::new(()).into_parts();
@@ -131,7 +133,7 @@ impl Dialect for S3 {
             // pass over all bytes, against someone who could read and replay them anyway.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
         }
-        self.credentials.sign(&region, &mut parts).await?;
+        self.credentials.sign(service, &region, &mut parts).await?;
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.

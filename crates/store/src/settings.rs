@@ -33,6 +33,12 @@ pub struct Settings {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether S3 buckets stand in the path instead of in the host name; `None` lets the endpoint decide.
     pub s3_path_style: Option<bool>,
+    /// Whether Amazon's endpoints are those that have IPv6 addresses too.
+    pub s3_dualstack: Option<bool>,
+    /// Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140.
+    pub s3_fips: Option<bool>,
+    /// Whether Amazon's endpoints are those of Transfer Acceleration.
+    pub s3_accelerate: Option<bool>,
 }
 
 /// An AWS access key. `Debug` leaves the secrets out.
@@ -55,7 +61,7 @@ impl std::fmt::Debug for AccessKey {
 impl Settings {
     /// The settings that the environment holds: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
     /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_DEFAULT_REGION`,
-    /// `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset.
+    /// `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT`, `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -63,10 +69,14 @@ impl Settings {
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first =
             |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
+        // As the SDKs read them: whatever isn't `true` is false.
+        let switch = |name| first(&[name]).map(|value| value.eq_ignore_ascii_case("true"));
         Self {
             gcs_endpoint: first(&["STORAGE_EMULATOR_HOST"]),
             s3_endpoint: first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
             region: first(&["AWS_REGION", "AWS_DEFAULT_REGION"]),
+            s3_dualstack: switch("AWS_USE_DUALSTACK_ENDPOINT"),
+            s3_fips: switch("AWS_USE_FIPS_ENDPOINT"),
             project: first(&["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"]),
             ..Self::default()
         }
@@ -134,6 +144,13 @@ mod tests {
         let both = [("AWS_ENDPOINT_URL", "http://general"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
         assert_eq!(settings(&both).s3_endpoint.as_deref(), Some("http://s3"));
         assert_eq!(settings(&both[..1]).s3_endpoint.as_deref(), Some("http://general"));
+    }
+
+    #[test]
+    fn dualstack_and_fips_endpoints_are_asked_for_by_variables() {
+        let asked = settings(&[("AWS_USE_DUALSTACK_ENDPOINT", "True"), ("AWS_USE_FIPS_ENDPOINT", "false")]);
+        assert_eq!((asked.s3_dualstack, asked.s3_fips), (Some(true), Some(false)));
+        assert_eq!(settings(&[("AWS_USE_FIPS_ENDPOINT", "")]).s3_fips, None);
     }
 
     #[test]

@@ -87,7 +87,10 @@ impl FromStr for Location {
                 return Err(Error::usage(text, message));
             }
         };
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let (bucket, key) = match provider {
+            Provider::S3 => bucket_and_key(rest),
+            Provider::Gcs => rest.split_once('/').unwrap_or((rest, "")),
+        };
         if bucket.is_empty() && !key.is_empty() {
             return Err(Error::usage(text, "the URL names no bucket"));
         }
@@ -125,6 +128,20 @@ pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     url
 }
 
+/// Splits what follows `s3://`. The ARN of an access point stands where a bucket does, and may hold slashes.
+fn bucket_and_key(rest: &str) -> (&str, &str) {
+    let name_at = |resource: &str| {
+        let at = rest.find(resource)? + resource.len();
+        Some(at).filter(|_| rest.starts_with("arn:"))
+    };
+    // On Outposts the access point follows the outpost.
+    let at = [":accesspoint/", "/accesspoint/", ":accesspoint:"].into_iter().find_map(name_at).unwrap_or(0);
+    match rest[at..].find('/') {
+        Some(slash) => (&rest[..at + slash], &rest[at + slash + 1..]),
+        None => (rest, ""),
+    }
+}
+
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
@@ -149,6 +166,23 @@ mod tests {
         assert_eq!(parsed("gs://b"), Location::object(Provider::Gcs, "b", ""));
         assert_eq!(parsed("gs://b/"), parsed("gs://b"));
         assert_eq!(parsed("s3://"), Location::object(Provider::S3, "", ""));
+    }
+
+    #[test]
+    fn the_arn_of_an_access_point_stands_where_a_bucket_does() {
+        for arn in [
+            "arn:aws:s3:us-west-2:123456789012:accesspoint/data",
+            "arn:aws:s3:us-west-2:123456789012:accesspoint:data",
+            "arn:aws:s3-outposts:us-west-2:123456789012:outpost/op-1/accesspoint/data",
+        ] {
+            assert_eq!(parsed(&format!("s3://{arn}/a//b")), Location::object(Provider::S3, arn, "a//b"));
+            assert_eq!(parsed(&format!("s3://{arn}")), Location::object(Provider::S3, arn, ""));
+            assert_eq!(parsed(&format!("s3://{arn}/a")).to_string(), format!("s3://{arn}/a"));
+        }
+        assert_eq!(
+            parsed("s3://b/arn:x:accesspoint/k"),
+            Location::object(Provider::S3, "b", "arn:x:accesspoint/k")
+        );
     }
 
     #[test]

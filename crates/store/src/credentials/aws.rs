@@ -49,17 +49,24 @@ impl Aws {
         Self(Some(Chain { context: context(lanes), sources, cache: Cache::new() }))
     }
 
-    /// Signs a request for S3 in `region`; an anonymous one is left as it is.
+    /// Signs a request for a service in `region`; an anonymous one is left as it is.
     ///
     /// # Errors
     /// `Unauthenticated` where the chain has nothing, `Invalid` for headers that can't be signed.
-    pub(crate) async fn sign(&self, region: &str, request: &mut http::request::Parts) -> Result<(), Error> {
+    pub(crate) async fn sign(
+        &self,
+        service: &str,
+        region: &str,
+        request: &mut http::request::Parts,
+    ) -> Result<(), Error> {
         let Some(chain) = &self.0 else { return Ok(()) };
         let credential: Arc<Credential> =
             chain.cache.obtain(|| first(&chain.sources, &chain.context)).await?;
         let spaced = collapse(&mut request.headers);
         // Our own cache holds the credential, because reqsign's signer is bound to one region.
-        let signed = RequestSigner::new("s3", region)
+        let signed = RequestSigner::new(service, region)
+            // The session tokens of directory buckets are another header's, which is added before.
+            .with_standard_session_token()
             .sign_request(&chain.context, request, Some(&credential), None)
             .await;
         restore(&mut request.headers, spaced);

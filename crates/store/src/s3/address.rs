@@ -1,11 +1,22 @@
-//! Where a bucket is reached: in the path or in the host name.
+//! Where a bucket is reached, and what requests to it are signed for: decided by its text, the region and the settings alone.
+//! The rules are those of AWS's endpoint rule set, whose cases the tests run.
+
+mod arn;
+#[cfg(test)]
+mod cases;
+mod directory;
 
 use std::fmt;
+use std::net::IpAddr;
 
 use laneway_lanes::{Origin, Scheme};
 
+use self::arn::{AccessPoint, is_arn, is_label, unreachable_alias};
+pub(super) use self::directory::is_directory;
+use super::partition::Partition;
+use crate::encode::component;
 use crate::endpoint::Endpoint;
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, ErrorKind, Operation, Settings};
 
 /// How requests are addressed.
 #[derive(Clone, Debug)]
@@ -13,11 +24,65 @@ pub(super) struct Address {
     /// `None` is AWS.
     endpoint: Option<Endpoint>,
     path_style: Option<bool>,
+    variant: Variant,
 }
 
+/// Which of AWS's endpoints are used.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Variant {
+    /// Those that have IPv6 addresses too.
+    dualstack: bool,
+    /// Those whose cryptography is validated by FIPS 140.
+    fips: bool,
+    /// Those at the edge of Amazon's network.
+    accelerate: bool,
+}
+
+/// Where a request goes and what it is signed for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) origin: Origin,
+    /// Path and query.
+    pub(super) target: String,
+    /// The service of the signature.
+    pub(super) service: &'static str,
+    /// The region of the signature.
+    pub(super) region: String,
+    /// Whether the bucket's own session credentials sign instead of the caller's.
+    pub(super) session: bool,
+}
+
+/// A name that can't be addressed, and why.
+type Refusal = String;
+
 impl Address {
-    pub(super) fn new(endpoint: Option<&str>, path_style: Option<bool>) -> Result<Self, Error> {
-        Ok(Self { endpoint: endpoint.map(Endpoint::parse).transpose()?, path_style })
+    pub(super) fn new(settings: &Settings) -> Result<Self, Error> {
+        let endpoint = settings.s3_endpoint.as_deref().map(Endpoint::parse).transpose()?;
+        let variant = Variant {
+            dualstack: settings.s3_dualstack.unwrap_or_default(),
+            fips: settings.s3_fips.unwrap_or_default(),
+            accelerate: settings.s3_accelerate.unwrap_or_default(),
+        };
+        let path_style = settings.s3_path_style;
+        let invalid = |why: &str| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
+        if let Some(endpoint) = &endpoint {
+            let asked = match variant {
+                Variant { dualstack: true, .. } => "dual-stack endpoints",
+                Variant { fips: true, .. } => "FIPS endpoints",
+                Variant { accelerate: true, .. } => "Transfer Acceleration",
+                _ => return Ok(Self { endpoint: Some(endpoint.clone()), path_style, variant }),
+            };
+            return invalid(&format!("{asked} are Amazon's own, but the S3 endpoint is {endpoint}"));
+        }
+        match variant {
+            Variant { fips: true, accelerate: true, .. } => {
+                invalid("Transfer Acceleration has no FIPS endpoints")
+            }
+            Variant { accelerate: true, .. } if path_style == Some(true) => {
+                invalid("Transfer Acceleration needs buckets in the host name, not in the path")
+            }
+            _ => Ok(Self { endpoint, path_style, variant }),
+        }
     }
 
     /// The one origin of all requests, where there is one.
@@ -25,37 +90,170 @@ impl Address {
         self.endpoint.as_ref().map(|endpoint| &endpoint.origin)
     }
 
-    /// Origin and request target of `target`, which begins after the bucket: `/key?query`, or `?query` for the bucket
-    /// itself. No bucket means the service.
+    /// Where `target` of a bucket is, which begins after the bucket: `/key?query`, or `?query` for the bucket itself. No
+    /// bucket means the service.
     ///
     /// # Errors
-    /// `Invalid` for a bucket whose name fits neither path nor host name.
-    pub(super) fn locate(&self, bucket: &str, region: &str, target: &str) -> Result<(Origin, String), Error> {
+    /// `Invalid` for a bucket whose name fits neither path nor host name, and for what can't be reached.
+    pub(super) fn locate(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Error> {
+        self.place(bucket, region, target)
+            .map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why).on(format!("s3://{bucket}")))
+    }
+
+    fn place(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+        if !region.split('.').all(is_label) {
+            return Err(format!("{region:?} is no region"));
+        }
+        if is_arn(bucket) {
+            return self.access_point(bucket, target);
+        }
         if bucket.contains(['/', '?', '#', '%']) || bucket.bytes().any(|b| b <= b' ' || b >= 0x7f) {
-            let message = format!("{bucket:?} is no name of a bucket");
-            return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
+            return Err(format!("{bucket:?} is no name of a bucket"));
         }
-        let (origin, base) = match &self.endpoint {
-            Some(endpoint) => (endpoint.origin.clone(), endpoint.base.as_str()),
-            None => (aws(region), ""),
+        if let Some(why) = unreachable_alias(bucket) {
+            return Err(format!("{bucket:?} can't be used: {why}"));
+        }
+        if is_directory(bucket) {
+            return self.directory_bucket(bucket, region, target);
+        }
+        if self.variant.accelerate && !bucket.is_empty() {
+            return self.accelerated(bucket, region, target);
+        }
+        let endpoint = match &self.endpoint {
+            Some(endpoint) => endpoint.clone(),
+            None => aws(&self.regional("s3", region)?),
         };
-        let slash = if target.starts_with('/') { "" } else { "/" };
-        if bucket.is_empty() {
-            return Ok((origin, format!("{base}{slash}{target}")));
+        let place = match bucket {
+            "" => under(&endpoint, "", target),
+            _ if self.in_path(bucket, &endpoint) => under(&endpoint, bucket, target),
+            _ => at_host(&endpoint, bucket, target),
+        };
+        Ok(Place { region: signing_region(region).to_owned(), ..place })
+    }
+
+    /// A service's host in a region.
+    fn regional(&self, service: &str, region: &str) -> Result<String, Refusal> {
+        let Variant { dualstack, fips, .. } = self.variant;
+        let partition = self.partition(region)?;
+        if region == GLOBAL && !dualstack && !fips {
+            return Ok(format!("{service}.{}", partition.suffix));
         }
-        if self.in_path(bucket) {
-            return Ok((origin, format!("{base}/{bucket}{target}")));
+        let fips = if fips { "-fips" } else { "" };
+        let dualstack = if dualstack { "dualstack." } else { "" };
+        Ok(format!("{service}{fips}.{dualstack}{}.{}", signing_region(region), partition.suffix))
+    }
+
+    fn partition(&self, region: &str) -> Result<Partition, Refusal> {
+        let partition = Partition::of(region);
+        if self.variant.fips && partition.name == "aws-cn" {
+            return Err(format!("{region} has no FIPS endpoints"));
         }
-        let host = format!("{bucket}.{}", origin.host).into();
-        Ok((Origin { host, ..origin }, format!("{base}{slash}{target}")))
+        Ok(partition)
+    }
+
+    fn access_point(&self, arn: &str, target: &str) -> Result<Place, Refusal> {
+        if self.path_style == Some(true) {
+            return Err(format!(
+                "{arn:?} can't be used: access points stand in the host name, not in the path"
+            ));
+        }
+        if self.variant.accelerate {
+            return Err(format!("{arn:?} can't be used: access points have no Transfer Acceleration"));
+        }
+        let AccessPoint { label, region } = AccessPoint::parse(arn)?;
+        let endpoint = match &self.endpoint {
+            Some(endpoint) if is_address(endpoint) => {
+                return Err(format!(
+                    "{arn:?} can't be used: {endpoint} is an address and has no access points"
+                ));
+            }
+            Some(endpoint) => endpoint.clone(),
+            None => aws(&self.regional("s3-accesspoint", &region)?),
+        };
+        Ok(Place { region, ..at_host(&endpoint, &label, target) })
+    }
+
+    fn directory_bucket(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+        let zone = directory::zone(bucket)?;
+        if self.variant.accelerate {
+            return Err(format!("{bucket:?} can't be used: directory buckets have no Transfer Acceleration"));
+        }
+        let region = directory::region_of_zone(zone).unwrap_or_else(|| signing_region(region).to_owned());
+        let suffix = self.partition(&region)?.suffix;
+        let Variant { dualstack, fips, .. } = self.variant;
+        let (fips, dualstack) = (if fips { "fips-" } else { "" }, if dualstack { "dualstack." } else { "" });
+        let place = match &self.endpoint {
+            Some(endpoint) if self.in_path(bucket, endpoint) => under(endpoint, bucket, target),
+            Some(endpoint) => at_host(endpoint, bucket, target),
+            None => {
+                at_host(&aws(&format!("s3express-{fips}{zone}.{dualstack}{region}.{suffix}")), bucket, target)
+            }
+        };
+        Ok(Place { service: "s3express", region, session: true, ..place })
+    }
+
+    fn accelerated(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+        let partition = self.partition(region)?;
+        if partition.name == "aws-cn" {
+            return Err(format!("{region} has no Transfer Acceleration"));
+        }
+        let dualstack = if self.variant.dualstack { ".dualstack" } else { "" };
+        let endpoint = aws(&format!("s3-accelerate{dualstack}.{}", partition.suffix));
+        if self.in_path(bucket, &endpoint) {
+            return Err(format!(
+                "{bucket:?} can't be used: Transfer Acceleration needs a name that fits a host name"
+            ));
+        }
+        Ok(Place { region: signing_region(region).to_owned(), ..at_host(&endpoint, bucket, target) })
     }
 
     /// A name with dots would not match the wildcard of AWS's certificate; other servers rarely have names for
-    /// buckets at all.
-    fn in_path(&self, bucket: &str) -> bool {
-        let fits_host = bucket.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        self.path_style.unwrap_or(self.endpoint.is_some()) || !fits_host
+    /// buckets at all, and those that are reached by their address have none.
+    fn in_path(&self, bucket: &str, endpoint: &Endpoint) -> bool {
+        let dots = endpoint.origin.scheme == Scheme::Http;
+        let fits_host = (3..=63).contains(&bucket.len())
+            && bucket.split('.').all(is_label)
+            && (dots || !bucket.contains('.'))
+            && !bucket.bytes().any(|b| b.is_ascii_uppercase())
+            && !bucket.starts_with('-')
+            && !bucket.ends_with('-');
+        self.path_style.unwrap_or(self.endpoint.is_some()) || !fits_host || is_address(endpoint)
     }
+}
+
+/// A region that some configurations name for us-east-1's old endpoint.
+const GLOBAL: &str = "aws-global";
+
+fn signing_region(region: &str) -> &str {
+    if region == GLOBAL { "us-east-1" } else { region }
+}
+
+fn aws(host: &str) -> Endpoint {
+    let origin = Origin { scheme: Scheme::Https, host: host.into(), port: 443 };
+    Endpoint { origin, base: String::new() }
+}
+
+fn is_address(endpoint: &Endpoint) -> bool {
+    endpoint.origin.host.parse::<IpAddr>().is_ok()
+}
+
+/// The bucket in the path.
+fn under(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
+    let bucket = if bucket.is_empty() { String::new() } else { format!("/{}", component(bucket)) };
+    let slash = if bucket.is_empty() && !target.starts_with('/') { "/" } else { "" };
+    plain(endpoint.origin.clone(), format!("{}{bucket}{slash}{target}", endpoint.base))
+}
+
+/// The bucket in the host name.
+fn at_host(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
+    let Endpoint { origin, base } = endpoint;
+    let host = format!("{bucket}.{}", origin.host).into();
+    let slash = if target.starts_with('/') { "" } else { "/" };
+    plain(Origin { host, ..origin.clone() }, format!("{base}{slash}{target}"))
+}
+
+fn plain(origin: Origin, target: String) -> Place {
+    Place { origin, target, service: "s3", region: String::new(), session: false }
 }
 
 impl fmt::Display for Address {
@@ -67,27 +265,30 @@ impl fmt::Display for Address {
     }
 }
 
-fn aws(region: &str) -> Origin {
-    let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-    Origin { scheme: Scheme::Https, host: format!("s3.{region}.{suffix}").into(), port: 443 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn address(endpoint: Option<&str>, style: Option<bool>) -> Address {
+        let settings = Settings {
+            s3_endpoint: endpoint.map(str::to_owned),
+            s3_path_style: style,
+            ..Settings::default()
+        };
+        Address::new(&settings).expect("an address")
+    }
+
     fn located(endpoint: Option<&str>, style: Option<bool>, bucket: &str, target: &str) -> String {
-        let address = Address::new(endpoint, style).expect("an address");
-        let (origin, target) = address.locate(bucket, "eu-west-1", target).expect("a place");
-        format!("{origin} {target}")
+        let place = address(endpoint, style).locate(bucket, "eu-west-1", target).expect("a place");
+        format!("{} {}", place.origin, place.target)
     }
 
     #[test]
     fn buckets_of_aws_have_host_names() {
-        assert_eq!(located(None, None, "b", "/a//b"), "https://b.s3.eu-west-1.amazonaws.com /a//b");
+        assert_eq!(located(None, None, "bkt", "/a//b"), "https://bkt.s3.eu-west-1.amazonaws.com /a//b");
         assert_eq!(
-            located(None, None, "b", "?list-type=2"),
-            "https://b.s3.eu-west-1.amazonaws.com /?list-type=2"
+            located(None, None, "bkt", "?list-type=2"),
+            "https://bkt.s3.eu-west-1.amazonaws.com /?list-type=2"
         );
         assert_eq!(located(None, None, "", ""), "https://s3.eu-west-1.amazonaws.com /");
     }
@@ -95,26 +296,41 @@ mod tests {
     #[test]
     fn names_that_fit_no_certificate_stand_in_the_path() {
         assert_eq!(located(None, None, "a.b", "/k"), "https://s3.eu-west-1.amazonaws.com /a.b/k");
-        assert_eq!(located(None, Some(true), "b", "/k"), "https://s3.eu-west-1.amazonaws.com /b/k");
+        assert_eq!(located(None, Some(true), "bkt", "/k"), "https://s3.eu-west-1.amazonaws.com /bkt/k");
     }
 
     #[test]
     fn other_endpoints_have_buckets_in_the_path_unless_told_otherwise() {
-        assert_eq!(located(Some("http://h:9000/base/"), None, "b", "//k"), "http://h:9000 /base/b//k");
-        assert_eq!(located(Some("http://h:9000"), Some(false), "b", "//k"), "http://b.h:9000 //k");
-        assert_eq!(located(Some("http://h:9000"), None, "b", "?delete="), "http://h:9000 /b?delete=");
-    }
-
-    #[test]
-    fn china_has_its_own_domain() {
-        assert_eq!(aws("cn-north-1").to_string(), "https://s3.cn-north-1.amazonaws.com.cn");
+        assert_eq!(located(Some("http://h:9000/base/"), None, "bkt", "//k"), "http://h:9000 /base/bkt//k");
+        assert_eq!(located(Some("http://h:9000"), Some(false), "bkt", "//k"), "http://bkt.h:9000 //k");
+        assert_eq!(located(Some("http://h:9000"), None, "bkt", "?delete="), "http://h:9000 /bkt?delete=");
+        assert_eq!(located(Some("http://h:9000"), None, "", ""), "http://h:9000 /");
     }
 
     #[test]
     fn a_bucket_cannot_leave_its_place_in_the_path() {
-        let address = Address::new(None, None).expect("an address");
-        assert!(address.locate("a/b", "r", "").is_err());
-        assert!(address.locate("a?b", "r", "").is_err());
-        assert!(address.locate("a b", "r", "").is_err());
+        let address = address(None, None);
+        for bucket in ["a/b", "a?b", "a b", "a%2fb"] {
+            assert!(address.locate(bucket, "us-east-1", "").is_err(), "{bucket}");
+        }
+    }
+
+    #[test]
+    fn a_directory_bucket_is_where_its_zone_is_whatever_the_region() {
+        let place = address(None, None).locate("bkt--use1-az4--x-s3", "eu-west-1", "/k").expect("a place");
+        assert_eq!(
+            place.origin.to_string(),
+            "https://bkt--use1-az4--x-s3.s3express-use1-az4.us-east-1.amazonaws.com"
+        );
+        assert_eq!((place.service, place.region.as_str(), place.session), ("s3express", "us-east-1", true));
+    }
+
+    #[test]
+    fn an_alias_of_an_access_point_is_as_good_as_a_bucket() {
+        let alias = "data-hrzrlukc5m36ft7okagglf3gmwluqa-s3alias";
+        assert_eq!(
+            located(None, None, alias, "/k"),
+            format!("https://{alias}.s3.eu-west-1.amazonaws.com /k")
+        );
     }
 }

@@ -11,7 +11,7 @@ use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
 use super::head::object_target;
 use super::headers::describe;
 use crate::checksum::decode_crc32c;
-use crate::encode::{Query, path};
+use crate::encode::{Query, component, path};
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{
@@ -21,8 +21,17 @@ use crate::{
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// An object as the source of a copy. That of an access point is named by an ARN, which is encoded as a whole.
+fn copy_source(from: &ObjectId) -> String {
+    let ObjectId { bucket, key } = from;
+    match bucket.starts_with("arn:") {
+        true => component(&format!("{bucket}/object/{key}")),
+        false => format!("/{bucket}/{}", path(key)),
+    }
+}
+
 fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
-    let named = outgoing.header("x-amz-copy-source", &format!("/{}/{}", from.bucket, path(&from.key)));
+    let named = outgoing.header("x-amz-copy-source", &copy_source(from));
     let named = match version {
         None => named,
         Some(Version::ETag(etag)) => {
@@ -154,6 +163,15 @@ mod tests {
         let replaced = replaced.expect("a request");
         assert_eq!(replaced.headers["x-amz-metadata-directive"], "REPLACE");
         assert_eq!(replaced.headers["x-amz-copy-source-if-match"], "\"e\"");
+    }
+
+    #[test]
+    fn a_source_behind_an_access_point_is_named_by_an_arn() {
+        let from = ObjectId::new("arn:aws:s3:us-west-2:123456789012:accesspoint/data", "a/b");
+        assert_eq!(
+            copy_source(&from),
+            "arn%3Aaws%3As3%3Aus-west-2%3A123456789012%3Aaccesspoint%2Fdata%2Fobject%2Fa%2Fb"
+        );
     }
 
     #[test]

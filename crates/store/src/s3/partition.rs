@@ -1,0 +1,58 @@
+//! Amazon's partitions: groups of regions with a domain of their own. From the SDKs' `partitions.json`
+//! (<https://github.com/boto/botocore/blob/develop/botocore/data/partitions.json>).
+
+/// A group of regions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Partition {
+    /// As ARNs call it.
+    pub(crate) name: &'static str,
+    /// The domain of its services.
+    pub(crate) suffix: &'static str,
+    /// What its regions' names begin with; the commercial partition is whatever is left.
+    prefixes: &'static [&'static str],
+}
+
+/// Where every region belongs that no other partition claims, also one that didn't exist when this was written.
+const COMMERCIAL: Partition = Partition { name: "aws", suffix: "amazonaws.com", prefixes: &[] };
+
+const OTHERS: [Partition; 7] = [
+    Partition { name: "aws-cn", suffix: "amazonaws.com.cn", prefixes: &["cn-"] },
+    Partition { name: "aws-us-gov", suffix: "amazonaws.com", prefixes: &["us-gov-"] },
+    Partition { name: "aws-eusc", suffix: "amazonaws.eu", prefixes: &["eusc-"] },
+    Partition { name: "aws-iso", suffix: "c2s.ic.gov", prefixes: &["us-iso-"] },
+    Partition { name: "aws-iso-b", suffix: "sc2s.sgov.gov", prefixes: &["us-isob-"] },
+    Partition { name: "aws-iso-e", suffix: "cloud.adc-e.uk", prefixes: &["eu-isoe-"] },
+    Partition { name: "aws-iso-f", suffix: "csp.hci.ic.gov", prefixes: &["us-isof-"] },
+];
+
+impl Partition {
+    /// The partition of a region.
+    pub(crate) fn of(region: &str) -> Self {
+        let claims = |partition: &&Self| partition.prefixes.iter().any(|prefix| region.starts_with(prefix));
+        OTHERS.iter().find(claims).copied().unwrap_or(COMMERCIAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_belong_to_the_partition_that_their_names_begin_like() {
+        for (region, name, suffix) in [
+            ("us-east-1", "aws", "amazonaws.com"),
+            ("mx-central-1", "aws", "amazonaws.com"),
+            ("xx-new-1", "aws", "amazonaws.com"),
+            ("cn-northwest-1", "aws-cn", "amazonaws.com.cn"),
+            ("us-gov-west-1", "aws-us-gov", "amazonaws.com"),
+            ("eusc-de-east-1", "aws-eusc", "amazonaws.eu"),
+            ("us-iso-east-1", "aws-iso", "c2s.ic.gov"),
+            ("us-isob-east-1", "aws-iso-b", "sc2s.sgov.gov"),
+            ("eu-isoe-west-1", "aws-iso-e", "cloud.adc-e.uk"),
+            ("us-isof-south-1", "aws-iso-f", "csp.hci.ic.gov"),
+        ] {
+            let partition = Partition::of(region);
+            assert_eq!((partition.name, partition.suffix), (name, suffix), "{region}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, help and completions all come from here and from the verbs' own options.
 
+pub(crate) mod environment;
 pub(crate) mod relevance;
 
 use std::ffi::OsString;
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use http::{HeaderName, HeaderValue};
 
-use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
+use crate::verbs::{bench, cat, completions, cp, demo, ls, man, mv, rm, serve, stat};
+use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
 /// as the network allows.
@@ -16,16 +18,13 @@ use crate::verbs::{bench, cat, completions, cp, demo, ls, mv, rm, serve, stat};
 /// Objects are named gs://bucket/key and s3://bucket/key; everything else is a local path, and - is stdin or stdout.
 /// Wildcards are * (within a folder), ** (across folders) and ?.
 #[derive(Parser, Debug)]
-#[command(name = "laneway", version, max_term_width = 110, after_help = EXIT_STATUS)]
+#[command(name = "laneway", version, long_version = version::LONG, max_term_width = 110)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
     #[command(flatten)]
     pub(crate) options: Options,
 }
-
-const EXIT_STATUS: &str =
-    "Exit status: 0 all done, 1 something failed (the rest is done), 2 bad usage, 130 interrupted.";
 
 /// One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
 #[derive(Subcommand, Debug)]
@@ -40,6 +39,7 @@ pub(crate) enum Verb {
     Demo(demo::Demo),
     Bench(bench::Bench),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Options that every verb understands. Under its heading an option joins the short help of the verbs that it means
@@ -102,7 +102,15 @@ pub(crate) struct Options {
 
 /// The definition, with help arranged.
 pub(crate) fn command() -> Command {
-    relevance::arranged(Arguments::command())
+    relevance::arranged(whole())
+}
+
+/// The definition as it stands, for what tells all of it.
+pub(crate) fn whole() -> Command {
+    let statuses = exit::sentence();
+    Arguments::command()
+        .after_long_help(format!("{}\n\n{statuses}", environment::help()))
+        .after_help(statuses)
 }
 
 /// Reads a command line.

@@ -2,6 +2,20 @@
 
 use std::process::ExitCode;
 
+/// Each status and what it says, as help and the manual have it.
+pub(crate) const STATUSES: &[(&str, &str)] = &[
+    ("0", "all done"),
+    ("1", "something failed (the rest is done)"),
+    ("2", "bad usage"),
+    ("130", "interrupted"),
+];
+
+/// The statuses in one sentence.
+pub(crate) fn sentence() -> String {
+    let told: Vec<_> = STATUSES.iter().map(|(status, meaning)| format!("{status} {meaning}")).collect();
+    format!("Exit status: {}.", told.join(", "))
+}
+
 /// The exit statuses that scripts may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {

@@ -18,6 +18,7 @@ mod report;
 mod retrying;
 mod stderr;
 mod verbs;
+mod version;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -56,6 +57,7 @@ fn run(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Demo(verb) => verb.run(context),
         Verb::Bench(verb) => verb.run(context),
         Verb::Completions(verb) => verb.run(context),
+        Verb::Man(verb) => verb.run(context),
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod cp;
 pub(crate) mod demo;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod mv;
 pub(crate) mod rm;
 pub(crate) mod serve;

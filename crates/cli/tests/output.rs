@@ -226,5 +226,11 @@ fn help_and_version_are_no_failures() {
     let (_endpoint, laneway) = stocked();
     assert!(laneway.run(["--help"]).succeeds().text().contains("Exit status"));
     assert!(laneway.run(["cp", "--help"]).succeeds().text().contains("--storage-class"));
-    assert!(laneway.run(["--version"]).succeeds().text().starts_with("laneway "));
+    let version = laneway.run(["--version"]).succeeds().text();
+    assert!(
+        version.starts_with("laneway ") && version.contains("\ncommit ") && version.contains("\nTLS rustls ")
+    );
+    assert_eq!(laneway.run(["-V"]).succeeds().text().lines().count(), 1);
+    assert!(laneway.run(["man"]).succeeds().text().contains(".SH ENVIRONMENT"));
+    laneway.run(["man", "nothing"]).exits(2);
 }

@@ -51,7 +51,7 @@ impl Meaning {
             "bench" => Self::Measures,
             "demo" => Self::Shows,
             "serve" => Self::Serves,
-            "completions" => Self::Prints,
+            "completions" | "man" => Self::Prints,
             _ => Self::Writes,
         }
     }

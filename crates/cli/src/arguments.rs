@@ -6,7 +6,7 @@ pub(crate) mod relevance;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use http::{HeaderName, HeaderValue};
 
 use crate::verbs::{bench, cat, completions, cp, demo, ls, man, mv, rm, serve, stat};
@@ -83,6 +83,17 @@ pub(crate) struct Options {
     /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or Amazon's own
     #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
+    /// Where an S3 bucket's name stands: path (https://host/bucket/key) or virtual (https://bucket.host/key), instead of
+    /// what the AWS profile says or the endpoint suggests
+    #[arg(
+        long,
+        value_name = "path|virtual",
+        value_enum,
+        hide_possible_values = true,
+        global = true,
+        help_heading = "Store"
+    )]
+    pub(crate) s3_addressing: Option<Addressing>,
     /// AWS profile
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
@@ -123,6 +134,13 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     let mut command = command();
     let matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Where the name of an S3 bucket stands.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Addressing {
+    Path,
+    Virtual,
 }
 
 /// What `-h` prints of a verb.

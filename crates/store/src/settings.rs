@@ -1,25 +1,31 @@
 //! What a store is told from outside: flags and variables.
 
+use std::path::PathBuf;
+
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_core::hash::hex_sha256;
 
+use crate::Environment;
+
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
-/// service with the credentials of the environment; [`Settings::from_env`] adds the endpoint variables.
+/// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
+/// is: keys that belong to another endpoint are not shown to AWS. [`Settings::from_env`] adds the other variables.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// Send no credentials and look for none.
     pub anonymous: bool,
     /// Base URL of the GCS dialect instead of `https://storage.googleapis.com`.
     pub gcs_endpoint: Option<String>,
-    /// Base URL of the S3 dialect instead of AWS.
+    /// Base URL of the S3 dialect, whatever variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the profile
+    /// (`services`, `endpoint_url`) say; where nobody says anything it is AWS.
     pub s3_endpoint: Option<String>,
     /// AWS profile whose credentials are used and no others. `AWS_PROFILE` needs no mention here: it only names the
     /// profile that the default chain looks at.
     pub profile: Option<String>,
     /// AWS keys, instead of looking for some.
     pub access_key: Option<AccessKey>,
-    /// AWS region.
+    /// AWS region, instead of the variables' or the profile's.
     pub region: Option<String>,
     /// Project that GCS bills (`x-goog-user-project`, which both of its APIs take).
     pub user_project: Option<String>,
@@ -31,7 +37,8 @@ pub struct Settings {
     pub kms_key: Option<String>,
     /// Headers added to every request before it is signed.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether S3 buckets stand in the path instead of in the host name; `None` lets the endpoint decide.
+    /// Whether S3 buckets stand in the path instead of in the host name; `None` leaves it to the profile
+    /// (`s3.addressing_style`) and then to the endpoint.
     pub s3_path_style: Option<bool>,
     /// Whether Amazon's endpoints are those that have IPv6 addresses too.
     pub s3_dualstack: Option<bool>,
@@ -39,6 +46,33 @@ pub struct Settings {
     pub s3_fips: Option<bool>,
     /// Whether Amazon's endpoints are those of Transfer Acceleration.
     pub s3_accelerate: Option<bool>,
+    /// When S3 requests carry checksums; `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
+    /// (`request_checksum_calculation`).
+    pub request_checksums: Option<RequestChecksums>,
+    /// Where variables are looked up.
+    pub environment: Environment,
+}
+
+/// When requests carry checksums for S3 to check, as the AWS SDKs name it
+/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-dataintegrity.html>).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RequestChecksums {
+    /// With whatever can carry one.
+    #[default]
+    WhenSupported,
+    /// Only with what S3 doesn't accept without.
+    WhenRequired,
+}
+
+impl RequestChecksums {
+    /// Reads `when_supported` or `when_required`, in whichever case.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "when_supported" => Some(Self::WhenSupported),
+            "when_required" => Some(Self::WhenRequired),
+            _ => None,
+        }
+    }
 }
 
 /// An AWS access key. `Debug` leaves the secrets out.
@@ -59,27 +93,28 @@ impl std::fmt::Debug for AccessKey {
 }
 
 impl Settings {
-    /// The settings that the environment holds: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
-    /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_DEFAULT_REGION`,
-    /// `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT`, `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset.
+    /// The settings that the process's variables hold: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
+    /// `GOOGLE_CLOUD_PROJECT`, `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT`. Empty variables count as unset. What variables say of S3 counts with or without it.
     pub fn from_env() -> Self {
-        Self::from_variables(|name| std::env::var(name).ok())
+        Self::from_environment(Environment::process())
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let first =
-            |names: &[&str]| names.iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
-        // As the SDKs read them: whatever isn't `true` is false.
-        let switch = |name| first(&[name]).map(|value| value.eq_ignore_ascii_case("true"));
+    /// The settings that these variables hold.
+    pub fn from_environment(environment: Environment) -> Self {
         Self {
-            gcs_endpoint: first(&["STORAGE_EMULATOR_HOST"]),
-            s3_endpoint: first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
-            region: first(&["AWS_REGION", "AWS_DEFAULT_REGION"]),
-            s3_dualstack: switch("AWS_USE_DUALSTACK_ENDPOINT"),
-            s3_fips: switch("AWS_USE_FIPS_ENDPOINT"),
-            project: first(&["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"]),
+            gcs_endpoint: environment.get("STORAGE_EMULATOR_HOST"),
+            project: environment.first(&["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"]),
+            s3_dualstack: environment.switch("AWS_USE_DUALSTACK_ENDPOINT"),
+            s3_fips: environment.switch("AWS_USE_FIPS_ENDPOINT"),
+            environment,
             ..Self::default()
         }
+    }
+
+    /// A PEM file whose certificates the AWS profile in use trusts beside the platform's (`ca_bundle`), where
+    /// `AWS_CA_BUNDLE` names none. For [`Trust`](laneway_lanes::Trust).
+    pub fn profile_ca_bundle(&self) -> Option<PathBuf> {
+        crate::s3::ca_bundle(self)
     }
 }
 
@@ -133,21 +168,11 @@ mod tests {
         assert_eq!(fingerprint(&headers(&[("authorization", "Bearer t")]), None), plain);
     }
 
-    fn settings(variables: &[(&str, &str)]) -> Settings {
-        Settings::from_variables(|name| {
-            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[test]
-    fn the_s3_endpoint_variable_of_the_service_wins_over_the_general_one() {
-        let both = [("AWS_ENDPOINT_URL", "http://general"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
-        assert_eq!(settings(&both).s3_endpoint.as_deref(), Some("http://s3"));
-        assert_eq!(settings(&both[..1]).s3_endpoint.as_deref(), Some("http://general"));
-    }
-
     #[test]
     fn dualstack_and_fips_endpoints_are_asked_for_by_variables() {
+        let settings = |variables: &[(&str, &str)]| {
+            Settings::from_environment(Environment::of(variables.iter().copied()))
+        };
         let asked = settings(&[("AWS_USE_DUALSTACK_ENDPOINT", "True"), ("AWS_USE_FIPS_ENDPOINT", "false")]);
         assert_eq!((asked.s3_dualstack, asked.s3_fips), (Some(true), Some(false)));
         assert_eq!(settings(&[("AWS_USE_FIPS_ENDPOINT", "")]).s3_fips, None);
@@ -155,8 +180,9 @@ mod tests {
 
     #[test]
     fn an_empty_variable_counts_as_unset() {
-        let empty = [("AWS_REGION", ""), ("AWS_DEFAULT_REGION", "eu-west-1"), ("STORAGE_EMULATOR_HOST", "")];
-        assert_eq!(settings(&empty).region.as_deref(), Some("eu-west-1"));
-        assert_eq!(settings(&empty).gcs_endpoint, None);
+        let variables =
+            [("STORAGE_EMULATOR_HOST", ""), ("GOOGLE_CLOUD_PROJECT", ""), ("GCLOUD_PROJECT", "p")];
+        let settings = Settings::from_environment(Environment::of(variables));
+        assert_eq!((settings.gcs_endpoint, settings.project.as_deref()), (None, Some("p")));
     }
 }

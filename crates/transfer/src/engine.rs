@@ -37,7 +37,8 @@ impl Engine {
     ///
     /// # Errors
     /// What [`Lanes::start`] says.
-    pub(crate) fn start(settings: Settings) -> Result<Self, Error> {
+    pub(crate) fn start(mut settings: Settings) -> Result<Self, Error> {
+        settings.lanes.trust.extra_ca_files.extend(settings.store.profile_ca_bundle());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             lanes: Lanes::start(settings.lanes)?,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fault::Faults;
+use crate::habits::Habits;
 
 /// Everything a server can be told. `Config::default()` is a plain-HTTP server in memory on a free port of the
 /// loopback interface, without delay, bandwidth limit or faults.
@@ -37,6 +38,8 @@ pub struct Config {
     pub create_buckets: bool,
     /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
     pub threads: Option<usize>,
+    /// Which service's habits to have; as strict as GCS and S3 unless told otherwise.
+    pub habits: Habits,
     /// What only the S3 dialect asks for.
     pub s3: S3Config,
     /// What only the GCS dialect asks for.
@@ -59,6 +62,7 @@ impl Default for Config {
             seed: 0,
             create_buckets: false,
             threads: None,
+            habits: Habits::strict(),
             s3: S3Config::default(),
             gcs: GcsConfig::default(),
             denied_buckets: BTreeSet::new(),

@@ -159,7 +159,7 @@ impl Lanes {
         loop {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
-            let request = Request { gate: Some(gate), ..call.request(attempts + 1).await? };
+            let request = Request { gate: Some(Arc::clone(&gate)), ..call.request(attempts + 1).await? };
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -177,8 +177,10 @@ impl Lanes {
                 _ if unprocessed => Some(Failure::Free),
                 Verdict::Done => None,
                 Verdict::Retry => Some(Failure::Transient),
+                Verdict::Unavailable if !gate.is_shut() => Some(Failure::Transient),
                 Verdict::Again => Some(Failure::Free),
-                Verdict::Throttled { after } => {
+                Verdict::Throttled { .. } | Verdict::Unavailable => {
+                    let after = verdict.asked_pause();
                     self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
                     self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
                     Some(Failure::Throttled(after))

@@ -108,6 +108,9 @@ pub struct S3Config {
     /// Smallest part in bytes, but for the last, below which completing fails with EntityTooSmall; 0 switches
     /// the check off. Default 5 MiB, as S3.
     pub part_size_min: u64,
+    /// How many seconds the server's clock is ahead of this machine's; negative, behind. What is signed at a time that
+    /// differs from it by more than 15 minutes is refused.
+    pub clock_ahead_s: i64,
     /// Whether ETags are MD5s, as at S3 without KMS. Off, they are opaque, which spares 1.6 CPU seconds per GiB.
     pub md5_etags: bool,
     /// Whether answers to reads carry checksums where they are asked for. Off, as in servers that know none.
@@ -122,6 +125,7 @@ impl Default for S3Config {
             region: "us-east-1".to_owned(),
             bucket_regions: BTreeMap::new(),
             part_size_min: 5 << 20,
+            clock_ahead_s: 0,
             md5_etags: true,
             checksums: true,
         }

@@ -3,6 +3,7 @@
 
 mod buckets;
 mod checksums;
+mod clock;
 mod conditions;
 mod copy;
 mod delete;
@@ -59,6 +60,12 @@ pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits
     builder.set_auth(SimpleAuth::from_single(config.access_key.clone(), config.secret_key.clone()));
     builder.set_access(Everyone);
     builder.set_validation(Names);
+    if config.clock_ahead_s != 0 {
+        // By this machine's clock, which says nothing of ours.
+        let mut unchecked = s3s::config::S3Config::default();
+        unchecked.presigned_url_max_skew_time_secs = u32::MAX;
+        builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
+    }
     builder.build()
 }
 
@@ -68,6 +75,10 @@ pub(crate) async fn answer(
     request: Request<RequestBody>,
     bucket: &str,
 ) -> Response<ResponseBody> {
+    if let Some(mut refusal) = clock::refusal(&shared.s3_config, request.uri(), request.headers()) {
+        clock::show(&shared.s3_config, refusal.headers_mut());
+        return refusal;
+    }
     if let Some(redirect) = region::redirect(shared, request.uri(), request.headers(), bucket) {
         return redirect;
     }
@@ -85,6 +96,7 @@ pub(crate) async fn answer(
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
+    clock::show(&shared.s3_config, answer.headers_mut());
     // By it clients tell S3 from any other server with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {

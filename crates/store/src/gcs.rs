@@ -36,7 +36,9 @@ pub(crate) struct Gcs {
     tally: Tally,
     endpoint: Endpoint,
     credentials: Google,
+    /// What goes with every request.
     headers: HeaderMap,
+    added_headers: HeaderMap,
     project: Option<String>,
     kms_key: Option<String>,
     /// Set once the server has shown that it knows no XML multipart upload.
@@ -51,7 +53,7 @@ impl Gcs {
         if endpoint.is_tls() {
             lanes.expect(&endpoint.origin, Protocol::H2);
         }
-        let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
+        let mut headers = HeaderMap::new();
         if let Some(project) = &settings.user_project {
             let invalid =
                 |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
@@ -65,6 +67,7 @@ impl Gcs {
             endpoint,
             credentials,
             headers,
+            added_headers: settings.added_headers()?,
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
             lacks_multipart: AtomicBool::new(false),
@@ -76,12 +79,8 @@ impl Gcs {
         self.lanes.anticipate(&self.endpoint.origin, requests);
     }
 
-    pub(crate) fn endpoint(&self) -> String {
-        self.endpoint.to_string()
-    }
-
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint(&self.headers, self.kms_key.as_deref())
+        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
     }
 
     pub(crate) fn supports_multipart(&self) -> bool {
@@ -98,6 +97,14 @@ impl Dialect for Gcs {
 
     fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    fn endpoint(&self) -> String {
+        self.endpoint.to_string()
+    }
+
+    fn added_headers(&self) -> &HeaderMap {
+        &self.added_headers
     }
 
     async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {

@@ -17,7 +17,7 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
         code,
         message: message.unwrap_or_else(|| head.status.canonical_reason().unwrap_or_default().to_owned()),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
-        region: None,
+        ..Failure::default()
     }
 }
 
@@ -25,6 +25,7 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
 pub(crate) fn kind(failure: &Failure) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
+        (_, Some("SlowDown")) => ErrorKind::Throttled,
         (400, Some("BadDigest")) => ErrorKind::Integrity,
         (400, _) if names_a_digest(&failure.message) => ErrorKind::Integrity,
         _ => kind_of_status(failure.status),

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,6 +49,7 @@ pub struct Lanes {
 
 struct Inner {
     shared: Arc<Shared>,
+    user_agent: HeaderValue,
     works: AtomicU64,
     memory: MemoryBudget,
     budget: Mutex<Budget>,
@@ -111,6 +114,7 @@ impl Lanes {
         Ok(Self {
             inner: Arc::new(Inner {
                 shared,
+                user_agent: config.user_agent,
                 works: AtomicU64::new(0),
                 memory: MemoryBudget::new(config.memory),
                 budget: Mutex::new(Budget::new()),
@@ -132,10 +136,11 @@ impl Lanes {
     async fn exchange_as(
         &self,
         work: WorkId,
-        request: Request,
+        mut request: Request,
         pulse: Option<Arc<Pulse>>,
         beside: Option<WorkId>,
     ) -> Result<Response, Error> {
+        request.headers.entry(USER_AGENT).or_insert_with(|| self.inner.user_agent.clone());
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let job = Job { work, request, reply, submitted, bounces: 0, pulse, beside };

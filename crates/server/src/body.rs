@@ -172,6 +172,11 @@ impl ResponseBody {
         ResponseBody { kind, damage: None, untold: false, under_way: None }
     }
 
+    /// Whether the body is made of bytes in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.kind, ResponseKind::Whole(_))
+    }
+
     pub(crate) fn with(mut self, damage: Option<Box<Damage>>, under_way: UnderWay) -> ResponseBody {
         self.damage = damage;
         self.under_way = Some(under_way);

@@ -256,7 +256,9 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         let answer = self.error(kind, message).retryable(transient).interrupted(transient && delivered);
         match error.into_source() {
             Some(source) => match source.downcast::<Refused>() {
-                Ok(refused) => self.error(refused.kind, refused.message.clone()),
+                Ok(refused) => {
+                    self.error(refused.kind, refused.message.clone()).lacking_size(refused.lacks_size)
+                }
                 Err(source) => answer.because(source),
             },
             None => answer,

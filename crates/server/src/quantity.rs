@@ -29,8 +29,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
 /// # Errors
 /// Says what was expected when the text is no such size.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
-    let refuse =
-        || Error::quantity("a size", text, "a number with B, KB, KiB, MB, MiB, GB or GiB, as in 256KiB");
+    let refuse = || {
+        Error::quantity("a size", text, "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB")
+    };
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
     let scale = byte_scale(if unit.is_empty() { "B" } else { unit }).ok_or_else(refuse)?;
     bytes(number * scale).ok_or_else(refuse)
@@ -69,7 +70,9 @@ fn byte_scale(unit: &str) -> Option<f64> {
         "GB" => 1e9,
         "KiB" => 1024.0,
         "MiB" => 1048576.0,
+        "TB" => 1e12,
         "GiB" => 1073741824.0,
+        "TiB" => 1099511627776.0,
         _ => return None,
     })
 }

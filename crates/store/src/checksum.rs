@@ -1,8 +1,15 @@
 //! Checksums as stores give and take them.
 
+use std::os::unix::fs::FileExt as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use laneway_lanes::{Body, Segment};
+use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
+
+/// How much of a file is read at a time to compute a checksum.
+const READ: usize = 256 << 10;
 
 /// Checksums of a whole object; any of them may be missing.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -94,6 +101,27 @@ pub(crate) fn decode_crc64(text: &str) -> Option<u64> {
 /// Base64 of an MD5.
 pub(crate) fn encode_md5(value: [u8; 16]) -> String {
     STANDARD.encode(value)
+}
+
+/// The MD5 of a body; `None` where a file of its can't be read, which sending it will tell.
+pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
+    let mut md5 = Md5::new();
+    for segment in body.segments() {
+        match segment {
+            Segment::Memory(bytes) => md5.update(bytes),
+            Segment::File { file, offset, len } => {
+                let mut buffer = vec![0; READ.min(usize::try_from(*len).unwrap_or(READ))];
+                let mut at = 0;
+                while at < *len {
+                    let want = buffer.len().min(usize::try_from(*len - at).unwrap_or(READ));
+                    file.read_exact_at(&mut buffer[..want], offset + at).ok()?;
+                    md5.update(&buffer[..want]);
+                    at += want as u64;
+                }
+            }
+        }
+    }
+    Some(md5.finalize().into())
 }
 
 /// Reads base64 of an MD5.

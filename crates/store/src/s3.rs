@@ -1,7 +1,7 @@
 //! Amazon S3 and what speaks its protocol.
 
 mod address;
-mod clock;
+mod checksum_support;
 mod conditions;
 mod configured;
 mod copy;
@@ -17,9 +17,7 @@ mod partition;
 mod put;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, RwLock};
-use std::time::SystemTime;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
@@ -27,14 +25,14 @@ use laneway_lanes::{Lanes, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
 use self::address::{Address, Place};
-use self::clock::Clock;
+use self::checksum_support::ChecksumSupport;
 pub(crate) use self::configured::ca_bundle;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
-use crate::{Error, ErrorKind, Operation, Provider, RequestChecksums, Settings};
+use crate::{Error, ErrorKind, Operation, Provider, Settings};
 
 /// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
 const REGION: &str = "us-east-1";
@@ -46,19 +44,13 @@ pub(crate) struct S3 {
     tally: Tally,
     address: Address,
     credentials: Aws,
-    /// What goes with every request.
     headers: HeaderMap,
-    added_headers: HeaderMap,
-    clock: Clock,
     kms_key: Option<String>,
-    /// When requests carry checksums.
-    #[expect(dead_code, reason = "what makes the headers reads it in a change of its own")]
-    request_checksums: RequestChecksums,
     region: Arc<str>,
     /// Regions of buckets that turned out to be elsewhere.
     regions: RwLock<HashMap<String, Arc<str>>>,
-    /// What the server makes of parts' checksums, once it has shown it: see [`multipart`].
-    part_checksums: AtomicU8,
+    /// What the endpoint makes of checksums in requests, once it has shown it.
+    checksums: ChecksumSupport,
 }
 
 impl S3 {
@@ -69,7 +61,7 @@ impl S3 {
         if let Some(origin) = address.origin() {
             lanes.expect(origin, Protocol::H1);
         }
-        let mut headers = HeaderMap::new();
+        let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
         }
@@ -86,13 +78,10 @@ impl S3 {
             address,
             credentials,
             headers,
-            added_headers: settings.added_headers()?,
-            clock: Clock::default(),
             kms_key: settings.kms_key.clone(),
-            request_checksums: settings.request_checksums.unwrap_or_default(),
             region,
             regions: RwLock::default(),
-            part_checksums: AtomicU8::new(0),
+            checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
         }))
     }
 
@@ -103,8 +92,16 @@ impl S3 {
         }
     }
 
+    pub(crate) fn endpoint(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
+        fingerprint(&self.headers, self.kms_key.as_deref())
+    }
+
+    pub(crate) fn takes_unequal_parts(&self) -> bool {
+        self.address.takes_unequal_parts()
     }
 
     fn region(&self, bucket: &str) -> Arc<str> {
@@ -122,14 +119,6 @@ impl Dialect for S3 {
 
     fn tally(&self) -> &Tally {
         &self.tally
-    }
-
-    fn endpoint(&self) -> String {
-        self.address.to_string()
-    }
-
-    fn added_headers(&self) -> &HeaderMap {
-        &self.added_headers
     }
 
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
@@ -150,7 +139,7 @@ impl Dialect for S3 {
             // pass over all bytes, against someone who could read and replay them anyway.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
         }
-        self.credentials.sign(service, &region, self.clock.at(SystemTime::now()), &mut parts).await?;
+        self.credentials.sign(service, &region, &mut parts).await?;
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
@@ -171,7 +160,7 @@ impl Dialect for S3 {
         if status.is_success() {
             return if outgoing.doubtful { failure::inside(&response.head, &response.body) } else { None };
         }
-        Some(failure::read(&outgoing.method, &response.head, &response.body))
+        Some(failure::read(&response.head, &response.body))
     }
 
     fn kind(&self, failure: &Failure) -> ErrorKind {
@@ -181,63 +170,11 @@ impl Dialect for S3 {
     fn learn(&self, bucket: &str, failure: &Failure) -> bool {
         if let Some(region) = &failure.region
             && failure::is_elsewhere(failure)
-            && *self.region(bucket) != **region
         {
             let mut regions = self.regions.write().unwrap_or_else(|e| e.into_inner());
             regions.insert(bucket.to_owned(), region.as_str().into());
             return true;
         }
-        if let Some(date) = failure.date
-            && failure::may_be_skewed(failure)
-            && self.clock.correct(date, SystemTime::now(), failure.is_silent)
-        {
-            return true;
-        }
         failure::is_stale(failure) && self.credentials.forget()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http::{HeaderName, Method};
-
-    use super::*;
-    use crate::ObjectId;
-    use crate::exchange::Exchange;
-
-    fn store(headers: &[(&'static str, &'static str)]) -> Result<Arc<S3>, Error> {
-        let pair = |(name, value): &(&'static str, &'static str)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
-        };
-        let headers = headers.iter().map(pair).collect();
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
-        S3::new(&Settings { anonymous: true, headers, ..Settings::default() }, lanes)
-    }
-
-    #[test]
-    fn added_headers_go_with_objects_and_not_with_listings_or_completions() {
-        let store = store(&[("x-amz-acl", "private"), ("content-type", "a/b")]).expect("a store");
-        let id = ObjectId::new("b", "k");
-        let outgoing = Outgoing::new(Method::PUT, "/k").header("content-type", "c/d").expect("a header");
-        let sent = |exchange: Exchange<'_, S3>| exchange.with_added_headers(&outgoing).headers.clone();
-        for operation in [Operation::Get, Operation::Put, Operation::Copy, Operation::Begin, Operation::Part]
-        {
-            let headers = sent(Exchange::object(&*store, operation, &id));
-            assert_eq!(
-                (&headers["x-amz-acl"], &headers["content-type"]),
-                (&"private".parse().unwrap(), &"c/d".parse().unwrap())
-            );
-        }
-        for operation in [Operation::Complete, Operation::Abort, Operation::ListParts] {
-            assert!(!sent(Exchange::object(&*store, operation, &id)).contains_key("x-amz-acl"));
-        }
-        for operation in [Operation::List, Operation::Delete] {
-            assert!(!sent(Exchange::bucket(&*store, operation, "b")).contains_key("x-amz-acl"));
-        }
-    }
-
-    #[test]
-    fn a_header_that_frames_requests_makes_no_store() {
-        assert!(store(&[("content-length", "5")]).is_err_and(|e| e.to_string().contains("content-length")));
     }
 }

@@ -136,30 +136,19 @@ impl Store {
             return Err(Error::new(ErrorKind::InvalidRange, Operation::Get, message)
                 .on_object(self.provider(), get.id));
         }
-        match self.get_as_told(&get).await {
+        let outcome = match &self.0 {
+            Dialect::Gcs(gcs) => gcs.get(&get).await,
+            Dialect::S3(s3) => s3.get(&get).await,
+        };
+        match outcome {
             Err(error)
                 if error.kind() == ErrorKind::InvalidRange
                     && get.range.as_ref().is_some_and(|r| r.start == 0) =>
             {
                 self.empty(get, error).await
             }
-            Err(error) if error.lacks_size() => self.measured(get, error).await,
             outcome => outcome,
         }
-    }
-
-    async fn get_as_told(&self, get: &Get<'_>) -> Result<Got, Error> {
-        match &self.0 {
-            Dialect::Gcs(gcs) => gcs.get(get).await,
-            Dialect::S3(s3) => s3.get(get).await,
-        }
-    }
-
-    /// An answer in chunks that tells no size anywhere: the object's description does.
-    async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
-        let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
-        let version = get.version.or(meta.version.as_ref());
-        self.get_as_told(&Get { version, size: Some(meta.size), ..get }).await
     }
 
     /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
@@ -169,7 +158,10 @@ impl Store {
         if meta.size != 0 {
             return Err(refused);
         }
-        let got = self.get_as_told(&whole).await?;
+        let got = match &self.0 {
+            Dialect::Gcs(gcs) => gcs.get(&whole).await?,
+            Dialect::S3(s3) => s3.get(&whole).await?,
+        };
         if got.meta.size != 0 {
             return Err(refused);
         }
@@ -373,6 +365,16 @@ impl Store {
         match &self.0 {
             Dialect::Gcs(gcs) => gcs.supports_multipart(),
             Dialect::S3(_) => true,
+        }
+    }
+
+    /// Whether the parts of one upload may differ in size. Stores that speak S3's protocol and aren't Amazon's may
+    /// refuse that when the upload is completed, as Cloudflare R2 does
+    /// (<https://developers.cloudflare.com/r2/objects/multipart-objects/>).
+    pub fn takes_unequal_parts(&self) -> bool {
+        match &self.0 {
+            Dialect::Gcs(_) => true,
+            Dialect::S3(s3) => s3.takes_unequal_parts(),
         }
     }
 

@@ -23,6 +23,16 @@ impl Wanted {
     /// What uploads need.
     pub(crate) const CRC32C: Self = Self { crc32c: true, crc64nvme: false, crc32: false, md5: false };
 
+    /// These and those.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            crc32c: self.crc32c || other.crc32c,
+            crc64nvme: self.crc64nvme || other.crc64nvme,
+            crc32: self.crc32 || other.crc32,
+            md5: self.md5 || other.md5,
+        }
+    }
+
     /// What comparing with a store's checksums needs: one that it tells, the cheapest first. Where it tells none
     /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
     pub(crate) fn to_compare_with(told: &Checksums, in_order: bool) -> Self {

@@ -14,6 +14,7 @@ use crate::location::url;
 use crate::lookup::Sizes;
 use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
 use crate::names::Names;
+use crate::plan::parts::object_max;
 use crate::pump::{GROUP_MAX, ITEM_COST, Unit, Units, pump, units};
 use crate::upload::Terms;
 use crate::work::{Begun, Moved, Work};
@@ -59,6 +60,7 @@ impl CopyRequest {
             return Err(Error::usage("-", "standard output takes one object, not a tree"));
         }
         self.check_gzip()?;
+        self.check_expect_size()?;
         for source in &self.sources {
             if source.is_object() && source.is_written_as_folder() && !self.recursive {
                 return Err(Error::usage(
@@ -90,6 +92,20 @@ impl CopyRequest {
             return Err(Error::usage(self.destination.to_string(), why));
         }
         Ok(())
+    }
+
+    /// A size can only be expected of what goes into a store, and only one that an object may have.
+    fn check_expect_size(&self) -> Result<(), Error> {
+        let Some(expected) = self.expect_size else { return Ok(()) };
+        let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));
+        let is_stream = |source: &Location| matches!(source, Location::Local(_) | Location::Standard);
+        match &self.destination {
+            Location::Object { provider, .. } if expected > object_max(*provider) => {
+                refused("expected, which is more than an object may have")
+            }
+            Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
+            _ => refused("expected, where no stream goes into a store"),
+        }
     }
 
     fn check_not_into_itself(&self, source: &Location) -> Result<(), Error> {

@@ -49,8 +49,8 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
-    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Requests, Settings as StoreSettings,
-    Version, may_be_added,
+    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, RequestChecksums, Requests,
+    Settings as StoreSettings, Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

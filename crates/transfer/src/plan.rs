@@ -13,9 +13,9 @@ pub(crate) mod slices;
 /// Up to this many bytes an object is fetched in one express request and collected in memory.
 pub(crate) const LIGHT_DOWNLOAD_MAX: u64 = 1 << 20;
 
-/// Up to this many bytes a file is sent in one request from memory. Above it, parts in parallel pay for their two
-/// more requests, and a failure repeats less.
-pub(crate) const LIGHT_UPLOAD_MAX: u64 = 8 << 20;
+/// Up to this many bytes a file is sent in one request from memory: what would be a single part costs no three requests.
+/// Above it, parts in parallel pay for their two more, and a failure repeats less.
+pub(crate) const LIGHT_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
 /// Slices of one object, or parts of one upload, that may be under way at once. How many of them really are on the
 /// wire is the dispatcher's decision; this keeps it supplied.

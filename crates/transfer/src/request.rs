@@ -36,6 +36,9 @@ pub struct CopyRequest {
     pub put: PutOptions,
     /// Which local files are compressed on their way into a store.
     pub gzip: Gzip,
+    /// How many bytes a source will bring whose length can't be seen: standard input, a pipe. Only needed where they are
+    /// more than 156 GiB and the store wants parts of one size, or more than 6 TiB.
+    pub expect_size: Option<u64>,
 }
 
 impl CopyRequest {
@@ -53,6 +56,7 @@ impl CopyRequest {
             follow_symlinks: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),
+            expect_size: None,
         }
     }
 }

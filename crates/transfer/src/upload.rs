@@ -9,6 +9,7 @@ mod parts;
 mod session;
 mod source;
 mod unfinished;
+mod verify;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store};
+use laneway_store::{Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store};
 
 use crate::content_type;
 use crate::event::Verified;
@@ -34,6 +35,7 @@ pub use gzip::Gzip;
 pub(crate) use journal::Identity;
 pub(crate) use journal::Subject;
 pub(crate) use parts::{Input, Parts, Piece};
+pub(crate) use verify::{also_told, verify};
 
 /// Local sources that are looked at together.
 const SOURCES_AT_ONCE: usize = 256;
@@ -54,6 +56,8 @@ pub(crate) struct Terms {
     no_clobber: bool,
     remove_source: bool,
     keep_partial: bool,
+    /// How long a stream will be, if the caller knows.
+    expect_size: Option<u64>,
 }
 
 impl Terms {
@@ -63,8 +67,8 @@ impl Terms {
             put.condition = Condition::Absent;
         }
         let gzip = request.gzip.clone();
-        let CopyRequest { no_clobber, remove_source, keep_partial, .. } = *request;
-        Self { put, gzip, no_clobber, remove_source, keep_partial }
+        let CopyRequest { no_clobber, remove_source, keep_partial, expect_size, .. } = *request;
+        Self { put, gzip, no_clobber, remove_source, keep_partial, expect_size }
     }
 
     /// What a copy that the store carries out is to be; what is empty is kept as it is.
@@ -258,7 +262,7 @@ impl Search<'_> {
         }
         let (work, terms, store) = (Arc::clone(&self.work), Arc::clone(&self.terms), store.clone());
         let run = async move {
-            let result = input::upload(&work, &store, stream, &id, &options).await;
+            let result = input::upload(&work, &store, stream, &id, &options, terms.expect_size).await;
             terms.end(&work, begun, 0, result).await;
         };
         self.send(Unit::Heavy(Box::pin(counted(run)))).await
@@ -390,33 +394,4 @@ async fn remove_moved(
     };
     work.engine.files.run(remove).await??;
     Ok(moved)
-}
-
-/// Compares what the store says it has with what was sent.
-pub(crate) fn verify(
-    store: &Store,
-    meta: &ObjectMeta,
-    size: u64,
-    sums: &Checksums,
-) -> Result<Verified, Error> {
-    let wrong = |message: String| Error::integrity(url(store.provider(), &meta.id), message);
-    if meta.size != size {
-        return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
-    }
-    let told = &meta.checksums;
-    match (sums.crc32c, told.crc32c) {
-        (Some(ours), Some(theirs)) if ours == theirs => return Ok(Verified::Crc32c),
-        (Some(ours), Some(theirs)) => {
-            return Err(wrong(format!("the crc32c of the bytes is {ours:08x}, the store says {theirs:08x}")));
-        }
-        _ => {}
-    }
-    match (&sums.parts, &told.parts) {
-        (Some(ours), Some(theirs)) if ours.value == theirs.value => Ok(Verified::Composite),
-        (Some(ours), Some(theirs)) => Err(wrong(format!(
-            "the crc32c of the parts is {:08x}, the store says {:08x}",
-            ours.value, theirs.value
-        ))),
-        _ => Ok(Verified::Unverified),
-    }
 }

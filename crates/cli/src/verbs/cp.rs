@@ -28,6 +28,10 @@ pub(crate) struct Cp {
     /// Copy folders and prefixes with everything below them
     #[arg(long, short)]
     recursive: bool,
+    /// How long standard input or a pipe will be: 200GiB. Needed beyond 156 GiB where a store wants equal parts, beyond 6 TiB
+    /// elsewhere
+    #[arg(long, value_name = "SIZE", value_parser = laneway_server::parse_size)]
+    expect_size: Option<u64>,
     #[command(flatten)]
     copying: Copying,
 }
@@ -88,6 +92,7 @@ const WORDING_TO_GCS: Wording =
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request = self.copying.request(&self.items, self.recursive)?;
+        let request = CopyRequest { expect_size: self.expect_size, ..request };
         if context.options.json && request.destination == Location::Standard {
             return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
         }

@@ -8,7 +8,6 @@ mod faults;
 mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;
-mod habits;
 mod s3_multipart;
 mod s3_objects;
 mod s3_signed;

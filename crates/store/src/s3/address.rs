@@ -85,6 +85,14 @@ impl Address {
         }
     }
 
+    /// Whether it is one of Amazon's own endpoints, or Google's, which take parts of different sizes in one upload.
+    pub(super) fn takes_unequal_parts(&self) -> bool {
+        self.endpoint.as_ref().is_none_or(|endpoint| {
+            let host = endpoint.origin.host.to_ascii_lowercase();
+            Partition::claims_host(&host) || host == "storage.googleapis.com"
+        })
+    }
+
     /// The one origin of all requests, where there is one.
     pub(super) fn origin(&self) -> Option<&Origin> {
         self.endpoint.as_ref().map(|endpoint| &endpoint.origin)
@@ -305,6 +313,20 @@ mod tests {
         assert_eq!(located(Some("http://h:9000"), Some(false), "bkt", "//k"), "http://bkt.h:9000 //k");
         assert_eq!(located(Some("http://h:9000"), None, "bkt", "?delete="), "http://h:9000 /bkt?delete=");
         assert_eq!(located(Some("http://h:9000"), None, "", ""), "http://h:9000 /");
+    }
+
+    #[test]
+    fn only_amazon_and_google_are_trusted_with_unequal_parts() {
+        let takes = |endpoint: Option<&str>| {
+            let settings = Settings { s3_endpoint: endpoint.map(str::to_owned), ..Settings::default() };
+            Address::new(&settings).expect("an address").takes_unequal_parts()
+        };
+        assert!(takes(None) && takes(Some("https://s3.eu-west-1.amazonaws.com")));
+        assert!(takes(Some("https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com")));
+        assert!(takes(Some("https://storage.googleapis.com")));
+        assert!(
+            !takes(Some("https://account.r2.cloudflarestorage.com")) && !takes(Some("http://127.0.0.1:9000"))
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use md5::{Digest as _, Md5};
 use serde::Deserialize;
 
 use super::S3;
+use super::checksum_support::Guard;
 use super::failure;
 use super::headers::checked;
 use crate::checksum::{crc32c_of, encode_md5};
@@ -25,19 +26,22 @@ const KEYS_MAX: usize = 1000;
 const SINGLE_DELETES_MAX: usize = 32;
 
 /// The request for those keys that XML can carry.
-fn request(keys: &[String]) -> Result<Outgoing, String> {
+fn request(keys: &[String], guard: Guard) -> Result<Outgoing, String> {
     let mut document = String::from("<Delete><Quiet>true</Quiet>");
     for key in keys.iter().filter_map(|key| xml_text(key)) {
         document.push_str(&format!("<Object><Key>{key}</Key></Object>"));
     }
     document.push_str("</Delete>");
     let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
-    // S3 wants one of the two; older servers know only the first.
+    // S3 wants one of the two, whatever is configured; older servers know only the first.
     let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
     outgoing = outgoing
         .header("content-md5", &encode_md5(md5))
         .and_then(|outgoing| outgoing.header("content-type", "application/xml"))
-        .and_then(|outgoing| checked(outgoing, crc32c_of(document.as_bytes())))
+        .and_then(|outgoing| match guard {
+            Guard::Crc32c => checked(outgoing, crc32c_of(document.as_bytes())),
+            Guard::Md5 | Guard::None => Ok(outgoing),
+        })
         .map_err(|e| e.to_string())?;
     outgoing.body = Body::from(Bytes::from(document));
     outgoing.doubtful = true;
@@ -94,12 +98,17 @@ impl S3 {
         if keys.len() < 2 {
             return self.delete_singly(bucket, keys).await;
         }
-        // Keys that are removed together are listed together, and mostly in one folder.
-        let first = keys.first().map_or("", String::as_str);
-        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
-        let sent = match request(keys) {
-            Ok(outgoing) => exchange.send(&outgoing).await,
-            Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket);
+        let mut climb = self.checksums.bodies.climb();
+        let sent = loop {
+            let sent = match request(keys, climb.rung()) {
+                Ok(outgoing) => exchange.send(&outgoing).await,
+                Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
+            };
+            match sent {
+                Err(error) if climb.descend(&error) => {}
+                sent => break sent,
+            }
         };
         let read = match sent {
             Ok(sent) => errors(&sent.response.body).map(|errors| (errors, sent)).map_err(|_| ()),
@@ -165,7 +174,7 @@ mod tests {
     #[test]
     fn keys_are_escaped_and_the_document_is_checked() {
         let keys = ["a<b>&\"'".to_owned(), "c\r\n".to_owned(), "no\u{1}".to_owned()];
-        let request = request(&keys).expect("a request");
+        let request = request(&keys, Guard::Crc32c).expect("a request");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),

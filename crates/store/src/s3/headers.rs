@@ -102,11 +102,10 @@ pub(super) fn describe(
     Ok(outgoing)
 }
 
-/// Adds the CRC32C that the server is to check the body against.
+/// Adds the CRC32C that the server is to check the body against. The header that SDKs send beside it,
+/// `x-amz-sdk-checksum-algorithm`, says nothing more, and some stores refuse it.
 pub(super) fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
-    outgoing
-        .header("x-amz-sdk-checksum-algorithm", "CRC32C")?
-        .header("x-amz-checksum-crc32c", &encode_crc32c(crc32c))
+    outgoing.header("x-amz-checksum-crc32c", &encode_crc32c(crc32c))
 }
 
 #[cfg(test)]

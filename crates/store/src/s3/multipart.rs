@@ -1,7 +1,6 @@
 //! Multipart uploads. The server keeps one CRC32C of the whole where it can (`FULL_OBJECT`), else that of the parts'
 //! CRC32Cs (`COMPOSITE`), else none; what it can is seen once and remembered.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use super::S3;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
 use super::headers::{checked, checksums, describe};
-use crate::checksum::{composite, decode_composite, decode_crc32c, encode_crc32c};
+use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
 use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::reconcile::{compared, landed};
@@ -24,9 +23,6 @@ use crate::{
 
 /// S3 may take minutes to put many parts together.
 const COMPLETE_PATIENCE: Duration = Duration::from_secs(600);
-
-/// What is asked of a server that has shown nothing yet, and what after each refusal.
-const WISHES: [PartChecksums; 3] = [PartChecksums::FullObject, PartChecksums::Composite, PartChecksums::None];
 
 fn begin_request(
     id: &ObjectId,
@@ -132,6 +128,8 @@ struct Completed {
     etag: String,
     #[serde(rename = "ChecksumCRC32C")]
     crc32c: Option<String>,
+    #[serde(rename = "ChecksumCRC64NVME")]
+    crc64nvme: Option<String>,
     #[serde(rename = "ChecksumType")]
     kind: Option<String>,
 }
@@ -145,6 +143,7 @@ impl Completed {
             Some(value) => sums.crc32c = decode_crc32c(value),
             None => {}
         }
+        sums.crc64nvme = self.crc64nvme.as_deref().and_then(decode_crc64);
         sums
     }
 }
@@ -152,19 +151,16 @@ impl Completed {
 impl S3 {
     pub(crate) async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
+        let mut climb = self.checksums.parts.climb();
         loop {
-            let level = self.part_checksums.load(Ordering::Acquire);
-            let wish = WISHES.get(usize::from(level)).copied().unwrap_or(PartChecksums::None);
-            let outgoing = begin_request(id, options, self.kms_key.as_deref(), wish)
+            let outgoing = begin_request(id, options, self.kms_key.as_deref(), climb.rung())
                 .map_err(|e| exchange.unsendable(&e))?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
-                Err(error) if wish != PartChecksums::None && refuses_wish(&error) => {
-                    self.part_checksums.fetch_max(level + 1, Ordering::AcqRel);
-                    continue;
-                }
+                Err(error) if climb.descend(&error) => continue,
                 Err(error) => return Err(error),
             };
+            climb.settle();
             let answer: Initiated = xml::read(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer names no upload: {e}")))?;
             let checksums = granted(&sent.response.head);
@@ -244,14 +240,6 @@ impl S3 {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Servers that don't know the checksum's header or its type refuse the request as such.
-fn refuses_wish(error: &Error) -> bool {
-    let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
-    let code = error.code().unwrap_or_default();
-    error.is_unsupported()
-        || (error.is_invalid() && (about_checksums || matches!(code, "InvalidArgument" | "InvalidRequest")))
 }
 
 #[cfg(test)]

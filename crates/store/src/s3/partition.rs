@@ -31,6 +31,12 @@ impl Partition {
         let claims = |partition: &&Self| partition.prefixes.iter().any(|prefix| region.starts_with(prefix));
         OTHERS.iter().find(claims).copied().unwrap_or(COMMERCIAL)
     }
+
+    /// Whether a host, in lower case, is one of Amazon's own.
+    pub(super) fn claims_host(host: &str) -> bool {
+        let ends = |suffix: &str| host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));
+        ends("api.aws") || ends(COMMERCIAL.suffix) || OTHERS.iter().any(|partition| ends(partition.suffix))
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::location::url;
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::pump::{ITEM_COST, Unit};
-use crate::upload::{Input, Parts, Piece, verify};
+use crate::upload::{Input, Parts, Piece, also_told, verify};
 use crate::work::{Moved, Work};
 
 /// The work of one object.
@@ -52,8 +52,9 @@ async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copi
     let read = check(ends, &got.meta, &run)?;
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
     let options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
-    let meta = ends.to.put(&target.to, Body::from(got.body), &sums, &options).await?;
+    let meta = ends.to.put(&target.to, Body::from(got.body.clone()), &sums, &options).await?;
     work.progress.moved(run.len);
+    let sums = also_told(work, sums, &meta.checksums, got.body).await?;
     let written = verify(&ends.to, &meta, run.len, &sums)?;
     let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written) };
     Ok((moved, got.meta.version))
@@ -112,25 +113,24 @@ struct StoreInput<'a> {
 }
 
 impl StoreInput<'_> {
-    async fn slice(&self, start: u64, end: u64) -> Result<(Run, Vec<u8>), Error> {
+    async fn slice(&self, start: u64, end: u64, wanted: Wanted) -> Result<(Run, Vec<u8>), Error> {
         let into = Into::Memory(Vec::with_capacity((end - start) as usize));
-        let landing =
-            Landing::new(start..end, self.pinned.clone(), self.wanted, into, Arc::clone(&self.progress));
+        let landing = Landing::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
         landing.bring(&self.ends.from, &self.target.from.id).await?;
         Ok(landing.finish())
     }
 
     /// A part that is larger than memory allows goes through a nameless temporary file.
-    async fn in_file(&self, start: u64, end: u64) -> Result<Piece, Error> {
+    async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<Piece, Error> {
         let files = &self.work.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);
         let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
-        let mut run = Run::of(b"", self.wanted);
+        let mut run = Run::of(b"", wanted);
         while run.len < end - start {
             let at = start + run.len;
             let to = end.min(at + PART_USUAL);
             let held = self.work.engine.lanes.memory().reserve((to - at) as usize).await;
-            let (slice, bytes) = self.slice(at, to).await?;
+            let (slice, bytes) = self.slice(at, to, wanted).await?;
             let (spool, offset) = (Arc::clone(&file), run.len);
             files.run(move || spool.write_all_at(&bytes, offset)).await?.map_err(failed)?;
             drop(held);
@@ -149,12 +149,13 @@ impl Input for StoreInput<'_> {
         Ok((at < end).then_some((at, end)))
     }
 
-    async fn piece(&self, (start, end): (u64, u64)) -> Result<Piece, Error> {
+    async fn piece(&self, (start, end): (u64, u64), wanted: Wanted) -> Result<Piece, Error> {
+        let wanted = wanted.and(self.wanted);
         if end - start > PART_USUAL {
-            return self.in_file(start, end).await;
+            return self.in_file(start, end, wanted).await;
         }
         let held = self.work.engine.lanes.memory().reserve((end - start) as usize).await;
-        let (run, bytes) = self.slice(start, end).await?;
+        let (run, bytes) = self.slice(start, end, wanted).await?;
         let is_last = end == self.meta.size;
         Ok(Piece { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }

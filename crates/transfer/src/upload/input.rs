@@ -2,18 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_lanes::Reservation;
-use laneway_store::{Body, Checksums, ObjectId, PutOptions, Store};
+use laneway_lanes::{Reservation, Segment};
+use laneway_store::{Body, ObjectId, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::parts::{Input, Parts, Piece};
-use super::{source, verify};
+use super::{also_told, source, verify};
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
-use crate::plan::parts::{PART_USUAL, growing_part_len};
+use crate::plan::parts::{Cut, PART_USUAL};
 use crate::work::{Moved, Work};
 
 /// How much is read at a time into a file.
@@ -27,7 +28,8 @@ pub(crate) struct Stream {
     pub(crate) found: u64,
 }
 
-/// Uploads what a stream gives. One usual part's worth or less is one request.
+/// Uploads what a stream gives. One usual part's worth or less is one request. `expected` is how long it will be, if
+/// somebody knows.
 ///
 /// # Errors
 /// What the store or the input says.
@@ -37,24 +39,31 @@ pub(crate) async fn upload(
     stream: Stream,
     id: &ObjectId,
     options: &PutOptions,
+    expected: Option<u64>,
 ) -> Result<Moved, Error> {
     let Stream { name, input, found } = stream;
     let reader = Reader::start(name, input)?;
     let memory = work.engine.lanes.memory();
     let held = work.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
-    let first = work.unless_cancelled(reader.read(PART_USUAL)).await??;
-    if first.run.len < PART_USUAL {
+    let first = work.unless_cancelled(reader.read(PART_USUAL, Room::Memory)).await??;
+    if first.is_last {
         let (size, sums) = (first.run.len, first.run.checksums());
+        let bytes = match first.body.segments() {
+            [Segment::Memory(bytes)] => bytes.clone(),
+            _ => Bytes::new(),
+        };
         let meta = work.unless_cancelled(store.put(id, first.body, &sums, options)).await??;
-        drop(held);
         work.progress.sized(size.saturating_sub(found));
         work.progress.moved(size.max(found));
-        let verified = verify(store, &meta, size, &Checksums { md5: None, ..sums })?;
+        let sums = also_told(work, sums, &meta.checksums, bytes).await?;
+        drop(held);
+        let verified = verify(store, &meta, size, &sums)?;
         return Ok(Moved { bytes: size, attempts: 1, verified });
     }
     let begun = Piece { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
-    let input = StreamInput { work, reader, state };
+    let cut = Cut::new(store.takes_unequal_parts(), expected);
+    let input = StreamInput { work, reader, cut, state };
     let moved = Parts { work, store, id, options, unfinished: None }.send(None, &input).await?;
     // What compressing has saved is done with too.
     work.progress.moved(input.state.into_inner().found);
@@ -65,6 +74,7 @@ pub(crate) async fn upload(
 struct StreamInput<'a> {
     work: &'a Work,
     reader: Reader,
+    cut: Cut,
     state: Mutex<State>,
 }
 
@@ -89,27 +99,44 @@ impl Input for StreamInput<'_> {
 
     async fn next(&self) -> Result<Option<Piece>, Error> {
         let mut state = self.state.lock().await;
-        state.number += 1;
-        if let Some(first) = state.first.take() {
-            state.read(self.work, first.run.len);
-            return Ok(Some(first));
-        }
         if state.is_ended {
             return Ok(None);
         }
-        let len = growing_part_len(state.number);
-        let held = match len <= PART_USUAL {
-            true => Some(self.work.engine.lanes.memory().reserve(len as usize).await),
-            false => None,
+        state.number += 1;
+        let len = self.cut.len(state.number).ok_or_else(|| self.too_long())?;
+        let begun = state.first.take();
+        let rest = len - begun.as_ref().map_or(0, |first| first.run.len);
+        let piece = match begun {
+            Some(first) if rest == 0 => first,
+            begun => {
+                // What is put behind the first is in a file, too: the memory is the first's.
+                let room = if begun.is_none() && rest <= PART_USUAL { Room::Memory } else { Room::File };
+                let held = match room {
+                    Room::Memory => Some(self.work.engine.lanes.memory().reserve(rest as usize).await),
+                    Room::File => None,
+                };
+                let piece = self.reader.read(rest, room).await?;
+                let piece = Piece { held: held.map(Arc::<Reservation>::new), ..piece };
+                match begun {
+                    Some(first) => joined(first, piece),
+                    None => piece,
+                }
+            }
         };
-        let piece = self.reader.read(len).await?;
-        state.is_ended = piece.run.len < len;
+        state.is_ended = piece.is_last;
         state.read(self.work, piece.run.len);
-        Ok((piece.run.len > 0).then(|| Piece { held: held.map(Arc::<Reservation>::new), ..piece }))
+        Ok((piece.run.len > 0).then_some(piece))
     }
 
-    async fn piece(&self, begun: Piece) -> Result<Piece, Error> {
-        Ok(begun)
+    async fn piece(&self, begun: Piece, wanted: Wanted) -> Result<Piece, Error> {
+        // It was read before it was known how it would be compared.
+        if wanted == Wanted::CRC32C {
+            return Ok(begun);
+        }
+        let body = begun.body.clone();
+        let hashed = self.work.engine.files.run(move || hashed(&body, wanted)).await?;
+        let run = hashed.map_err(|e| Error::local("a temporary file", "can't be read", e))?;
+        Ok(Piece { run, ..begun })
     }
 
     async fn check(&self, _whole: &Run) -> Result<(), Error> {
@@ -117,7 +144,85 @@ impl Input for StreamInput<'_> {
     }
 }
 
-type Asked = (u64, oneshot::Sender<Result<Piece, Error>>);
+impl StreamInput<'_> {
+    fn too_long(&self) -> Error {
+        let held = self.cut.holds();
+        let message = format!(
+            "is longer than the {held} bytes for which its upload was begun; --expect-size says how many there will be"
+        );
+        Error::refused(&self.reader.name, message)
+    }
+}
+
+/// A piece with another behind it, which is in a file.
+fn joined(first: Piece, next: Piece) -> Piece {
+    let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
+    Piece { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
+}
+
+/// The checksums of a body that has been read already.
+fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
+    let mut hashing = Hashing::new(wanted);
+    for segment in body.segments() {
+        match segment {
+            Segment::Memory(bytes) => hashing.update(bytes),
+            Segment::File { file, offset, len } => {
+                let mut buffer = vec![0; READ.min(*len as usize)];
+                let mut at = 0;
+                while at < *len {
+                    let want = READ.min((len - at) as usize);
+                    file.read_exact_at(&mut buffer[..want], offset + at)?;
+                    hashing.update(&buffer[..want]);
+                    at += want as u64;
+                }
+            }
+        }
+    }
+    Ok(hashing.finish())
+}
+
+/// A stream that is looked ahead into by a byte, so that its end is known where a piece ends.
+struct Ahead<R> {
+    input: R,
+    byte: Option<u8>,
+}
+
+impl<R: Read> Ahead<R> {
+    fn is_over(&mut self) -> io::Result<bool> {
+        let mut byte = [0];
+        while self.byte.is_none() {
+            match self.input.read(&mut byte) {
+                Ok(0) => return Ok(true),
+                Ok(_) => self.byte = Some(byte[0]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<R: Read> Read for Ahead<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.byte, buffer.first_mut()) {
+            (Some(byte), Some(first)) => {
+                *first = byte;
+                self.byte = None;
+                Ok(1)
+            }
+            _ => self.input.read(buffer),
+        }
+    }
+}
+
+/// Where what is read is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    Memory,
+    File,
+}
+
+type Asked = (u64, Room, oneshot::Sender<Result<Piece, Error>>);
 
 /// A thread that reads, because reading a pipe may take for ever.
 struct Reader {
@@ -126,13 +231,16 @@ struct Reader {
 }
 
 impl Reader {
-    fn start(name: String, mut input: Box<dyn Read + Send>) -> Result<Self, Error> {
+    fn start(name: String, input: Box<dyn Read + Send>) -> Result<Self, Error> {
+        let mut input = Ahead { input, byte: None };
         let (asks, mut asked) = mpsc::channel::<Asked>(1);
         let named = name.clone();
         let serve = move || {
-            while let Some((len, answer)) = asked.blocking_recv() {
-                let piece =
-                    if len <= PART_USUAL { in_memory(&mut input, len) } else { in_file(&mut input, len) };
+            while let Some((len, room, answer)) = asked.blocking_recv() {
+                let piece = match room {
+                    Room::Memory => in_memory(&mut input, len),
+                    Room::File => in_file(&mut input, len),
+                };
                 let _ = answer.send(piece.map_err(|e| source::unwrapped(&named, e)));
             }
         };
@@ -144,23 +252,24 @@ impl Reader {
     }
 
     /// Reads `len` bytes, or fewer at the end.
-    async fn read(&self, len: u64) -> Result<Piece, Error> {
+    async fn read(&self, len: u64, room: Room) -> Result<Piece, Error> {
         let gone = || Error::source(&self.name, "the reading thread has ended");
         let (answer, read) = oneshot::channel();
-        self.asks.send((len, answer)).await.map_err(|_| gone())?;
+        self.asks.send((len, room, answer)).await.map_err(|_| gone())?;
         read.await.map_err(|_| gone())?
     }
 }
 
-fn in_memory(input: &mut impl Read, len: u64) -> io::Result<Piece> {
+fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<Piece> {
     let mut bytes = Vec::new();
     input.take(len).read_to_end(&mut bytes)?;
     let run = Run::of(&bytes, Wanted::CRC32C);
-    Ok(Piece { body: Body::from(Bytes::from(bytes)), is_last: run.len < len, run, held: None })
+    let is_last = run.len < len || input.is_over()?;
+    Ok(Piece { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
 
 /// A part that is larger than memory allows goes to a nameless temporary file first: it may have to be sent again.
-fn in_file(input: &mut impl Read, len: u64) -> io::Result<Piece> {
+fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<Piece> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);
     let mut buffer = vec![0; READ];
@@ -179,20 +288,19 @@ fn in_file(input: &mut impl Read, len: u64) -> io::Result<Piece> {
     file.rewind()?;
     let run = hashing.finish();
     let body = Body::file(Arc::<File>::new(file), 0, run.len);
-    Ok(Piece { body, is_last: run.len < len, run, held: None })
+    let is_last = run.len < len || input.is_over()?;
+    Ok(Piece { body, is_last, run, held: None })
 }
 
 #[cfg(test)]
 mod tests {
-    use laneway_lanes::Segment;
-
     use super::*;
 
     #[test]
     fn a_part_in_a_file_is_the_same_as_one_in_memory() {
         let bytes: Vec<u8> = (0..3 * READ + 17).map(|i| (i % 253) as u8).collect();
-        let memory = in_memory(&mut &*bytes, 1 << 20).unwrap();
-        let file = in_file(&mut &*bytes, 1 << 20).unwrap();
+        let memory = in_memory(&mut ahead(&bytes), 1 << 20).unwrap();
+        let file = in_file(&mut ahead(&bytes), 1 << 20).unwrap();
         assert_eq!((memory.run, memory.body.len()), (file.run, file.body.len()));
         let Some(Segment::File { file, .. }) = file.body.segments().first() else { panic!() };
         let mut read = Vec::new();
@@ -202,10 +310,36 @@ mod tests {
 
     #[test]
     fn parts_stop_at_their_length_and_at_the_end() {
-        let mut input = &b"0123456789"[..];
-        assert_eq!(in_memory(&mut input, 4).unwrap().run.len, 4);
-        assert_eq!(in_file(&mut input, 4).unwrap().run.len, 4);
-        assert_eq!(in_memory(&mut input, 4).unwrap().run.len, 2);
-        assert_eq!(in_file(&mut input, 4).unwrap().run.len, 0);
+        let mut input = ahead(b"0123456789");
+        let told = |piece: Piece| (piece.run.len, piece.is_last);
+        assert_eq!(told(in_memory(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(told(in_file(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(told(in_memory(&mut input, 4).unwrap()), (2, true));
+        assert_eq!(told(in_file(&mut input, 4).unwrap()), (0, true));
+    }
+
+    #[test]
+    fn a_stream_that_ends_where_a_part_ends_is_known_to_be_over() {
+        for read in [in_memory, in_file] {
+            let mut input = ahead(b"01234567");
+            assert!(!read(&mut input, 4).unwrap().is_last);
+            let last = read(&mut input, 4).unwrap();
+            assert!(last.is_last && last.run == Run::of(b"4567", Wanted::CRC32C));
+        }
+    }
+
+    #[test]
+    fn a_piece_with_another_behind_it_is_both() {
+        let bytes: Vec<u8> = (0..2 * READ + 9).map(|i| (i % 251) as u8).collect();
+        let mut input = ahead(&bytes);
+        let first = in_memory(&mut input, 100).unwrap();
+        let both = joined(first, in_file(&mut input, 1 << 20).unwrap());
+        assert!(both.is_last && both.run == Run::of(&bytes, Wanted::CRC32C));
+        let wanted = Wanted { crc64nvme: true, md5: true, ..Wanted::CRC32C };
+        assert_eq!(hashed(&both.body, wanted).unwrap(), Run::of(&bytes, wanted));
+    }
+
+    fn ahead(bytes: &[u8]) -> Ahead<&[u8]> {
+        Ahead { input: bytes, byte: None }
     }
 }

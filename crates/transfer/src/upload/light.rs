@@ -9,7 +9,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Body, Checksums, Store};
 
 use super::source::{self, Source};
-use super::{Target, Terms, gzip, large, remove_moved, verify};
+use super::{Target, Terms, also_told, gzip, large, remove_moved, verify};
 use crate::checksum::{Run, Wanted};
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::work::{Moved, Work};
@@ -76,9 +76,11 @@ async fn put(
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
-    let meta = store.put(&target.id, Body::from(loaded.bytes), &sums, &terms.options_of_file(target)).await?;
+    let body = Body::from(loaded.bytes.clone());
+    let meta = store.put(&target.id, body, &sums, &terms.options_of_file(target)).await?;
     // Of a compressed file all that was found of it is done with.
     work.progress.moved(if terms.gzip.takes(&target.path) { target.size } else { size });
+    let sums = also_told(work, sums, &meta.checksums, loaded.bytes).await?;
     let verified = verify(store, &meta, size, &sums)?;
     Ok(Moved { bytes: size, attempts: 1, verified })
 }

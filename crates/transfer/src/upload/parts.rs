@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use laneway_store::{
-    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Part, Provider, PutOptions,
-    Store,
+    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Part, PartChecksums,
+    Provider, PutOptions, Store,
 };
 
 use super::journal::Upload;
@@ -34,8 +34,8 @@ pub(crate) trait Input: Send + Sync {
     /// 256 KiB, which resumable sessions demand, and of at least 5 MiB, which multipart uploads do.
     fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
 
-    /// Makes a piece ready. Several are made ready at once.
-    fn piece(&self, begun: Self::Begun) -> impl Future<Output = Result<Piece, Error>> + Send;
+    /// Makes a piece ready, with at least the checksums that are `wanted`. Several are made ready at once.
+    fn piece(&self, begun: Self::Begun, wanted: Wanted) -> impl Future<Output = Result<Piece, Error>> + Send;
 
     /// Checks, before the object comes into being, that the pieces belong together; `whole` is what all of them are.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
@@ -70,8 +70,7 @@ impl Parts<'_> {
         match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => return self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => return self.session(session, *offset, input).await,
-            // One that was compared already, and isn't what is to be sent.
-            Some(There::Finished(_)) | None => {}
+            None => {}
         }
         // The XML API of GCS takes no preconditions.
         let is_conditional = self.store.provider() == Provider::Gcs && !self.options.condition.is_none();
@@ -174,7 +173,7 @@ impl Parts<'_> {
         let crcs = parts.iter().filter_map(|(_, run)| run.crc32c);
         let composite = CompositeCrc32c { value: composite_crc32c(crcs), parts: number };
         let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
-        let sums = Checksums { crc32c: whole.crc32c, parts: Some(composite), ..Checksums::default() };
+        let sums = Checksums { parts: Some(composite), ..whole.checksums() };
         let known = Checksums { parts: None, ..sums.clone() };
         let meta = self.store.complete(upload, &parts, &known, &self.options.condition).await?;
         self.compare(meta, whole.len, &sums).await
@@ -189,7 +188,7 @@ impl Parts<'_> {
         input: &I,
         begun: I::Begun,
     ) -> Result<(Part, Run), Error> {
-        let piece = input.piece(begun).await?;
+        let piece = input.piece(begun, wanted(upload)).await?;
         let run = piece.run;
         let crc32c = run.crc32c.unwrap_or_default();
         let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, crc32c)) {
@@ -214,15 +213,14 @@ impl Parts<'_> {
         size: u64,
         sums: &Checksums,
     ) -> Result<Moved, Error> {
-        let tells = |meta: &ObjectMeta| meta.checksums.crc32c.is_some() || meta.checksums.parts.is_some();
+        let tells = |meta: &ObjectMeta| {
+            let told = &meta.checksums;
+            told.crc32c.is_some() || told.parts.is_some() || told.crc64nvme.is_some()
+        };
         let meta = match tells(&meta) {
             true => meta,
             // Completing doesn't return the checksum everywhere.
-            false => match self.store.head(self.id, meta.version.as_ref()).await {
-                // Who may write an object may not always read it: it then counts as unverified.
-                Err(error) if error.is_permission() => meta,
-                described => described?,
-            },
+            false => self.store.head(self.id, meta.version.as_ref()).await?,
         };
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => Ok(Moved { bytes: size, attempts: 1, verified }),
@@ -240,6 +238,12 @@ impl Parts<'_> {
     fn cancelled(&self) -> Error {
         Error::cancelled(url(self.store.provider(), self.id))
     }
+}
+
+/// What is computed of each part: its CRC32C, by which it is known again. Where the store isn't told that of the parts,
+/// it may have computed a CRC64/NVME of the whole by itself, as S3 does.
+fn wanted(upload: &Multipart) -> Wanted {
+    Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
 
 /// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile.

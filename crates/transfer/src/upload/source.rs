@@ -99,12 +99,12 @@ impl Source {
         Stream { source: self, at: 0 }
     }
 
-    /// The CRC32C of a range. Blocks.
+    /// The checksums of a range. Blocks.
     ///
     /// # Errors
     /// When the file has become shorter, or can't be read.
-    pub(crate) fn hash(&self, offset: u64, len: u64) -> Result<Run, Error> {
-        let mut hashing = Hashing::new(Wanted::CRC32C);
+    pub(crate) fn hash(&self, offset: u64, len: u64, wanted: Wanted) -> Result<Run, Error> {
+        let mut hashing = Hashing::new(wanted);
         let mut buffer = vec![0; READ.min(len as usize)];
         while hashing.len() < len {
             let want = READ.min((len - hashing.len()) as usize);
@@ -169,7 +169,7 @@ mod tests {
         let source = Source { file: Arc::new(File::open(file.path()).unwrap()), ..source };
         assert!(source.read().unwrap_err().to_string().contains("changed"));
         file.as_file().set_len(3).unwrap();
-        assert!(source.hash(0, 10).unwrap_err().to_string().contains("changed"));
+        assert!(source.hash(0, 10, Wanted::CRC32C).unwrap_err().to_string().contains("changed"));
         assert!(source.check_unchanged().is_err());
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let source = Source::open(file.path()).unwrap();
         let (at, len) = (100, 2 * READ + 7);
         assert_eq!(
-            source.hash(at as u64, len as u64).unwrap(),
+            source.hash(at as u64, len as u64, Wanted::CRC32C).unwrap(),
             Run::of(&bytes[at..at + len], Wanted::CRC32C)
         );
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 
 mod cancelling;
+mod checksum_headers;
 mod compressing;
 mod copies;
 mod downloads;

@@ -6,7 +6,7 @@ use std::process::Command;
 use laneway::{CopyRequest, Location, Outcome, Provider, PutOptions, Verified};
 use laneway_server::{Config, GcsConfig};
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, at_once, noise};
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
 
 #[test]
 fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
@@ -21,32 +21,6 @@ fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
         assert_eq!(counters.requests_by_verb.get("part"), Some(&4), "{kind:?}: {counters:?}");
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0));
     }
-}
-
-/// The session's end and the question what came of it are answered with what nobody can read; the object is looked at.
-#[test]
-fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
-    at_once(&KINDS[..2], |kind| {
-        let stage = Stage::with_faults(kind, &["part:3 truncate@10", "status-query truncate@10"]);
-        let bytes = noise(40 * MIB, 1);
-        let path = stage.file("big", &bytes);
-        let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
-        stage.copy(CopyRequest { no_clobber: true, ..request }).all_verified();
-        assert!(stage.stored("big") == bytes, "{kind:?}");
-        let counters = stage.server.counters();
-        assert_eq!(counters.requests_by_verb["part"], 3, "{kind:?}: nothing is sent twice");
-    });
-}
-
-/// Roles that allow objects to be created allow multipart uploads not always.
-#[test]
-fn where_multipart_uploads_are_forbidden_a_large_file_goes_as_a_resumable_session() {
-    let stage = Stage::with_faults(KINDS[0], &["begin:1 status 403"]);
-    let bytes = noise(40 * MIB, 1);
-    let path = stage.file("big", &bytes);
-    stage.cp(&path, stage.url("big")).all_verified();
-    assert!(stage.stored("big") == bytes);
-    assert_eq!(stage.server.counters().requests_by_verb["begin"], 2);
 }
 
 #[test]
@@ -240,4 +214,62 @@ fn an_upload_says_what_it_was_compared_by() {
             "{report:?}"
         );
     }
+}
+
+#[test]
+fn up_to_16_mib_one_request_suffices_from_files_and_pipes() {
+    for kind in DIALECTS {
+        for (len, requests) in [(8 * MIB + 1, None), (16 * MIB, None), (16 * MIB + 1, Some(2))] {
+            let stage = Stage::new(kind);
+            let bytes = noise(len, 5);
+            let path = stage.file("file", &bytes);
+            stage.cp(&path, stage.url("file")).all_verified();
+            let fifo = stage.path("fifo");
+            assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+            let writer = {
+                let (fifo, bytes) = (fifo.clone(), bytes.clone());
+                std::thread::spawn(move || std::fs::write(fifo, bytes))
+            };
+            stage.cp(&fifo, stage.url("piped")).all_verified();
+            writer.join().unwrap().unwrap();
+            assert!(stage.stored("file") == bytes && stage.stored("piped") == bytes, "{kind:?} {len}");
+            let counters = stage.server.counters();
+            let parts = counters.requests_by_verb.get("part").copied();
+            assert_eq!(parts, requests.map(|parts| 2 * parts), "{kind:?} {len}: {counters:?}");
+            let puts = counters.requests_by_verb.get("put").copied();
+            assert_eq!(puts, if requests.is_none() { Some(2) } else { None }, "{kind:?} {len}: {counters:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_is_cut_for_the_size_that_is_expected() {
+    let stage = Stage::new(DIALECTS[1]);
+    let bytes = noise(70 * MIB, 6);
+    stage.file("content", &bytes);
+    let fifo = stage.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let writer = {
+        let (fifo, bytes) = (fifo.clone(), bytes.clone());
+        std::thread::spawn(move || std::fs::write(fifo, bytes))
+    };
+    // 10,000 parts of 31 MiB.
+    let expect_size = Some(300 << 30);
+    let request = CopyRequest::new(vec![Place::from(&fifo).0], stage.url("piped"));
+    stage.copy(CopyRequest { expect_size, ..request }).all_verified();
+    writer.join().unwrap().unwrap();
+    assert!(stage.stored("piped") == bytes);
+    assert_eq!(stage.server.counters().requests_by_verb.get("part"), Some(&3));
+}
+
+#[test]
+fn a_size_is_expected_only_of_what_goes_into_a_store_and_may_be_as_large() {
+    let stage = Stage::new(DIALECTS[0]);
+    let path = stage.file("f", "x");
+    let up = CopyRequest::new(vec![Place::from(&path).0], stage.url("f"));
+    assert!(CopyRequest { expect_size: Some(5 << 40), ..up.clone() }.check().is_ok());
+    let beyond = CopyRequest { expect_size: Some((5 << 40) + 1), ..up };
+    assert!(beyond.check().unwrap_err().to_string().contains("more than an object may have"));
+    let down = CopyRequest::new(vec![stage.url("f")], Place::from(&path).0);
+    assert!(CopyRequest { expect_size: Some(1), ..down }.check().is_err());
 }

@@ -1,0 +1,177 @@
+//! What an endpoint makes of checksums in requests. Amazon's header is not known everywhere: some stores refuse a
+//! request that has it. So what it asks for is tried from the top of a ladder, and the first rung on which the
+//! endpoint takes a request is remembered.
+
+use std::sync::OnceLock;
+
+use crate::settings::RequestChecksums;
+use crate::{Error, PartChecksums};
+
+/// By what a store is to check a body that goes in one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Guard {
+    /// `x-amz-checksum-crc32c`.
+    Crc32c,
+    /// `Content-MD5`, which is as old as S3.
+    Md5,
+    /// Nothing: it is compared afterwards.
+    None,
+}
+
+/// What the endpoint has shown so far.
+#[derive(Debug)]
+pub(super) struct ChecksumSupport {
+    /// Of bodies in one request.
+    pub(super) bodies: Ladder<Guard>,
+    /// Of the parts of multipart uploads.
+    pub(super) parts: Ladder<PartChecksums>,
+    /// Of reads that ask for an object's checksum.
+    pub(super) reads: Ladder<bool>,
+}
+
+impl ChecksumSupport {
+    pub(super) fn new(requests: RequestChecksums) -> Self {
+        let reads = Ladder::new("x-amz-checksum-mode", &[true, false]);
+        match requests {
+            RequestChecksums::WhenSupported => Self {
+                bodies: Ladder::new("x-amz-checksum-crc32c", &[Guard::Crc32c, Guard::Md5]),
+                parts: Ladder::new(
+                    "checksums of parts",
+                    &[PartChecksums::FullObject, PartChecksums::Composite, PartChecksums::None],
+                ),
+                reads,
+            },
+            // What needs one after all (an object under a lock) says so when it has none.
+            RequestChecksums::WhenRequired => Self {
+                bodies: Ladder::new("uploads without a checksum", &[Guard::None, Guard::Crc32c, Guard::Md5]),
+                parts: Ladder::new("checksums of parts", &[PartChecksums::None]),
+                reads,
+            },
+        }
+    }
+}
+
+/// Ways to ask for the same, the best first.
+#[derive(Debug)]
+pub(super) struct Ladder<T: 'static> {
+    /// What the first rung asks for, in the log's words.
+    name: &'static str,
+    rungs: &'static [T],
+    settled: OnceLock<usize>,
+}
+
+impl<T: Copy> Ladder<T> {
+    const fn new(name: &'static str, rungs: &'static [T]) -> Self {
+        Self { name, rungs, settled: OnceLock::new() }
+    }
+
+    /// Where a request begins: on the rung that has worked, else at the top.
+    pub(super) fn climb(&self) -> Climb<'_, T> {
+        Climb { ladder: self, at: self.settled.get().copied().unwrap_or(0) }
+    }
+}
+
+/// One request on its way down a ladder.
+#[derive(Debug)]
+pub(super) struct Climb<'a, T: 'static> {
+    ladder: &'a Ladder<T>,
+    at: usize,
+}
+
+impl<T: Copy> Climb<'_, T> {
+    pub(super) fn rung(&self) -> T {
+        self.ladder.rungs[self.at]
+    }
+
+    /// Takes the next rung where the error is one of those that a header gets which isn't known. An endpoint that has
+    /// taken the header once means something else by it.
+    pub(super) fn descend(&mut self, error: &Error) -> bool {
+        let may = self.ladder.settled.get().is_none_or(|settled| *settled > self.at);
+        let descends = may && self.at + 1 < self.ladder.rungs.len() && refuses_header(error);
+        self.at += usize::from(descends);
+        descends
+    }
+
+    /// Remembers the rung on which the endpoint took the request.
+    pub(super) fn settle(&self) {
+        if self.ladder.settled.set(self.at).is_ok() && self.at > 0 {
+            tracing::info!("the endpoint refuses {}: it is asked otherwise from now on", self.ladder.name);
+        }
+    }
+}
+
+/// Stores that don't know a header refuse it as not implemented (R2 did), or as an invalid argument whose message
+/// names it (Backblaze B2). The answer to a HEAD has no message.
+fn refuses_header(error: &Error) -> bool {
+    let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
+    let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
+    error.is_unsupported() || (error.is_invalid() && (about_checksums || is_vague))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+    use crate::{ErrorKind, Operation};
+
+    fn refused(kind: ErrorKind, code: Option<&str>, message: &str) -> Error {
+        Error::new(kind, Operation::Put, message).answered(StatusCode::BAD_REQUEST, code.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_refused_header_is_left_out_from_then_on() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenSupported);
+        let mut first = support.bodies.climb();
+        assert_eq!(first.rung(), Guard::Crc32c);
+        let b2 = "Unsupported header 'x-amz-checksum-crc32c' received for this API call.";
+        assert!(first.descend(&refused(ErrorKind::Invalid, Some("InvalidArgument"), b2)));
+        assert_eq!(first.rung(), Guard::Md5);
+        assert_eq!(support.bodies.climb().rung(), Guard::Crc32c, "it has not worked yet");
+        first.settle();
+        assert_eq!(support.bodies.climb().rung(), Guard::Md5);
+    }
+
+    #[test]
+    fn an_endpoint_that_took_it_once_means_something_else() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenSupported);
+        support.bodies.climb().settle();
+        let error = refused(ErrorKind::Unsupported, Some("NotImplemented"), "");
+        assert!(!support.bodies.climb().descend(&error));
+    }
+
+    #[test]
+    fn what_was_under_way_when_the_rung_was_found_goes_there_too() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenSupported);
+        let (mut first, mut second) = (support.bodies.climb(), support.bodies.climb());
+        let error = refused(ErrorKind::Unsupported, Some("NotImplemented"), "");
+        assert!(first.descend(&error));
+        first.settle();
+        assert!(second.descend(&error));
+        assert_eq!(second.rung(), Guard::Md5);
+    }
+
+    #[test]
+    fn only_what_a_header_can_cause_is_tried_without_it() {
+        for (kind, code) in [
+            (ErrorKind::Integrity, "BadDigest"),
+            (ErrorKind::Permission, "AccessDenied"),
+            (ErrorKind::Invalid, "EntityTooLarge"),
+            (ErrorKind::NotFound, "NoSuchBucket"),
+        ] {
+            let support = ChecksumSupport::new(RequestChecksums::WhenSupported);
+            assert!(!support.bodies.climb().descend(&refused(kind, Some(code), "no")), "{code}");
+        }
+    }
+
+    #[test]
+    fn checksums_are_left_out_where_they_are_not_required() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenRequired);
+        let mut climb = support.bodies.climb();
+        assert_eq!((climb.rung(), support.parts.climb().rung()), (Guard::None, PartChecksums::None));
+        assert!(support.reads.climb().rung(), "what the store tells is asked for still");
+        let locked = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests";
+        assert!(climb.descend(&refused(ErrorKind::Invalid, Some("InvalidRequest"), locked)));
+        assert_eq!(climb.rung(), Guard::Crc32c);
+    }
+}

@@ -1,0 +1,107 @@
+//! Comparing what a store says it has with what was sent.
+
+use bytes::Bytes;
+use laneway_store::{Checksums, ObjectMeta, Store};
+
+use crate::Error;
+use crate::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::location::url;
+use crate::work::Work;
+
+/// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
+///
+/// # Errors
+/// Integrity, where the size or what is compared differs.
+pub(crate) fn verify(
+    store: &Store,
+    meta: &ObjectMeta,
+    size: u64,
+    sums: &Checksums,
+) -> Result<Verified, Error> {
+    let wrong = |message: String| Error::integrity(url(store.provider(), &meta.id), message);
+    if meta.size != size {
+        return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
+    }
+    let told = &meta.checksums;
+    let crc32 = |sum: Option<u32>| sum.map(|sum| format!("{sum:08x}"));
+    let crc64 = |sum: Option<u64>| sum.map(|sum| format!("{sum:016x}"));
+    let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| format!("{:032x}", u128::from_be_bytes(sum)));
+    let composite = |sums: &Checksums| crc32(sums.parts.map(|parts| parts.value));
+    let pairs = [
+        (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(told.crc32c)),
+        (Verified::Crc64nvme, "crc64nvme of the bytes", crc64(sums.crc64nvme), crc64(told.crc64nvme)),
+        (Verified::Crc32, "crc32 of the bytes", crc32(sums.crc32), crc32(told.crc32)),
+        (Verified::Md5, "md5 of the bytes", md5(sums.md5), md5(told.md5)),
+        (Verified::Composite, "crc32c of the parts", composite(sums), composite(told)),
+    ];
+    for (verified, name, ours, theirs) in pairs {
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) if ours == theirs => return Ok(verified),
+            (Some(ours), Some(theirs)) => {
+                return Err(wrong(format!("the {name} is {ours}, the store says {theirs}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(Verified::Unverified)
+}
+
+/// The checksums of bytes that went in one request, with the one that the store tells of them where that isn't the
+/// CRC32C: stores that take none compute their own, and an ETag may be an MD5.
+///
+/// # Errors
+/// Where no thread can compute it.
+pub(crate) async fn also_told(
+    work: &Work,
+    sums: Checksums,
+    told: &Checksums,
+    bytes: Bytes,
+) -> Result<Checksums, Error> {
+    let wanted = Wanted::to_compare_with(told, true);
+    if wanted == Wanted::CRC32C {
+        return Ok(sums);
+    }
+    let run = work.engine.files.run(move || Run::of(&bytes, wanted)).await?;
+    Ok(Checksums { crc32c: sums.crc32c, ..run.checksums() })
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::{CompositeCrc32c, ObjectId, Provider, Settings};
+
+    use super::*;
+
+    fn compared(sums: &Checksums, told: Checksums) -> Result<Verified, Error> {
+        let lanes = laneway_lanes::Lanes::start(laneway_lanes::Config::default()).unwrap();
+        let store = Store::new(Provider::S3, &Settings::default(), lanes).unwrap();
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 3);
+        meta.checksums = told;
+        verify(&store, &meta, 3, sums)
+    }
+
+    #[test]
+    fn the_first_checksum_that_both_know_decides() {
+        let none = Checksums::default;
+        let parts = |value| Some(CompositeCrc32c { value, parts: 2 });
+        let ours = Checksums {
+            crc32c: Some(1),
+            crc64nvme: Some(2),
+            crc32: None,
+            md5: Some([3; 16]),
+            parts: parts(4),
+        };
+        for (told, verified) in [
+            (Checksums { crc32c: Some(1), md5: Some([9; 16]), ..none() }, Verified::Crc32c),
+            (Checksums { crc64nvme: Some(2), ..none() }, Verified::Crc64nvme),
+            (Checksums { md5: Some([3; 16]), ..none() }, Verified::Md5),
+            (Checksums { parts: parts(4), ..none() }, Verified::Composite),
+            (Checksums { crc32: Some(5), ..none() }, Verified::Unverified),
+            (none(), Verified::Unverified),
+        ] {
+            assert_eq!(compared(&ours, told).unwrap(), verified);
+        }
+        let wrong = compared(&ours, Checksums { crc64nvme: Some(9), ..none() }).unwrap_err();
+        assert!(wrong.class() == "integrity" && wrong.to_string().contains("crc64nvme"), "{wrong}");
+    }
+}

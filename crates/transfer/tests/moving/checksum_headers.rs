@@ -1,0 +1,59 @@
+//! Stores that refuse Amazon's checksum headers, and users who don't want them sent.
+
+use laneway::{Outcome, RequestChecksums, Verified};
+use laneway_server::Config;
+
+use crate::stage::{DIALECTS, Kind, MIB, Report, Stage, noise};
+
+const S3: Kind = DIALECTS[1];
+
+fn verified(report: &Report) -> Vec<Verified> {
+    let outcomes = report.items.iter().map(|item| match &item.outcome {
+        Outcome::Done { verified } => *verified,
+        other => panic!("{other:?}"),
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn a_store_that_refuses_a_checksum_header_is_told_the_md5() {
+    for refusal in ["put:1 status 501 NotImplemented", "put:1 status 400 InvalidArgument"] {
+        let stage = Stage::with_faults(S3, &[refusal]);
+        for (name, puts) in [("first", 2), ("second", 3)] {
+            let path = stage.file(name, noise(9 * MIB, 1));
+            let report = stage.cp(&path, stage.url(name));
+            // What the store computes of a body that comes without a checksum of Amazon's.
+            assert_eq!(verified(&report), [Verified::Crc64nvme], "{refusal}");
+            assert_eq!(stage.server.counters().requests_by_verb.get("put"), Some(&puts), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn without_request_checksums_what_the_store_computes_is_compared() {
+    let stage = Stage::set_up(S3, Config::default(), |settings| {
+        settings.store.request_checksums = Some(RequestChecksums::WhenRequired);
+    });
+    for len in [1000, 40 * MIB + 1] {
+        let path = stage.file("file", noise(len, 2));
+        assert_eq!(verified(&stage.cp(&path, stage.url("file"))), [Verified::Crc64nvme], "{len}");
+        let back = stage.path("back");
+        assert_eq!(verified(&stage.cp(stage.url("file"), &back)), [Verified::Crc64nvme], "{len}");
+    }
+}
+
+#[test]
+fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
+    let config = || Config {
+        faults: laneway_server::Faults::parse(["put corrupt", "part:1 corrupt"]).unwrap(),
+        ..Config::default()
+    };
+    for len in [1000, 40 * MIB] {
+        let stage = Stage::set_up(S3, config(), |settings| {
+            settings.store.request_checksums = Some(RequestChecksums::WhenRequired);
+        });
+        let path = stage.file("file", noise(len, 3));
+        let (class, text) = stage.cp(&path, stage.url("file")).failure();
+        assert!(class == "integrity" && text.contains("crc64nvme"), "{len}: {text}");
+    }
+}

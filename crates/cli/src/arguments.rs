@@ -66,7 +66,7 @@ pub(crate) struct Options {
     /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
-    /// Send a header with every request; may be given several times
+    /// Send a header with each request for an object; may be given several times
     #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Trust the certificates in this PEM file too; may be given several times (AWS_CA_BUNDLE and SSL_CERT_FILE are
@@ -165,7 +165,10 @@ fn connections(text: &str) -> Result<usize, String> {
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
-    let name = name.trim().parse().map_err(|_| format!("{:?} is no header name", name.trim()))?;
+    let name: HeaderName = name.trim().parse().map_err(|_| format!("{:?} is no header name", name.trim()))?;
+    if !laneway::may_be_added(&name) {
+        return Err(format!("{name} can't be added: it belongs to the request's framing"));
+    }
     let value =
         HeaderValue::from_str(value.trim()).map_err(|_| "the value holds a control character".to_owned())?;
     Ok((name, value))
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!((name.as_str(), value.to_str().ok()), ("x-trace", Some("a:b")));
         assert!(header("no colon").is_err());
         assert!(header("bad name: v").is_err());
+        assert!(header("Content-Length: 0").is_err_and(|why| why.contains("framing")));
     }
 
     #[test]

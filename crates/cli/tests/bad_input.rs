@@ -38,6 +38,17 @@ fn a_url_without_a_bucket_is_bad_usage() {
 }
 
 #[test]
+fn a_header_that_frames_requests_is_bad_usage() {
+    let (_endpoint, laneway) = plain();
+    for header in ["Content-Length: 5", "transfer-encoding: chunked", "Host: elsewhere", "Range: bytes=0-1"] {
+        laneway
+            .run(["cp", "Cargo.toml", "s3://bucket/k", "--header", header])
+            .exits(2)
+            .complains(&["--header", "framing"]);
+    }
+}
+
+#[test]
 fn compressing_nothing_or_on_the_way_down_is_bad_usage() {
     let (endpoint, laneway) = plain();
     fs::write(endpoint.folder().join("f.txt"), "x").expect("written");

@@ -93,6 +93,22 @@ fn a_served_store_fails_on_purpose() {
 }
 
 #[test]
+fn a_served_store_has_the_habits_of_the_service_that_is_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+    std::fs::write(home.path().join("f"), "text").expect("written");
+    for (like, verified) in [("s3", "crc32c"), ("gcs-interop", "md5")] {
+        let served = Served::start(&laneway, &["--bucket", "b", "--like", like]);
+        let s3 = ["--anonymous", "--s3-endpoint", &served.url];
+        laneway.run([&["cp"], &s3[..], &["f", "s3://b/f"]].concat()).succeeds();
+        let down = laneway.run([&["cp", "--json"], &s3[..], &["s3://b/f", "g"]].concat()).succeeds();
+        assert_eq!(down.record("item")["verified"], verified, "{like}");
+    }
+    let refused = laneway.run(["serve", "--like", "azure"]).exits(2).stderr;
+    assert!(refused.contains("azure") && refused.contains("gcs-interop"), "{refused}");
+}
+
+#[test]
 fn nonsense_is_not_served() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path());

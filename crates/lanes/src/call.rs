@@ -18,7 +18,7 @@ pub trait Call: Send + Sync {
     /// What the outcome of an attempt means.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// What is slowed down together when a server asks for it: a bucket, usually.
+    /// What is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
     fn throttle_key(&self) -> &str;
 
     /// Whether an attempt that has become a straggler may get a second one beside it, and among which others it is to be
@@ -55,8 +55,21 @@ pub enum Verdict {
         /// `Retry-After`.
         after: Option<Duration>,
     },
+    /// The server says that it is unavailable and no more (a bare 503). Alone that is a failure that passes; two of one
+    /// throttle key within a second are a throttle.
+    Unavailable,
     /// Ask again at once: the call has learned something (a bucket's region, say). At most ten times a call.
     Again,
+}
+
+impl Verdict {
+    /// How long the server wants to be left alone.
+    pub(crate) fn asked_pause(self) -> Option<Duration> {
+        match self {
+            Self::Throttled { after } => after,
+            _ => None,
+        }
+    }
 }
 
 /// How a call ended.

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderValue;
+
 use crate::trace::Trace;
 
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
@@ -27,6 +29,8 @@ pub struct Config {
     pub bandwidth_limit: Option<u64>,
     /// Bytes of buffers in flight that callers may reserve from [`Lanes::memory`](crate::Lanes::memory).
     pub memory: usize,
+    /// The `User-Agent` of requests that have none of their own.
+    pub user_agent: HeaderValue,
     /// How long a request may go without a byte in either direction.
     pub no_progress: Duration,
     /// Where to record who is sent when on which lane; `None` records nothing.
@@ -69,12 +73,21 @@ impl Default for Config {
             connections_max: None,
             bandwidth_limit: None,
             memory: 64 << 20,
+            user_agent: user_agent(),
             // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
             // byte within a few seconds, and calls that are known to think longer set their own patience.
             no_progress: Duration::from_secs(30),
             trace: None,
         }
     }
+}
+
+/// Who we are, and on what. The word gzip in it would let Google's servers compress what they send to who accepts that
+/// (<https://cloud.google.com/storage/docs/json_api#gzip>), as we do for the sake of what is stored so.
+fn user_agent() -> HeaderValue {
+    use std::env::consts::{ARCH, OS};
+    let text = format!(concat!("laneway/", env!("CARGO_PKG_VERSION"), " ({}; {})"), OS, ARCH);
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("laneway"))
 }
 
 impl Config {

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
@@ -47,6 +49,7 @@ pub struct Lanes {
 
 struct Inner {
     shared: Arc<Shared>,
+    user_agent: HeaderValue,
     works: AtomicU64,
     memory: MemoryBudget,
     budget: Mutex<Budget>,
@@ -111,6 +114,7 @@ impl Lanes {
         Ok(Self {
             inner: Arc::new(Inner {
                 shared,
+                user_agent: config.user_agent,
                 works: AtomicU64::new(0),
                 memory: MemoryBudget::new(config.memory),
                 budget: Mutex::new(Budget::new()),
@@ -132,10 +136,11 @@ impl Lanes {
     async fn exchange_as(
         &self,
         work: WorkId,
-        request: Request,
+        mut request: Request,
         pulse: Option<Arc<Pulse>>,
         beside: Option<WorkId>,
     ) -> Result<Response, Error> {
+        request.headers.entry(USER_AGENT).or_insert_with(|| self.inner.user_agent.clone());
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let job = Job { work, request, reply, submitted, bounces: 0, pulse, beside };
@@ -159,7 +164,7 @@ impl Lanes {
         loop {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
-            let request = Request { gate: Some(gate), ..call.request(attempts + 1).await? };
+            let request = Request { gate: Some(Arc::clone(&gate)), ..call.request(attempts + 1).await? };
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -177,8 +182,10 @@ impl Lanes {
                 _ if unprocessed => Some(Failure::Free),
                 Verdict::Done => None,
                 Verdict::Retry => Some(Failure::Transient),
+                Verdict::Unavailable if !gate.is_shut() => Some(Failure::Transient),
                 Verdict::Again => Some(Failure::Free),
-                Verdict::Throttled { after } => {
+                Verdict::Throttled { .. } | Verdict::Unavailable => {
+                    let after = verdict.asked_pause();
                     self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
                     self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
                     Some(Failure::Throttled(after))

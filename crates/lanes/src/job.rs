@@ -98,9 +98,10 @@ impl Intake {
         if let Some(pulse) = &self.pulse {
             pulse.head(now);
         }
-        let asked_too_much = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
-        if let Some(gate) = self.gate.as_ref().filter(|_| asked_too_much.contains(&head.status)) {
-            gate.shut();
+        match (&self.gate, head.status) {
+            (Some(gate), StatusCode::TOO_MANY_REQUESTS) => gate.shut(),
+            (Some(gate), StatusCode::SERVICE_UNAVAILABLE) => gate.unavailable(now),
+            _ => {}
         }
         let mut route = Route::Stay;
         if let Some(sink) = self.sink.as_mut().filter(|_| head.status.is_success()) {

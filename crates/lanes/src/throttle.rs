@@ -1,6 +1,6 @@
 //! How fast requests are admitted to what has asked to slow down.
 //!
-//! A key (a bucket, usually) has no limit until its first throttle. From then on its requests go one after another at a
+//! A key (the part of a bucket that is asked for, usually) has no limit until its first throttle. From then on its requests go one after another at a
 //! rate that [`Rate`] decides, in the order in which they asked; the limit is dropped when it no longer binds.
 
 mod rate;
@@ -17,6 +17,15 @@ use rate::Rate;
 
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
+
+/// Two bare 503s of a key within this time are a throttle: alone it is a server that failed, as S3's do now and then.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// A limit that nobody has asked for in so long is forgotten: what the server bears now is another matter.
+const LIMIT_LASTS: Duration = Duration::from_secs(120);
+
+/// Below so many keys none is looked for that may be forgotten.
+const KEYS_KEPT: usize = 64;
 
 /// Who has to wait longer than this asks again after half of it, because the rate may have grown meanwhile; and after
 /// the longest wait, in which a searching rate doesn't double.
@@ -37,6 +46,8 @@ const PAUSED: f64 = 4.0;
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     keys: HashMap<String, Key>,
+    /// At so many keys those that tell nothing any more are forgotten: twice what was left last time.
+    full_at: usize,
 }
 
 #[derive(Debug)]
@@ -78,6 +89,8 @@ struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
+    /// When the key's last bare 503 came.
+    unavailable: Mutex<Option<Instant>>,
 }
 
 /// A request that asks to be admitted: its place in the line once it has to wait. Dropped, it is given up.
@@ -137,10 +150,12 @@ impl Throttles {
         }
     }
 
-    /// The key's state. Keys that are not limited and were not used lately are forgotten when a new one comes.
+    /// The key's state. Keys that were not used lately are forgotten when there are twice as many as told something before:
+    /// each folder of a bucket is one, and there may be any number of folders.
     fn key(&mut self, key: &str, now: Instant) -> &mut Key {
-        if !self.keys.contains_key(key) {
-            self.keys.retain(|_, k| k.limit.is_some() || now < k.seen.window_began + WINDOW);
+        if self.keys.len() >= self.full_at.max(KEYS_KEPT) && !self.keys.contains_key(key) {
+            self.keys.retain(|_, key| key.tells_something(now));
+            self.full_at = self.keys.len() * 2;
         }
         let fresh = || Key { limit: None, seen: Seen::new(now), gate: Arc::default() };
         self.keys.entry(key.to_owned()).or_insert_with(fresh)
@@ -148,6 +163,14 @@ impl Throttles {
 }
 
 impl Key {
+    fn tells_something(&self, now: Instant) -> bool {
+        match &self.limit {
+            Some(limit) => now < limit.reckoned + LIMIT_LASTS || !limit.line().waiting.is_empty(),
+            // While requests are under way their 503s are counted together.
+            None => now < self.seen.window_began + WINDOW || Arc::strong_count(&self.gate) > 1,
+        }
+    }
+
     /// Takes note of a throttle of what was admitted at `admitted`.
     fn cut(&mut self, admitted: Instant, now: Instant) -> &mut Limit {
         let (sent, good) = self.seen.rates(now);
@@ -242,6 +265,15 @@ impl Gate {
         self.is_shut.store(true, Relaxed);
     }
 
+    /// Takes note of a 503, of which nothing is known yet but that it came at `now`.
+    pub(crate) fn unavailable(&self, now: Instant) {
+        let mut last = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| now.saturating_duration_since(last) < TOGETHER) {
+            self.shut();
+        }
+        *last = Some(now);
+    }
+
     /// Whether what came through has to ask again.
     pub(crate) fn is_shut(&self) -> bool {
         self.is_shut.load(Relaxed)
@@ -323,6 +355,36 @@ mod tests {
         assert!(!gate.is_shut());
         throttles.throttled("b", now, now, None);
         assert!(gate.is_shut());
+    }
+
+    #[test]
+    fn a_lone_503_slows_nothing_down_and_two_within_a_second_do() {
+        for (apart_ms, is_throttle) in [(0, true), (999, true), (1000, false), (60_000, false)] {
+            let (mut throttles, now) = (Throttles::default(), Instant::now());
+            let Admission::Go(gate) = throttles.admit("b", &mut Place::default(), now) else { panic!() };
+            gate.unavailable(now);
+            assert!(!gate.is_shut() && goes(&mut throttles, "b", now));
+            let then = now + Duration::from_millis(apart_ms);
+            gate.unavailable(then);
+            assert_eq!(gate.is_shut(), is_throttle, "{apart_ms} ms");
+            assert_eq!(goes(&mut throttles, "b", then), !is_throttle, "{apart_ms} ms");
+            assert!(goes(&mut throttles, "c", then), "another key");
+        }
+    }
+
+    #[test]
+    fn any_number_of_keys_leaves_only_those_that_tell_something() {
+        let (mut throttles, start) = (Throttles::default(), Instant::now());
+        for n in 0..10_000_u32 {
+            let now = start + Duration::from_millis(u64::from(n) * 20);
+            let key = n.to_string();
+            assert!(goes(&mut throttles, &key, now));
+            if n % 100 == 0 {
+                throttles.throttled(&key, now, now, None);
+            }
+        }
+        // 50 keys a second, and of each hundred one that stays limited for two minutes.
+        assert!(throttles.keys.len() <= 2 * (50 + 60) + KEYS_KEPT, "{}", throttles.keys.len());
     }
 
     #[test]

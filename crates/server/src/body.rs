@@ -124,6 +124,8 @@ impl Body for RequestBody {
 pub(crate) struct ResponseBody {
     kind: ResponseKind,
     damage: Option<Box<Damage>>,
+    /// The length isn't told, so that the body goes out in chunks.
+    untold: bool,
     /// Kept until the body has gone out.
     under_way: Option<UnderWay>,
 }
@@ -149,6 +151,11 @@ impl ResponseBody {
         ResponseBody::of(ResponseKind::Object(reader))
     }
 
+    /// The same without telling its length.
+    pub(crate) fn chunked(reader: Reader) -> ResponseBody {
+        ResponseBody { untold: true, ..ResponseBody::object(reader) }
+    }
+
     pub(crate) fn gunzipped(reader: Reader) -> ResponseBody {
         ResponseBody::of(ResponseKind::Gunzipped(Box::new(Gunzip {
             reader,
@@ -162,7 +169,12 @@ impl ResponseBody {
     }
 
     fn of(kind: ResponseKind) -> ResponseBody {
-        ResponseBody { kind, damage: None, under_way: None }
+        ResponseBody { kind, damage: None, untold: false, under_way: None }
+    }
+
+    /// Whether the body is made of bytes in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.kind, ResponseKind::Whole(_))
     }
 
     pub(crate) fn with(mut self, damage: Option<Box<Damage>>, under_way: UnderWay) -> ResponseBody {
@@ -224,6 +236,9 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.untold {
+            return SizeHint::default();
+        }
         match &self.kind {
             ResponseKind::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))

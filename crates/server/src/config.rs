@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fault::Faults;
+use crate::habits::Habits;
 
 /// Everything a server can be told. `Config::default()` is a plain-HTTP server in memory on a free port of the
 /// loopback interface, without delay, bandwidth limit or faults.
@@ -37,6 +38,8 @@ pub struct Config {
     pub create_buckets: bool,
     /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
     pub threads: Option<usize>,
+    /// Which service's habits to have; as strict as GCS and S3 unless told otherwise.
+    pub habits: Habits,
     /// What only the S3 dialect asks for.
     pub s3: S3Config,
     /// What only the GCS dialect asks for.
@@ -59,6 +62,7 @@ impl Default for Config {
             seed: 0,
             create_buckets: false,
             threads: None,
+            habits: Habits::strict(),
             s3: S3Config::default(),
             gcs: GcsConfig::default(),
             denied_buckets: BTreeSet::new(),
@@ -104,6 +108,9 @@ pub struct S3Config {
     /// Smallest part in bytes, but for the last, below which completing fails with EntityTooSmall; 0 switches
     /// the check off. Default 5 MiB, as S3.
     pub part_size_min: u64,
+    /// How many seconds the server's clock is ahead of this machine's; negative, behind. What is signed at a time that
+    /// differs from it by more than 15 minutes is refused.
+    pub clock_ahead_s: i64,
     /// Whether ETags are MD5s, as at S3 without KMS. Off, they are opaque, which spares 1.6 CPU seconds per GiB.
     pub md5_etags: bool,
     /// Whether answers to reads carry checksums where they are asked for. Off, as in servers that know none.
@@ -118,6 +125,7 @@ impl Default for S3Config {
             region: "us-east-1".to_owned(),
             bucket_regions: BTreeMap::new(),
             part_size_min: 5 << 20,
+            clock_ahead_s: 0,
             md5_etags: true,
             checksums: true,
         }

@@ -79,8 +79,10 @@ pub(crate) async fn json(
         return Box::pin(batch::batch(shared, request)).await;
     }
     let (head, body) = request.into_parts();
+    let is_compact = query.value("prettyPrint") == Some("false");
     let call = JsonCall { shared, head, body, query, bucket, key };
-    respond(call, resource, verb).await.unwrap_or_else(|problem| problem.json())
+    let answer = respond(call, resource, verb).await.unwrap_or_else(|problem| problem.json());
+    if is_compact || verb == Verb::Get { answer } else { answer::indented(answer) }
 }
 
 async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {

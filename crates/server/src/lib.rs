@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | `config`, `server` | how a server is set up, started and stopped |
+//! | `habits` | what one service does differently from another |
 //! | `socket`, `link`, `tls`, `certificate`, `connection` | bytes: the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
 //! | `fault` | faults on purpose: the grammar, which request is hit, what happens to its body |
@@ -24,6 +25,7 @@ mod counters;
 mod error;
 pub mod fault;
 mod gcs;
+pub mod habits;
 mod length;
 mod link;
 mod objects;
@@ -40,6 +42,7 @@ pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::Counters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
+pub use habits::Habits;
 pub use objects::{Attributes, Object, Objects};
 pub use quantity::{parse_duration, parse_rate, parse_size};
 pub use server::Server;

@@ -6,6 +6,7 @@
 
 pub(crate) mod assembly;
 pub(crate) mod content;
+mod deletions;
 pub(crate) mod disk;
 pub(crate) mod listing;
 pub(crate) mod object;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use crate::checksum::{Wanted, hex};
 use crate::config::Storage;
 use content::Extent;
+use deletions::Deletions;
 use disk::Disk;
 use listing::{Index, Page, Query};
 pub use object::{Attributes, Object};
@@ -47,6 +49,7 @@ pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
     objects: RwLock<Index>,
+    deletions: Deletions,
 }
 
 /// Why the store did not do what it was asked.
@@ -97,7 +100,12 @@ impl Objects {
                 let index =
                     bucket.objects.into_iter().map(|object| (object.key.as_bytes().into(), Arc::new(object)));
                 let (name, created_us) = (bucket.name.clone(), bucket.created_us);
-                let bucket = Bucket { name, created_us, objects: RwLock::new(index.collect()) };
+                let bucket = Bucket {
+                    name,
+                    created_us,
+                    objects: RwLock::new(index.collect()),
+                    deletions: Deletions::default(),
+                };
                 buckets.insert(bucket.name.clone(), Arc::new(bucket));
             }
             objects.buckets = RwLock::new(buckets);
@@ -216,7 +224,12 @@ impl Objects {
         if buckets.contains_key(name) {
             return Err(Refused::BucketExists);
         }
-        let bucket = Bucket { name: name.to_owned(), created_us: now_us(), objects: RwLock::default() };
+        let bucket = Bucket {
+            name: name.to_owned(),
+            created_us: now_us(),
+            objects: RwLock::default(),
+            deletions: Deletions::default(),
+        };
         if let Some(disk) = &self.disk {
             disk.create_bucket(name, bucket.created_us)?;
         }
@@ -350,9 +363,15 @@ impl Objects {
             disk.unpublish(&bucket.name, key)?;
         }
         let removed = index.remove(key.as_bytes());
+        bucket.deletions.note(key, now_us());
         drop(index);
         drop(removed);
         Ok(())
+    }
+
+    /// Whether a key's object was deleted at or after that moment, as far as it is remembered.
+    pub(crate) fn deleted_since(&self, bucket: &str, key: &str, since_us: u64) -> bool {
+        self.bucket(bucket).is_ok_and(|bucket| bucket.deletions.since(key, since_us))
     }
 
     /// A new object of existing bytes; nothing is read or copied.

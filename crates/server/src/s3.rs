@@ -3,6 +3,7 @@
 
 mod buckets;
 mod checksums;
+mod clock;
 mod conditions;
 mod copy;
 mod delete;
@@ -10,7 +11,7 @@ mod get;
 mod list;
 mod multipart;
 mod put;
-mod region;
+pub(crate) mod region;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,22 +27,45 @@ use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{RequestBody, ResponseBody};
 use crate::config::S3Config;
+use crate::habits::Habits;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
 use crate::service::Shared;
+use checksums::Announced;
 
 /// The store as S3 shows it.
 struct Dialect {
     objects: Arc<Objects>,
     config: S3Config,
+    habits: Habits,
+}
+
+impl Dialect {
+    /// Whether answers to reads carry checksums.
+    fn tells_checksums(&self) -> bool {
+        self.config.checksums && self.habits.checksums
+    }
+
+    /// What a request announces of its body, as far as the service looks at it.
+    fn announced(&self, headers: &http::HeaderMap) -> S3Result<Announced> {
+        let announced = Announced::in_headers(headers)?;
+        Ok(if self.habits.checksums { announced } else { Announced { checksum: None, ..announced } })
+    }
 }
 
 /// The service that answers S3 requests.
-pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config) -> S3Service {
-    let mut builder = S3ServiceBuilder::new(Dialect { objects: objects.clone(), config: config.clone() });
+pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
+    let dialect = Dialect { objects: objects.clone(), config: config.clone(), habits: habits.clone() };
+    let mut builder = S3ServiceBuilder::new(dialect);
     builder.set_auth(SimpleAuth::from_single(config.access_key.clone(), config.secret_key.clone()));
     builder.set_access(Everyone);
     builder.set_validation(Names);
+    if config.clock_ahead_s != 0 {
+        // By this machine's clock, which says nothing of ours.
+        let mut unchecked = s3s::config::S3Config::default();
+        unchecked.presigned_url_max_skew_time_secs = u32::MAX;
+        builder.set_config(Arc::new(s3s::config::StaticConfigProvider::new(Arc::new(unchecked))));
+    }
     builder.build()
 }
 
@@ -51,8 +75,19 @@ pub(crate) async fn answer(
     request: Request<RequestBody>,
     bucket: &str,
 ) -> Response<ResponseBody> {
-    if let Some(redirect) = region::redirect(&shared.s3_config, request.uri(), request.headers(), bucket) {
+    if let Some(mut refusal) = clock::refusal(&shared.s3_config, request.uri(), request.headers()) {
+        clock::show(&shared.s3_config, refusal.headers_mut());
+        return refusal;
+    }
+    if let Some(redirect) = region::redirect(shared, request.uri(), request.headers(), bucket) {
         return redirect;
+    }
+    if let Some(refused) = &shared.habits.refused_headers
+        && let Some(name) = refused.first_in(request.headers())
+    {
+        let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let message = format!("Unsupported header '{name}' received for this API call.");
+        return error_document(status, refused.code, &message);
     }
     let without_body = request.method() == http::Method::HEAD;
     let mut answer = match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
@@ -61,6 +96,7 @@ pub(crate) async fn answer(
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
+    clock::show(&shared.s3_config, answer.headers_mut());
     // By it clients tell S3 from any other server with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {

@@ -65,7 +65,9 @@ impl Server {
         let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
         let selection = Mutex::new(Selection::new(config.faults, config.seed));
         let shared = Arc::new(Shared {
-            s3: s3::service(&objects, &config.s3),
+            s3: s3::service(&objects, &config.s3, &config.habits),
+            habits: config.habits,
+            redirected: Default::default(),
             objects,
             sessions: Sessions::default(),
             s3_config: config.s3,

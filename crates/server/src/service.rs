@@ -20,12 +20,14 @@ use crate::fault::body::{Damage, Direction};
 use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
 use crate::gcs;
 use crate::gcs::resumable::Sessions;
+use crate::habits::Habits;
 use crate::length;
 use crate::link::pump::Link;
 use crate::objects::Objects;
 use crate::query::Query;
 use crate::route::{Call, Route};
 use crate::s3;
+use crate::s3::region::Redirected;
 use crate::socket::Control;
 
 /// A refused body up to this size is read to its end first, so that the connection can be used again.
@@ -36,6 +38,9 @@ pub(crate) struct Shared {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
     pub(crate) s3: S3Service,
+    pub(crate) habits: Habits,
+    /// How often requests for each bucket of another region were sent elsewhere for the time being.
+    pub(crate) redirected: Redirected,
     pub(crate) s3_config: S3Config,
     pub(crate) gcs_config: GcsConfig,
     pub(crate) denied_buckets: std::collections::BTreeSet<String>,

@@ -5,6 +5,7 @@ mod cache;
 mod context;
 mod deadline;
 mod google;
+mod sigv4;
 mod source;
 
 pub(crate) use aws::Aws;

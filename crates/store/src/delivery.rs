@@ -17,6 +17,7 @@ pub(crate) struct Delivery<'a> {
     pub(crate) id: &'a ObjectId,
     pub(crate) range: Option<Range<u64>>,
     pub(crate) version: Option<&'a Version>,
+    size: Option<u64>,
     pub(crate) maker: SinkMaker<'a>,
     second: SecondMaker<'a>,
     state: Arc<State>,
@@ -44,6 +45,8 @@ pub(crate) struct Described {
 pub(crate) struct Refused {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
+    /// Whether it could be taken if the object's size were known.
+    pub(crate) lacks_size: bool,
 }
 
 #[derive(Default)]
@@ -61,6 +64,7 @@ impl<'a> Delivery<'a> {
             id: get.id,
             range: get.range.clone(),
             version: get.version,
+            size: get.size,
             maker: get.sink,
             second: get.second,
             state: Arc::default(),
@@ -94,6 +98,8 @@ impl<'a> Delivery<'a> {
             id: self.id.clone(),
             range,
             version: self.version.cloned(),
+            size: self.size,
+            left: 0,
             state: Arc::clone(&self.state),
             inner,
         })
@@ -109,40 +115,45 @@ impl<'a> Delivery<'a> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.doubled.load(Ordering::Acquire) {
             // Of two answers the last that began is remembered. Each was compared with what it had been asked for.
-            return describe(self.reader, self.id, None, self.version, head);
+            return describe(self.reader, self.id, None, self.version, self.size, head);
         }
         match seen {
             Some(described) => Ok(described),
-            None => describe(self.reader, self.id, self.range.as_ref(), self.version, head),
+            None => describe(self.reader, self.id, self.range.as_ref(), self.version, self.size, head),
         }
     }
 }
 
-/// Compares an answer's head with what was asked.
+/// Compares an answer's head with what was asked. `told` is the object's size where that is known from elsewhere.
 pub(crate) fn describe(
     reader: HeadReader,
     id: &ObjectId,
     asked: Option<&Range<u64>>,
     version: Option<&Version>,
+    told: Option<u64>,
     head: &Head,
 ) -> Result<Described, Refused> {
-    let refuse = |kind, message| Err(Refused { kind, message });
+    let refuse = |kind, message| Err(Refused { kind, message, lacks_size: false });
     let mut meta = reader(id, head);
-    let (range, size) = if head.status.as_u16() == 206 {
-        let Some((range, total)) = head.header("content-range").and_then(content_range) else {
-            return refuse(ErrorKind::Server, "the answer to a range names no Content-Range".to_owned());
-        };
-        let Some(size) = total.or((meta.size > 0).then_some(meta.size)) else {
+    let stored = Some(meta.size).filter(|size| *size > 0);
+    let (range, size) = if let Some((range, total)) = range_of(head, asked) {
+        let Some(size) = total.or(stored).or(told) else {
             return refuse(
                 ErrorKind::Server,
                 "the answer to a range doesn't tell the object's size".to_owned(),
             );
         };
         (range, size)
+    } else if head.status.as_u16() == 206 {
+        return refuse(ErrorKind::Server, "the answer to a range names no Content-Range".to_owned());
     } else {
-        match head.content_length() {
+        // GCS sends what is stored as gzip in chunks from some 8 MiB on, and says its length only in a header of its own.
+        match head.content_length().or(stored).or(told) {
             Some(length) => (0..length, length),
-            None => return refuse(ErrorKind::Unsupported, "the answer has no Content-Length".to_owned()),
+            None => {
+                let message = "the answer tells no length".to_owned();
+                return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
+            }
         }
     };
     meta.size = size;
@@ -168,6 +179,14 @@ pub(crate) fn describe(
     Ok(Described { meta, range })
 }
 
+/// The range that an answer is. Some servers say 200 with it: it is believed where a range was asked for and the length
+/// is that of the range.
+fn range_of(head: &Head, asked: Option<&Range<u64>>) -> Option<(Range<u64>, Option<u64>)> {
+    let (range, total) = head.header("content-range").and_then(content_range)?;
+    let fits = head.content_length().is_none_or(|length| length == range.end - range.start);
+    (head.status.as_u16() == 206 || (asked.is_some() && fits)).then_some((range, total))
+}
+
 /// Reads `bytes 0-9/100`, with the total `*` where it isn't known, as a half-open range.
 fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     let (range, total) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
@@ -188,19 +207,30 @@ struct Adapter {
     id: ObjectId,
     range: Option<Range<u64>>,
     version: Option<Version>,
+    size: Option<u64>,
+    /// Bytes of the body that are still to come.
+    left: u64,
     state: Arc<State>,
     inner: Box<dyn GetSink>,
 }
 
 impl Sink for Adapter {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
-        let described = describe(self.reader, &self.id, self.range.as_ref(), self.version.as_ref(), head)?;
+        let described =
+            describe(self.reader, &self.id, self.range.as_ref(), self.version.as_ref(), self.size, head)?;
+        self.left = described.range.end - described.range.start;
         let route = self.inner.begin(&described.meta, described.range.clone())?;
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
         Ok(route)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        // A body in chunks may be longer than its head said.
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            let message = "more bytes came than the answer's head had announced".to_owned();
+            return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
+        };
+        self.left = left;
         self.state.delivered.store(true, Ordering::Release);
         self.inner.write(bytes)
     }
@@ -232,7 +262,7 @@ mod tests {
         head: &Head,
     ) -> Result<(u64, Range<u64>), ErrorKind> {
         let version = version.map(|v| Version::ETag(v.to_owned()));
-        describe(reader, &ObjectId::new("b", "k"), asked.as_ref(), version.as_ref(), head)
+        describe(reader, &ObjectId::new("b", "k"), asked.as_ref(), version.as_ref(), None, head)
             .map(|d| (d.meta.size, d.range))
             .map_err(|e| e.kind)
     }
@@ -241,6 +271,34 @@ mod tests {
     fn a_whole_answer_tells_its_size_by_its_length() {
         assert_eq!(check(None, None, &head(200, &[("content-length", "5")])), Ok((5, 0..5)));
         assert_eq!(check(None, None, &head(200, &[])), Err(ErrorKind::Unsupported));
+    }
+
+    #[test]
+    fn without_a_length_the_stored_one_counts_and_then_what_is_known_from_elsewhere() {
+        let id = ObjectId::new("b", "k");
+        let size = |head: &Head, told| {
+            describe(crate::gcs::resource::from_head, &id, None, None, told, head)
+                .map(|described| described.meta.size)
+        };
+        let gzip = ("content-encoding", "gzip");
+        let stored =
+            [gzip, ("x-goog-stored-content-encoding", "gzip"), ("x-goog-stored-content-length", "9")];
+        assert_eq!(size(&head(200, &stored), None), Ok(9));
+        let unpacked = head(200, &stored[1..]);
+        assert!(
+            size(&unpacked, None).is_err_and(|refused| refused.lacks_size),
+            "those are not the stored bytes"
+        );
+        assert_eq!(size(&head(200, &[gzip]), Some(7)), Ok(7));
+    }
+
+    #[test]
+    fn a_range_that_is_answered_with_200_is_believed_where_it_fits() {
+        let answer = |length| head(200, &[("content-length", length), ("content-range", "bytes 2-5/9")]);
+        assert_eq!(check(Some(2..6), None, &answer("4")), Ok((9, 2..6)));
+        assert_eq!(check(Some(2..6), None, &answer("9")), Err(ErrorKind::Unsupported));
+        assert_eq!(check(None, None, &answer("9")), Ok((9, 0..9)));
+        assert_eq!(check(Some(3..6), None, &answer("4")), Err(ErrorKind::Unsupported));
     }
 
     #[test]

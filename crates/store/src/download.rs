@@ -38,6 +38,8 @@ pub struct Get<'a> {
     pub version: Option<&'a Version>,
     /// How many bytes the body is expected to have, if that is known: decides between express and freight.
     pub expected: Option<u64>,
+    /// How many bytes the whole object has, if that is known: believed where the answer doesn't say.
+    pub size: Option<u64>,
     /// Where the body goes.
     pub sink: SinkMaker<'a>,
     /// What is done beside an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
@@ -48,7 +50,7 @@ pub struct Get<'a> {
 impl<'a> Get<'a> {
     /// The whole object, collected in memory.
     pub fn new(id: &'a ObjectId) -> Self {
-        Self { id, range: None, version: None, expected: None, sink: None, second: None }
+        Self { id, range: None, version: None, expected: None, size: None, sink: None, second: None }
     }
 }
 
@@ -125,7 +127,9 @@ pub(crate) fn got<D: Dialect>(
     delivery: &Delivery<'_>,
 ) -> Result<Got, Error> {
     let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
-        exchange.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed)
+        let lacks_size = refused.lacks_size;
+        let error = exchange.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
+        error.lacking_size(lacks_size)
     })?;
     let Sent { response, attempts, elapsed } = sent;
     let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };

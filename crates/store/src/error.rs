@@ -23,6 +23,7 @@ struct Inner {
     retryable: bool,
     interrupted: bool,
     uncertain: bool,
+    lacks_size: bool,
     source: Option<SinkError>,
 }
 
@@ -161,6 +162,7 @@ impl Error {
             retryable: false,
             interrupted: false,
             uncertain: false,
+            lacks_size: false,
             source: None,
         }))
     }
@@ -214,8 +216,18 @@ impl Error {
         self
     }
 
+    pub(crate) fn lacking_size(mut self, lacks_size: bool) -> Self {
+        self.0.lacks_size = lacks_size;
+        self
+    }
+
+    /// Whether the answer could be taken if the object's size were known.
+    pub(crate) fn lacks_size(&self) -> bool {
+        self.0.lacks_size
+    }
+
     /// Whether an attempt may have been carried out although its answer was lost.
-    pub(crate) fn is_uncertain(&self) -> bool {
+    pub fn is_uncertain(&self) -> bool {
         self.0.uncertain
     }
 

@@ -1,7 +1,8 @@
 //! Ties a verb's request to the attempts that lanes make of it, and the last answer to a type or an error.
 
+use std::borrow::Cow;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -82,6 +83,12 @@ pub(crate) trait Dialect: Send + Sync {
     /// Where its requests are counted.
     fn tally(&self) -> &Tally;
 
+    /// Where its requests go, as an URL without credentials.
+    fn endpoint(&self) -> String;
+
+    /// What the caller adds to requests for objects.
+    fn added_headers(&self) -> &HeaderMap;
+
     /// The request of one attempt, with origin and credentials.
     fn request(
         &self,
@@ -105,7 +112,13 @@ pub(crate) struct Exchange<'a, D> {
     pub(crate) operation: Operation,
     pub(crate) bucket: &'a str,
     pub(crate) key: Option<&'a str>,
+    /// What the keys begin with that it is about.
+    prefix: &'a str,
 }
+
+/// Lessons of one exchange after which it asks again at once: a region, a clock and a credential, say. A store that
+/// teaches more of them contradicts itself.
+const LESSONS_MAX: u32 = 3;
 
 /// An answer that is a success.
 #[derive(Debug)]
@@ -117,11 +130,16 @@ pub(crate) struct Sent {
 
 impl<'a, D: Dialect> Exchange<'a, D> {
     pub(crate) fn object(dialect: &'a D, operation: Operation, id: &'a ObjectId) -> Self {
-        Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key) }
+        Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key), prefix: &id.key }
     }
 
     pub(crate) fn bucket(dialect: &'a D, operation: Operation, bucket: &'a str) -> Self {
-        Self { dialect, operation, bucket, key: None }
+        Self { dialect, operation, bucket, key: None, prefix: "" }
+    }
+
+    /// The same, about keys that begin so.
+    pub(crate) fn below(self, prefix: &'a str) -> Self {
+        Self { prefix, ..self }
     }
 
     /// An error of this verb on this object.
@@ -177,12 +195,19 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         delivery: Option<&Delivery<'_>>,
         sinks: Option<&Sinks<'_>>,
     ) -> Result<Sent, Error> {
+        let outgoing = &*self.with_added_headers(outgoing);
         let call = Attempts {
             exchange: self,
             outgoing,
             delivery,
             sinks,
-            learned: AtomicBool::new(false),
+            throttle_key: throttle_key(
+                D::PROVIDER,
+                &self.dialect.endpoint(),
+                self.bucket,
+                first_folder(self.prefix),
+            ),
+            lessons: AtomicU32::new(0),
             uncertain: AtomicBool::new(false),
         };
         let Ended { outcome, attempts, elapsed } = self
@@ -208,6 +233,17 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         Err(error.after(attempts, elapsed).uncertain(uncertain))
     }
 
+    /// The request with what the caller adds: to those for objects only, and nothing that the verb says itself.
+    pub(crate) fn with_added_headers<'o>(&self, outgoing: &'o Outgoing) -> Cow<'o, Outgoing> {
+        let added = self.dialect.added_headers();
+        if added.is_empty() || self.key.is_none() || !takes_added_headers(self.operation) {
+            return Cow::Borrowed(outgoing);
+        }
+        let mut headers = added.clone();
+        headers.extend(outgoing.headers.clone());
+        Cow::Owned(Outgoing { headers, ..outgoing.clone() })
+    }
+
     fn broken(&self, error: laneway_lanes::Error, delivered: bool) -> Error {
         let kind = match error.kind() {
             Kind::Sink => ErrorKind::Sink,
@@ -220,11 +256,34 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         let answer = self.error(kind, message).retryable(transient).interrupted(transient && delivered);
         match error.into_source() {
             Some(source) => match source.downcast::<Refused>() {
-                Ok(refused) => self.error(refused.kind, refused.message.clone()),
+                Ok(refused) => {
+                    self.error(refused.kind, refused.message.clone()).lacking_size(refused.lacks_size)
+                }
                 Err(source) => answer.because(source),
             },
             None => answer,
         }
+    }
+}
+
+/// What is slowed down together: a store throttles the part of a bucket that is asked too much, and knows nothing of
+/// other providers, endpoints and buckets.
+fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) -> String {
+    // None of the first three can hold a space.
+    format!("{} {endpoint} {bucket} {folder}", provider.scheme())
+}
+
+/// The first folder of a key; empty for a key that is in none.
+fn first_folder(key: &str) -> &str {
+    key.split_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Whether a request is one for an object, and not about an upload as a whole.
+fn takes_added_headers(operation: Operation) -> bool {
+    use Operation::{Abort, Begin, Complete, Copy, Delete, Get, Head, List, ListParts, Open, Part, Put};
+    match operation {
+        Head | Get | Put | Delete | Copy | Begin | Part => true,
+        Open | List | ListParts | Complete | Abort => false,
     }
 }
 
@@ -237,8 +296,8 @@ struct Attempts<'a, D> {
     outgoing: &'a Outgoing,
     delivery: Option<&'a Delivery<'a>>,
     sinks: Option<&'a Sinks<'a>>,
-    /// Asking again at once is done for one lesson only, whatever else the store says.
-    learned: AtomicBool,
+    throttle_key: String,
+    lessons: AtomicU32,
     uncertain: AtomicBool,
 }
 
@@ -271,7 +330,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
                 failure,
                 kind: dialect.kind(failure),
                 learned: dialect.learn(self.exchange.bucket, failure)
-                    && !self.learned.swap(true, Ordering::AcqRel),
+                    && self.lessons.fetch_add(1, Ordering::AcqRel) < LESSONS_MAX,
             },
             (Ok(_), None) => Ending::Success,
         };
@@ -283,7 +342,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
     }
 
     fn throttle_key(&self) -> &str {
-        self.exchange.bucket
+        &self.throttle_key
     }
 
     /// Reads only: what writes would write twice, and what the second one finds is another state.
@@ -317,5 +376,31 @@ impl<D: Dialect> Attempts<'_, D> {
         let mut request = dialect.request(bucket, outgoing).await?;
         request.sent = Some(dialect.tally().class(operation, &outgoing.method));
         Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_throttled_together_is_one_folder_of_one_bucket_of_one_endpoint() {
+        let key =
+            |provider, endpoint, bucket, key| throttle_key(provider, endpoint, bucket, first_folder(key));
+        let of = key(Provider::S3, "https://h", "b", "logs/2026/a");
+        assert_eq!(of, key(Provider::S3, "https://h", "b", "logs/x"));
+        let others = [
+            key(Provider::Gcs, "https://h", "b", "logs/x"),
+            key(Provider::S3, "https://i", "b", "logs/x"),
+            key(Provider::S3, "https://h", "c", "logs/x"),
+            key(Provider::S3, "https://h", "b", "data/x"),
+            key(Provider::S3, "https://h", "b", "logs"),
+        ];
+        assert!(!others.contains(&of), "{others:?}");
+        // Objects that are in no folder are slowed down together.
+        assert_eq!(
+            key(Provider::S3, "https://h", "b", "logs"),
+            key(Provider::S3, "https://h", "b", "other.txt")
+        );
     }
 }

@@ -5,15 +5,18 @@ mod delete;
 mod failure;
 mod get;
 mod head;
+mod lenient;
 mod list;
 mod multipart;
 mod put;
-mod resource;
+pub(crate) mod resource;
 mod resumable;
 mod rewrite;
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -36,13 +39,35 @@ pub(crate) struct Gcs {
     tally: Tally,
     endpoint: Endpoint,
     credentials: Google,
+    /// What goes with every request.
     headers: HeaderMap,
+    added_headers: HeaderMap,
     project: Option<String>,
     kms_key: Option<String>,
     /// Set once the server has shown that it knows no XML multipart upload.
     lacks_multipart: AtomicBool,
+    /// Buckets in which the credentials have been seen to allow no multipart uploads.
+    multipart_refused: Buckets,
     /// Set once the server has shown that it knows no batches.
     lacks_batch: AtomicBool,
+}
+
+/// Buckets of which something has been learned.
+#[derive(Debug, Default)]
+struct Buckets(Mutex<BTreeSet<String>>);
+
+impl Buckets {
+    fn has(&self, bucket: &str) -> bool {
+        self.lock().contains(bucket)
+    }
+
+    fn add(&self, bucket: &str) {
+        self.lock().insert(bucket.to_owned());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Gcs {
@@ -51,7 +76,7 @@ impl Gcs {
         if endpoint.is_tls() {
             lanes.expect(&endpoint.origin, Protocol::H2);
         }
-        let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
+        let mut headers = HeaderMap::new();
         if let Some(project) = &settings.user_project {
             let invalid =
                 |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
@@ -65,9 +90,11 @@ impl Gcs {
             endpoint,
             credentials,
             headers,
+            added_headers: settings.added_headers()?,
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
             lacks_multipart: AtomicBool::new(false),
+            multipart_refused: Buckets::default(),
             lacks_batch: AtomicBool::new(false),
         }))
     }
@@ -76,17 +103,24 @@ impl Gcs {
         self.lanes.anticipate(&self.endpoint.origin, requests);
     }
 
-    pub(crate) fn endpoint(&self) -> String {
-        self.endpoint.to_string()
-    }
-
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint(&self.headers, self.kms_key.as_deref())
+        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
     }
 
     pub(crate) fn supports_multipart(&self) -> bool {
         !self.lacks_multipart.load(Ordering::Acquire)
     }
+}
+
+/// A JSON call's target that asks for an answer without indentation, which GCS gives unless it is told
+/// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#query>).
+fn compact(target: &str) -> Cow<'_, str> {
+    let is_json = target.starts_with("/storage/v1/") || target.starts_with("/upload/storage/v1/");
+    if !is_json || target.contains("?alt=media") {
+        return target.into();
+    }
+    let separator = if target.contains('?') { '&' } else { '?' };
+    format!("{target}{separator}prettyPrint=false").into()
 }
 
 impl Dialect for Gcs {
@@ -100,10 +134,21 @@ impl Dialect for Gcs {
         &self.tally
     }
 
+    fn endpoint(&self) -> String {
+        self.endpoint.to_string()
+    }
+
+    fn added_headers(&self) -> &HeaderMap {
+        &self.added_headers
+    }
+
     async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
         let (origin, target) = match &outgoing.origin {
             Some(origin) => (origin.clone(), outgoing.target.clone()),
-            None => (self.endpoint.origin.clone(), format!("{}{}", self.endpoint.base, outgoing.target)),
+            None => {
+                let target = compact(&outgoing.target);
+                (self.endpoint.origin.clone(), format!("{}{target}", self.endpoint.base))
+            }
         };
         let target = target.parse().map_err(|e| {
             Error::new(ErrorKind::Invalid, Operation::Open, format!("no request target: {e}"))
@@ -136,5 +181,19 @@ impl Dialect for Gcs {
 
     fn learn(&self, _bucket: &str, failure: &Failure) -> bool {
         failure.status == StatusCode::UNAUTHORIZED && self.credentials.forget()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_in_json_are_asked_for_without_indentation() {
+        assert_eq!(compact("/storage/v1/b/b/o?prefix=a"), "/storage/v1/b/b/o?prefix=a&prettyPrint=false");
+        assert_eq!(compact("/storage/v1/b/b/o/k"), "/storage/v1/b/b/o/k?prettyPrint=false");
+        for other in ["/storage/v1/b/b/o/k?alt=media&generation=1", "/b/k?uploads=", "/batch/storage/v1"] {
+            assert_eq!(compact(other), other);
+        }
     }
 }

@@ -33,6 +33,10 @@ pub(crate) struct Failure {
     pub(crate) after: Option<Duration>,
     /// Where the bucket is, if the store says so.
     pub(crate) region: Option<String>,
+    /// What time it is at the store.
+    pub(crate) date: Option<SystemTime>,
+    /// Whether it can't say what is wrong, because a HEAD's answer has no body.
+    pub(crate) is_silent: bool,
 }
 
 /// How an attempt ended, as far as the rules go.
@@ -59,7 +63,14 @@ pub(crate) fn verdict(repeat: Repeat, delivered: bool, ending: Ending<'_>) -> Ve
         Ending::Failure { failure, kind: ErrorKind::Throttled, .. } => {
             Verdict::Throttled { after: failure.after }
         }
+        // Who names a time asks to be left alone for it.
+        Ending::Failure { failure, .. }
+            if failure.after.is_some() && wants_to_be_left_alone(repeat, failure) =>
+        {
+            Verdict::Throttled { after: failure.after }
+        }
         Ending::Failure { failure, .. } if is_passing(failure) => match repeat {
+            Repeat::Harmless if failure.status == StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
             Repeat::Harmless => Verdict::Retry,
             // A 5xx may have been acted upon.
             Repeat::Harmful => Verdict::Done,
@@ -82,11 +93,20 @@ pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
     }
 }
 
+/// Whether a `Retry-After` beside this status is a throttle's. A 5xx but 503 may have been acted upon.
+fn wants_to_be_left_alone(repeat: Repeat, failure: &Failure) -> bool {
+    match failure.status.as_u16() {
+        408 | 503 => true,
+        500 | 502 | 504 => repeat == Repeat::Harmless,
+        _ => false,
+    }
+}
+
 /// Failures that pass by themselves without being throttles. S3 says 400 `RequestTimeout` when it waited too long for
 /// the request, and 409 when two conditional writes met.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
     match failure.status.as_u16() {
-        500 | 502 | 504 => true,
+        408 | 500 | 502 | 503 | 504 => true,
         400 => failure.code.as_deref() == Some("RequestTimeout"),
         409 => matches!(failure.code.as_deref(), Some("OperationAborted" | "ConditionalRequestConflict")),
         _ => false,
@@ -101,7 +121,8 @@ pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
         404 | 410 => ErrorKind::NotFound,
         304 | 412 => ErrorKind::Precondition,
         416 => ErrorKind::InvalidRange,
-        408 | 429 | 503 => ErrorKind::Throttled,
+        429 => ErrorKind::Throttled,
+        408 => ErrorKind::Server,
         405 | 501 => ErrorKind::Unsupported,
         400..=499 => ErrorKind::Invalid,
         _ => ErrorKind::Server,
@@ -148,12 +169,10 @@ mod tests {
             (400, Some("RequestTimeout"), Verdict::Retry, Verdict::Done),
             (409, Some("ConditionalRequestConflict"), Verdict::Retry, Verdict::Done),
             (409, Some("BucketNotEmpty"), Verdict::Done, Verdict::Done),
-            (408, None, throttled, throttled),
             (429, None, throttled, throttled),
-            (503, Some("SlowDown"), throttled, throttled),
-            (500, None, Verdict::Retry, Verdict::Done),
-            (502, None, Verdict::Retry, Verdict::Done),
-            (504, None, Verdict::Retry, Verdict::Done),
+            (408, None, throttled, throttled),
+            (503, None, throttled, throttled),
+            (500, None, throttled, Verdict::Done),
             (501, None, Verdict::Done, Verdict::Done),
         ];
         for (status, code, harmless, harmful) in table {
@@ -162,6 +181,23 @@ mod tests {
                 Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
             assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{status} {code:?}");
             assert_eq!(verdict(Repeat::Harmful, false, ending), harmful, "{status} {code:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_fails_without_naming_a_time_is_asked_again() {
+        for (status, harmless) in [
+            (408, Verdict::Retry),
+            (500, Verdict::Retry),
+            (502, Verdict::Retry),
+            (503, Verdict::Unavailable),
+            (504, Verdict::Retry),
+        ] {
+            let failure = Failure { after: None, ..failure(status, None) };
+            let ending =
+                Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
+            assert_eq!(verdict(Repeat::Harmless, false, ending), harmless, "{status}");
+            assert_eq!(verdict(Repeat::Harmful, false, ending), Verdict::Done, "{status}");
         }
     }
 

@@ -11,6 +11,7 @@
 //! What this crate deliberately does not do: it plans nothing (which ranges, how many parts is the caller's choice),
 //! touches no files, and doesn't go on in the middle of a body.
 
+mod added_headers;
 #[expect(dead_code, reason = "the credential chain that follows profiles reads the rest of them")]
 mod aws_files;
 mod checksum;
@@ -36,6 +37,7 @@ mod timestamp;
 mod upload;
 mod xml;
 
+pub use added_headers::may_be_added;
 pub use checksum::{Checksums, CompositeCrc32c};
 pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use environment::Environment;

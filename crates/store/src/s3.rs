@@ -2,6 +2,7 @@
 
 mod address;
 mod checksum_support;
+mod clock;
 mod conditions;
 mod configured;
 mod copy;
@@ -18,6 +19,7 @@ mod put;
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
+use std::time::SystemTime;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
@@ -26,6 +28,7 @@ use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
 use self::address::{Address, Place};
 use self::checksum_support::ChecksumSupport;
+use self::clock::Clock;
 pub(crate) use self::configured::ca_bundle;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
@@ -44,7 +47,10 @@ pub(crate) struct S3 {
     tally: Tally,
     address: Address,
     credentials: Aws,
+    /// What goes with every request.
     headers: HeaderMap,
+    added_headers: HeaderMap,
+    clock: Clock,
     kms_key: Option<String>,
     region: Arc<str>,
     /// Regions of buckets that turned out to be elsewhere.
@@ -61,7 +67,7 @@ impl S3 {
         if let Some(origin) = address.origin() {
             lanes.expect(origin, Protocol::H1);
         }
-        let mut headers: HeaderMap = settings.headers.iter().cloned().collect();
+        let mut headers = HeaderMap::new();
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
         }
@@ -78,6 +84,8 @@ impl S3 {
             address,
             credentials,
             headers,
+            added_headers: settings.added_headers()?,
+            clock: Clock::default(),
             kms_key: settings.kms_key.clone(),
             region,
             regions: RwLock::default(),
@@ -92,12 +100,8 @@ impl S3 {
         }
     }
 
-    pub(crate) fn endpoint(&self) -> String {
-        self.address.to_string()
-    }
-
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint(&self.headers, self.kms_key.as_deref())
+        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
     }
 
     pub(crate) fn takes_unequal_parts(&self) -> bool {
@@ -121,6 +125,14 @@ impl Dialect for S3 {
         &self.tally
     }
 
+    fn endpoint(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn added_headers(&self) -> &HeaderMap {
+        &self.added_headers
+    }
+
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
         let region = self.region(bucket);
@@ -139,7 +151,7 @@ impl Dialect for S3 {
             // pass over all bytes, against someone who could read and replay them anyway.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
         }
-        self.credentials.sign(service, &region, &mut parts).await?;
+        self.credentials.sign(service, &region, self.clock.at(SystemTime::now()), &mut parts).await?;
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
@@ -160,7 +172,7 @@ impl Dialect for S3 {
         if status.is_success() {
             return if outgoing.doubtful { failure::inside(&response.head, &response.body) } else { None };
         }
-        Some(failure::read(&response.head, &response.body))
+        Some(failure::read(&outgoing.method, &response.head, &response.body))
     }
 
     fn kind(&self, failure: &Failure) -> ErrorKind {
@@ -170,11 +182,63 @@ impl Dialect for S3 {
     fn learn(&self, bucket: &str, failure: &Failure) -> bool {
         if let Some(region) = &failure.region
             && failure::is_elsewhere(failure)
+            && *self.region(bucket) != **region
         {
             let mut regions = self.regions.write().unwrap_or_else(|e| e.into_inner());
             regions.insert(bucket.to_owned(), region.as_str().into());
             return true;
         }
+        if let Some(date) = failure.date
+            && failure::may_be_skewed(failure)
+            && self.clock.correct(date, SystemTime::now(), failure.is_silent)
+        {
+            return true;
+        }
         failure::is_stale(failure) && self.credentials.forget()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, Method};
+
+    use super::*;
+    use crate::ObjectId;
+    use crate::exchange::Exchange;
+
+    fn store(headers: &[(&'static str, &'static str)]) -> Result<Arc<S3>, Error> {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        let headers = headers.iter().map(pair).collect();
+        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        S3::new(&Settings { anonymous: true, headers, ..Settings::default() }, lanes)
+    }
+
+    #[test]
+    fn added_headers_go_with_objects_and_not_with_listings_or_completions() {
+        let store = store(&[("x-amz-acl", "private"), ("content-type", "a/b")]).expect("a store");
+        let id = ObjectId::new("b", "k");
+        let outgoing = Outgoing::new(Method::PUT, "/k").header("content-type", "c/d").expect("a header");
+        let sent = |exchange: Exchange<'_, S3>| exchange.with_added_headers(&outgoing).headers.clone();
+        for operation in [Operation::Get, Operation::Put, Operation::Copy, Operation::Begin, Operation::Part]
+        {
+            let headers = sent(Exchange::object(&*store, operation, &id));
+            assert_eq!(
+                (&headers["x-amz-acl"], &headers["content-type"]),
+                (&"private".parse().unwrap(), &"c/d".parse().unwrap())
+            );
+        }
+        for operation in [Operation::Complete, Operation::Abort, Operation::ListParts] {
+            assert!(!sent(Exchange::object(&*store, operation, &id)).contains_key("x-amz-acl"));
+        }
+        for operation in [Operation::List, Operation::Delete] {
+            assert!(!sent(Exchange::bucket(&*store, operation, "b")).contains_key("x-amz-acl"));
+        }
+    }
+
+    #[test]
+    fn a_header_that_frames_requests_makes_no_store() {
+        assert!(store(&[("content-length", "5")]).is_err_and(|e| e.to_string().contains("content-length")));
     }
 }

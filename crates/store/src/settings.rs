@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_core::hash::hex_sha256;
 
-use crate::Environment;
+use crate::{Environment, Error, ErrorKind, Operation, may_be_added};
 
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
 /// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
@@ -35,7 +35,8 @@ pub struct Settings {
     pub request_payer: bool,
     /// Customer-managed key that new objects are encrypted with.
     pub kms_key: Option<String>,
-    /// Headers added to every request before it is signed.
+    /// Headers added to each request for an object before it is signed (not to listings, or to what completes or gives up
+    /// an upload). None that [frames](crate::may_be_added) a request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Whether S3 buckets stand in the path instead of in the host name; `None` leaves it to the profile
     /// (`s3.addressing_style`) and then to the endpoint.
@@ -118,6 +119,25 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// The headers that the caller adds.
+    ///
+    /// # Errors
+    /// `Invalid` for one that frames a request.
+    pub(crate) fn added_headers(&self) -> Result<HeaderMap, Error> {
+        if let Some((name, _)) = self.headers.iter().find(|(name, _)| !may_be_added(name)) {
+            let message = format!("the header {name} can't be added: it belongs to the request's framing");
+            return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
+        }
+        // One by one: two values of one name are two lines.
+        let mut added = HeaderMap::new();
+        for (name, value) in &self.headers {
+            added.append(name, value.clone());
+        }
+        Ok(added)
+    }
+}
+
 impl std::fmt::Debug for Settings {
     /// Leaves the values of headers out: they may be credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -134,8 +154,11 @@ impl std::fmt::Debug for Settings {
 
 /// What a store adds to each upload, as a SHA-256: a header's value may be a secret, and a weaker sum could be undone.
 /// Who asks is no part of it, so that a fresh token makes no other upload.
-pub(crate) fn fingerprint(headers: &HeaderMap, kms_key: Option<&str>) -> String {
-    let added = headers.iter().filter(|(name, _)| **name != AUTHORIZATION);
+pub(crate) fn fingerprint<'a>(
+    headers: impl IntoIterator<Item = &'a HeaderMap>,
+    kms_key: Option<&str>,
+) -> String {
+    let added = headers.into_iter().flatten().filter(|(name, _)| **name != AUTHORIZATION);
     let mut added: Vec<_> = added.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     added.sort_unstable();
     hex_sha256(format!("{kms_key:?} {added:?}").as_bytes())
@@ -153,19 +176,19 @@ mod tests {
             };
             lines.iter().map(pair).collect()
         };
-        let plain = fingerprint(&headers(&[]), None);
+        let plain = fingerprint([&headers(&[])], None);
         let others = [
-            fingerprint(&headers(&[]), Some("k")),
-            fingerprint(&headers(&[]), Some("l")),
-            fingerprint(&headers(&[("a", "1"), ("b", "2")]), None),
-            fingerprint(&headers(&[("a", "1"), ("b", "3")]), None),
-            fingerprint(&headers(&[("a", "1")]), None),
+            fingerprint([&headers(&[])], Some("k")),
+            fingerprint([&headers(&[])], Some("l")),
+            fingerprint([&headers(&[("a", "1"), ("b", "2")])], None),
+            fingerprint([&headers(&[("a", "1"), ("b", "3")])], None),
+            fingerprint([&headers(&[("a", "1")])], None),
         ];
         for (n, other) in others.iter().enumerate() {
             assert!(*other != plain && !others[..n].contains(other), "{n}");
         }
-        assert_eq!(fingerprint(&headers(&[("b", "2"), ("a", "1")]), None), others[2]);
-        assert_eq!(fingerprint(&headers(&[("authorization", "Bearer t")]), None), plain);
+        assert_eq!(fingerprint([&headers(&[("b", "2"), ("a", "1")])], None), others[2]);
+        assert_eq!(fingerprint([&headers(&[("authorization", "Bearer t")])], None), plain);
     }
 
     #[test]

@@ -136,19 +136,30 @@ impl Store {
             return Err(Error::new(ErrorKind::InvalidRange, Operation::Get, message)
                 .on_object(self.provider(), get.id));
         }
-        let outcome = match &self.0 {
-            Dialect::Gcs(gcs) => gcs.get(&get).await,
-            Dialect::S3(s3) => s3.get(&get).await,
-        };
-        match outcome {
+        match self.get_as_told(&get).await {
             Err(error)
                 if error.kind() == ErrorKind::InvalidRange
                     && get.range.as_ref().is_some_and(|r| r.start == 0) =>
             {
                 self.empty(get, error).await
             }
+            Err(error) if error.lacks_size() => self.measured(get, error).await,
             outcome => outcome,
         }
+    }
+
+    async fn get_as_told(&self, get: &Get<'_>) -> Result<Got, Error> {
+        match &self.0 {
+            Dialect::Gcs(gcs) => gcs.get(get).await,
+            Dialect::S3(s3) => s3.get(get).await,
+        }
+    }
+
+    /// An answer in chunks that tells no size anywhere: the object's description does.
+    async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
+        let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
+        let version = get.version.or(meta.version.as_ref());
+        self.get_as_told(&Get { version, size: Some(meta.size), ..get }).await
     }
 
     /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
@@ -158,10 +169,7 @@ impl Store {
         if meta.size != 0 {
             return Err(refused);
         }
-        let got = match &self.0 {
-            Dialect::Gcs(gcs) => gcs.get(&whole).await?,
-            Dialect::S3(s3) => s3.get(&whole).await?,
-        };
+        let got = self.get_as_told(&whole).await?;
         if got.meta.size != 0 {
             return Err(refused);
         }

@@ -167,6 +167,8 @@ pub enum Appended {
     },
     /// The object exists.
     Finished(Box<ObjectMeta>),
+    /// The session is over, and doesn't say (any more) what came of it: the object does.
+    Ended,
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A behaviour is an async function that gets a [`World`](world::World): a store, a bucket and what the server can. It
 //! stands once in the table below and runs as a test of its own in each place: the embedded server in both dialects
-//! over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with HTTP/2, and, when asked for, a server that somebody else wrote:
+//! over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with HTTP/2, the same with the habits of each service that it knows,
+//! and, when asked for, a server that somebody else wrote:
 //!
 //! ```text
 //! LANEWAY_CONFORMANCE_S3=https://127.0.0.1:9000 LANEWAY_CONFORMANCE_S3_SERVER=minio LANEWAY_CONFORMANCE_BUCKET=b \
@@ -34,10 +35,11 @@ mod world;
 mod writing;
 
 use capabilities::Capability::{
-    CacheControl, ChecksumOnGet, ChecksumOnRange, ConditionalComplete, ConditionalCopy, ConditionalDelete,
-    ConditionalResumable, ContentLanguage, DeleteTellsMissing, DotSegments, DoubleSlashKeys, GcsSessions,
-    LongComponents, MultipartUpload, NoMultipartUpload, OrderedOffsets, PartCopy, ResumableStatus,
-    SessionCancel, SourceConditions, StoresGzip, WrongPartChecksum,
+    CacheControl, ChecksumOnGet, ChecksumOnRange, Checksums, ConditionalComplete, ConditionalCopy,
+    ConditionalDelete, ConditionalPut, ConditionalResumable, ContentLanguage, DeleteTellsMissing,
+    DotSegments, DoubleSlashKeys, GcsSessions, LongComponents, MultipartUpload, NoMultipartUpload,
+    OrderedOffsets, PartCopy, ResumableStatus, SessionCancel, SourceConditions, StoresGzip,
+    WrongPartChecksum,
 };
 
 macro_rules! places {
@@ -49,16 +51,16 @@ macro_rules! with_behaviours {
     ($then:ident $places:tt) => {
         $then! { $places [
             writing::a_put_object_comes_back_byte_for_byte [];
-            writing::a_put_reports_size_version_and_checksum [];
+            writing::a_put_reports_size_version_and_checksum [Checksums];
             writing::what_describes_an_object_is_kept [];
             writing::cache_control_is_kept [CacheControl];
             writing::content_language_is_kept [ContentLanguage];
             writing::a_body_may_be_a_range_of_a_file [];
-            writing::an_object_with_a_wrong_checksum_is_refused [];
-            writing::absent_lets_only_the_first_write_through [];
-            writing::matches_lets_only_the_known_version_be_replaced [];
+            writing::an_object_with_a_wrong_checksum_is_refused [Checksums];
+            writing::absent_lets_only_the_first_write_through [ConditionalPut];
+            writing::matches_lets_only_the_known_version_be_replaced [ConditionalPut];
             writing::two_hundred_small_objects_at_once [];
-            reading::head_says_what_put_said [];
+            reading::head_says_what_put_said [Checksums];
             reading::a_whole_get_brings_metadata_and_checksum [ChecksumOnGet];
             reading::a_range_brings_its_bytes_and_the_size_of_the_whole [];
             reading::a_range_beyond_the_end_is_cut_there [];
@@ -72,7 +74,7 @@ macro_rules! with_behaviours {
             reading::a_replaced_version_is_a_failed_precondition [];
             reading::what_is_missing_is_not_found [];
             reading::a_large_object_is_read_in_ranges_at_once [];
-            reading::an_object_stored_as_gzip_comes_back_as_stored [StoresGzip];
+            reading::an_object_stored_as_gzip_comes_back_as_stored [StoresGzip ChecksumOnGet];
             reading::the_connection_speaks_what_was_negotiated [];
             keys::ordinary_awkward_keys_are_kept_exactly [];
             keys::double_slashes_are_kept_exactly [DoubleSlashKeys];
@@ -90,18 +92,18 @@ macro_rules! with_behaviours {
             deleting::deleting_what_is_missing_says_so [DeleteTellsMissing];
             deleting::a_delete_bound_to_a_version_spares_its_successor [ConditionalDelete];
             deleting::many_are_deleted_in_the_order_they_were_named [];
-            copying::a_copy_keeps_bytes_and_description [];
+            copying::a_copy_keeps_bytes_and_description [Checksums];
             copying::a_copy_may_be_described_anew [];
             copying::a_copy_of_what_is_missing_is_not_found [];
             copying::a_copy_is_bound_to_its_sources_version [SourceConditions];
             copying::a_copy_spares_what_is_there [ConditionalCopy];
-            multipart::parts_become_one_checked_object [MultipartUpload];
+            multipart::parts_become_one_checked_object [MultipartUpload Checksums];
             multipart::parts_may_come_in_any_order [MultipartUpload];
             multipart::the_parts_that_are_there_are_listed [MultipartUpload];
             multipart::a_thousand_and_one_parts_are_listed [MultipartUpload];
             multipart::an_aborted_upload_is_gone [MultipartUpload];
             multipart::a_part_with_a_wrong_checksum_is_refused [MultipartUpload WrongPartChecksum];
-            multipart::a_wrong_checksum_of_the_whole_is_an_integrity_error [MultipartUpload];
+            multipart::a_wrong_checksum_of_the_whole_is_an_integrity_error [MultipartUpload Checksums];
             multipart::completing_takes_a_precondition [MultipartUpload ConditionalComplete];
             multipart::a_part_may_be_copied_from_an_object [MultipartUpload PartCopy];
             multipart::a_server_without_multipart_uploads_is_recognised [NoMultipartUpload];
@@ -144,6 +146,12 @@ places! {
     s3_plain = Place::Embedded(S3, Wire::Plain);
     s3_tls_h1 = Place::Embedded(S3, Wire::TlsH1);
     s3_tls_h2 = Place::Embedded(S3, Wire::TlsH2);
+    like_gcs = Place::Like("gcs", Gcs, Wire::TlsH1);
+    like_s3 = Place::Like("s3", S3, Wire::TlsH1);
+    like_r2 = Place::Like("r2", S3, Wire::TlsH2);
+    like_b2 #[ignore = "every upload sends headers that it refuses"] = Place::Like("b2", S3, Wire::TlsH1);
+    like_minio = Place::Like("minio", S3, Wire::Plain);
+    like_gcs_interop = Place::Like("gcs-interop", S3, Wire::TlsH2);
     external_gcs #[ignore = "needs LANEWAY_CONFORMANCE_GCS"] = Place::External(Gcs);
     external_s3 #[ignore = "needs LANEWAY_CONFORMANCE_S3"] = Place::External(S3);
 }

@@ -216,6 +216,7 @@ fn a_piece_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
             match store.resumable_append(&session, offset as u64, body, end == bytes.len()).await {
                 Ok(laneway_store::Appended::Continue { next_offset }) => offset = next_offset as usize,
                 Ok(laneway_store::Appended::Finished(meta)) => finished = Some(meta),
+                Ok(laneway_store::Appended::Ended) => panic!("it can't be read"),
                 Err(error) => panic!("{error}"),
             }
         }

@@ -6,6 +6,7 @@ mod bytes;
 mod changes;
 mod journal;
 mod program;
+mod scripted;
 mod tree;
 mod wire;
 
@@ -13,5 +14,6 @@ pub use bytes::random_bytes;
 pub use changes::Changes;
 pub use journal::{claimed, recorded_parts};
 pub use program::{Program, Run, Running};
+pub use scripted::{Asked, Scripted, answer};
 pub use tree::{AWKWARD_NAMES, differences, seed_tree};
 pub use wire::{Endpoint, Wire};

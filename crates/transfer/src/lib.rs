@@ -50,7 +50,7 @@ pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
     Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, RequestChecksums, Requests,
-    Settings as StoreSettings, Version,
+    Settings as StoreSettings, Version, may_be_added,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

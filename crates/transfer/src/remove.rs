@@ -158,10 +158,13 @@ async fn remove(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
 }
 
 /// Removes an object that was named and not listed. S3 calls removing what isn't there a success; here it is an
-/// error, so S3 is asked first.
+/// error, so S3 is asked first. Who may remove an object and not read it gets S3's own answer.
 async fn remove_named(store: &Store, id: &ObjectId) -> Result<(), Error> {
     if store.provider() == Provider::S3 {
-        store.head(id, None).await?;
+        match store.head(id, None).await {
+            Err(error) if !error.is_permission() => return Err(error.into()),
+            _ => {}
+        }
     }
     Ok(store.delete(id, &Condition::None).await?)
 }

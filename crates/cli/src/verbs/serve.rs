@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use laneway_server::{Config, FaultRule, Faults, S3Config, Server, Storage, Tls};
+use laneway_server::{Config, FaultRule, Faults, Habits, S3Config, Server, Storage, Tls};
 use tempfile::TempDir;
 
 use crate::context::{Context, say};
@@ -47,6 +47,12 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = "TLS")]
     h1_only: bool,
 
+    /// Have the habits of a service: gcs, s3, r2, b2, minio, gcs-interop [default: as strict as GCS and S3]
+    ///
+    /// What it refuses, passes over in silence or leaves out, as far as it is known to differ: conditions, headers of
+    /// checksums, parts of unequal sizes, lengths of what is stored as gzip.
+    #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]
+    like: Option<Habits>,
     /// Allow so many streams at once on an HTTP/2 connection [default: 100]
     #[arg(long, value_name = "N", help_heading = "Imitation")]
     max_streams: Option<u32>,
@@ -132,6 +138,7 @@ impl Serve {
             max_streams: self.max_streams,
             rtt: self.rtt.unwrap_or_default(),
             bandwidth: self.bandwidth,
+            habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
             s3: S3Config {
                 access_key: self.access_key.clone().unwrap_or(defaults.access_key.clone()),

@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
-use super::support::{Collecting, Panicking, Script, get, lanes, read_head, read_request, request};
+use super::support::{
+    Collecting, Panicking, Script, get, lanes, read_head, read_request, read_text, request,
+};
 use http::Method;
 use laneway_lanes::{Body, Config, Kind, Lanes, Route};
 
@@ -281,4 +283,25 @@ async fn nobody_listening_is_a_connect_error_for_every_request() {
         assert_eq!(error.kind(), Kind::Connect);
         assert!(error.is_unsent() && error.to_string().contains(&origin.to_string()), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_request_says_who_sends_it_unless_it_says_so_itself() {
+    let agents = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&agents);
+    let script = Script::serve(move |_, mut stream| {
+        while let Some(head) = read_text(&mut stream) {
+            let agent = head.lines().find_map(|line| line.strip_prefix("user-agent: ")).map(str::to_owned);
+            seen.lock().unwrap().push(agent);
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    });
+    let lanes = lanes();
+    lanes.exchange(get(&script.origin, "/")).await.unwrap();
+    let mut own = get(&script.origin, "/");
+    own.headers.insert(http::header::USER_AGENT, "other".parse().unwrap());
+    lanes.exchange(own).await.unwrap();
+    use std::env::consts::{ARCH, OS};
+    let ours = format!("laneway/{} ({OS}; {ARCH})", env!("CARGO_PKG_VERSION"));
+    assert_eq!(*agents.lock().unwrap(), [Some(ours), Some("other".to_owned())]);
 }

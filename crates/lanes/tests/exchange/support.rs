@@ -40,7 +40,8 @@ pub(crate) fn read_head(stream: &mut TcpStream) -> Option<u64> {
     Some(text.lines().find_map(|l| l.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap()))
 }
 
-fn read_text(stream: &mut TcpStream) -> Option<String> {
+/// Reads one request's head as it came; `None` when the connection ends before.
+pub(crate) fn read_text(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

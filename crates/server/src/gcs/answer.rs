@@ -133,6 +133,21 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<Respo
     whole(status, "application/json; charset=UTF-8", bytes)
 }
 
+/// The same JSON with line breaks and indentation, as the service writes it unless `prettyPrint=false` asks for none.
+pub(crate) fn indented(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    let is_json =
+        answer.headers().get(CONTENT_TYPE).is_some_and(|of| of.as_bytes().starts_with(b"application/json"));
+    if !is_json || !answer.body().is_whole() {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let bytes = body.into_whole().unwrap_or_default();
+    let value = serde_json::from_slice::<serde_json::Value>(&bytes);
+    let bytes = value.and_then(|value| serde_json::to_vec_pretty(&value)).map_or(bytes, Into::into);
+    head.headers.insert(CONTENT_LENGTH, bytes.len().into());
+    Response::from_parts(head, ResponseBody::whole(bytes))
+}
+
 /// An answer of plain text.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
     whole(status, "text/plain; charset=UTF-8", text.as_bytes().to_vec())

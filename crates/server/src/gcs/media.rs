@@ -6,24 +6,26 @@ use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
     CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RANGE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 
 use super::answer::{Answer, Problem};
 use super::{JsonCall, conditions};
 use crate::body::ResponseBody;
 use crate::objects::Object;
 use crate::objects::precondition::Precondition;
+use crate::service::Shared;
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
-    download(&object, &call.head.headers, object.gcs_etag())
+    download(call.shared, &call.head, &object, object.gcs_etag())
 }
 
 /// The object as the preconditions allow it to be read.
 pub(super) fn find(
-    shared: &crate::service::Shared,
+    shared: &Shared,
     bucket: &str,
     key: &str,
     generation: Option<u64>,
@@ -41,7 +43,8 @@ pub(super) fn find(
 }
 
 /// The answer with the bytes that the headers ask for.
-pub(super) fn download(object: &Object, headers: &HeaderMap, etag: String) -> Answer {
+pub(super) fn download(shared: &Shared, head: &Parts, object: &Object, etag: String) -> Answer {
+    let headers = &head.headers;
     let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
     let wanted = headers.get(RANGE).and_then(|value| value.to_str().ok()).filter(|_| !transcodes);
     let range = match wanted.and_then(parse_range) {
@@ -59,8 +62,11 @@ pub(super) fn download(object: &Object, headers: &HeaderMap, etag: String) -> An
         Some(range) => object.content.range(range.clone()),
         None => object.content.clone(),
     };
+    let chunked = chunked(shared, head, object);
     let body = if transcodes {
         ResponseBody::gunzipped(content.reader())
+    } else if chunked {
+        ResponseBody::chunked(content.reader())
     } else {
         ResponseBody::object(content.reader())
     };
@@ -71,7 +77,7 @@ pub(super) fn download(object: &Object, headers: &HeaderMap, etag: String) -> An
         headers.remove(CONTENT_ENCODING);
         headers.remove(ACCEPT_RANGES);
         insert(headers, HeaderName::from_static("warning"), "214 UploadServer gunzipped");
-    } else {
+    } else if !chunked {
         let len = range.as_ref().map_or(object.size, |range| range.end - range.start);
         headers.insert(CONTENT_LENGTH, len.into());
     }
@@ -80,6 +86,13 @@ pub(super) fn download(object: &Object, headers: &HeaderMap, etag: String) -> An
         *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
     Ok(answer)
+}
+
+/// Whether the length stays untold. On HTTP/2 there are no chunks, and a length may always stand.
+fn chunked(shared: &Shared, head: &Parts, object: &Object) -> bool {
+    object.attributes.content_encoding.as_deref() == Some("gzip")
+        && head.version < Version::HTTP_2
+        && shared.habits.gzip_chunked_from.is_some_and(|from| object.size >= from)
 }
 
 /// The headers that describe an object, for GET and HEAD alike.

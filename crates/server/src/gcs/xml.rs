@@ -73,7 +73,7 @@ fn get(call: &XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
-    let mut answer = media::download(&object, &call.head.headers, quoted(&object.etag))?;
+    let mut answer = media::download(call.shared, &call.head, &object, quoted(&object.etag))?;
     if call.head.method == Method::HEAD {
         *answer.body_mut() = ResponseBody::empty();
     }

@@ -24,6 +24,7 @@ pub(crate) enum Misfit {
     Order,
     Unknown { number: u32 },
     TooSmall { number: u32, size: u64 },
+    Unequal { number: u32 },
 }
 
 /// The parts that were named, in order. `part_size_min` holds for all but the last.
@@ -50,6 +51,20 @@ pub(crate) fn select(
         selected.push(part.clone());
     }
     Ok(selected)
+}
+
+/// The parts, if all but the last have one size and the last has no larger one, as some services demand.
+pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
+    let size = |part: &Arc<Part>| part.written.sums.size;
+    let first = parts.first().map_or(0, size);
+    let odd = parts.iter().enumerate().find(|(index, part)| {
+        let last = index + 1 == parts.len();
+        if last { size(part) > first } else { size(part) != first }
+    });
+    match odd {
+        Some((_, part)) => Err(Misfit::Unequal { number: part.number }),
+        None => Ok(parts),
+    }
 }
 
 /// The parts put end to end. The MD5 of the whole is not known.

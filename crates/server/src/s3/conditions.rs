@@ -3,8 +3,47 @@
 use s3s::dto::{ETagCondition, Timestamp};
 use s3s::{S3Result, s3_error};
 
+use super::Dialect;
+use crate::habits::Treatment;
 use crate::objects::Object;
 use crate::objects::precondition::{ETags, Precondition};
+
+/// The conditions of a write, as far as the service looks at them.
+pub(super) fn of_write(
+    treatment: Treatment,
+    matches: Option<ETagCondition>,
+    differs: Option<ETagCondition>,
+) -> S3Result<Precondition> {
+    match treatment {
+        Treatment::Honoured => Ok(etags(matches, differs)),
+        Treatment::Refused if matches.is_some() || differs.is_some() => Err(s3_error!(
+            NotImplemented,
+            "A header you provided implies functionality that is not implemented."
+        )),
+        Treatment::Ignored | Treatment::Refused => Ok(Precondition::default()),
+    }
+}
+
+impl Dialect {
+    /// A conditional write that began at `begun_us` and during which its key was deleted ends as a conflict: what the
+    /// condition was about is not what it meets any more.
+    pub(super) fn conflict(
+        &self,
+        bucket: &str,
+        key: &str,
+        precondition: &Precondition,
+        begun_us: u64,
+    ) -> S3Result<()> {
+        let conflicts = self.habits.conflicts && !precondition.is_none();
+        if conflicts && self.objects.deleted_since(bucket, key, begun_us) {
+            return Err(s3_error!(
+                ConditionalRequestConflict,
+                "The conditional request cannot succeed due to a conflicting operation against this resource."
+            ));
+        }
+        Ok(())
+    }
+}
 
 pub(super) fn etags(matches: Option<ETagCondition>, differs: Option<ETagCondition>) -> Precondition {
     Precondition { etag_match: matches.map(tags), etag_none_match: differs.map(tags), ..Default::default() }

@@ -10,7 +10,7 @@ use crate::objects::precondition::Precondition;
 const KEYS_MAX: usize = 1000;
 
 pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
-    let precondition = conditions::etags(input.if_match, None);
+    let precondition = conditions::of_write(dialect.habits.conditions.delete, input.if_match, None)?;
     delete(dialect, &input.bucket, &input.key, &precondition)?;
     Ok(DeleteObjectOutput::default())
 }
@@ -23,7 +23,8 @@ pub(super) fn many(dialect: &Dialect, input: DeleteObjectsInput) -> S3Result<Del
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for object in input.delete.objects {
-        let precondition = conditions::etags(object.e_tag.map(ETagCondition::ETag), None);
+        let etag = object.e_tag.map(ETagCondition::ETag);
+        let precondition = conditions::of_write(dialect.habits.conditions.delete, etag, None)?;
         match delete(dialect, &input.bucket, &object.key, &precondition) {
             Ok(()) => deleted.push(DeletedObject { key: Some(object.key), ..Default::default() }),
             Err(error) => errors.push(Error {

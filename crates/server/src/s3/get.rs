@@ -32,7 +32,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjec
         ..Default::default()
     };
     // S3 leaves checksums out of ranged answers: they are the whole object's.
-    if range.is_none() && dialect.config.checksums && enabled(input.checksum_mode.as_ref()) {
+    if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
         set_checksum!(output, stored.algorithm, stored.value);
@@ -72,7 +72,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         storage_class: storage_class(&object),
         ..Default::default()
     };
-    if range.is_none() && dialect.config.checksums && enabled(input.checksum_mode.as_ref()) {
+    if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
         set_checksum!(output, stored.algorithm, stored.value);

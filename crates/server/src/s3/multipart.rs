@@ -21,6 +21,7 @@ pub(super) fn create(
     input: CreateMultipartUploadInput,
 ) -> S3Result<CreateMultipartUploadOutput> {
     let checksum = match &input.checksum_algorithm {
+        Some(_) if !dialect.habits.checksums => None,
         Some(algorithm) => Some(chosen(named(algorithm.as_str())?, input.checksum_type.as_ref())?),
         None => None,
     };
@@ -52,7 +53,7 @@ pub(super) async fn part(
     let S3Request { input, headers, trailing_headers, .. } = request;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     let number = part_number(input.part_number)?;
-    let announced = Announced::in_headers(&headers)?;
+    let announced = dialect.announced(&headers)?;
     if let (Some((algorithm, _)), Some(chosen)) = (&announced.checksum, upload.checksum)
         && *algorithm != chosen.algorithm
     {
@@ -69,7 +70,7 @@ pub(super) async fn part(
     let algorithm = announced.checksum.map(|(algorithm, _)| algorithm);
     let algorithm =
         algorithm.or(upload.checksum.map(|checksum| checksum.algorithm)).unwrap_or(Algorithm::Crc64Nvme);
-    if let Some(sum) = written.sums.of(algorithm) {
+    if let Some(sum) = written.sums.of(algorithm).filter(|_| dialect.habits.checksums) {
         set_checksum!(output, algorithm, base64(&sum));
     }
     output.e_tag = Some(ETag::Strong(keep(&upload, number, written).etag.clone()));
@@ -119,6 +120,8 @@ pub(super) fn complete(
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<CompleteMultipartUploadOutput> {
     let S3Request { input, headers, .. } = request;
+    let precondition =
+        conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let names = listed.iter().map(|part| {
@@ -129,7 +132,9 @@ pub(super) fn complete(
             .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
     });
     let names = names.collect::<S3Result<Vec<Named>>>()?;
-    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min).map_err(misfit)?;
+    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min)
+        .and_then(|parts| if dialect.habits.equal_parts { assembly::equal(parts) } else { Ok(parts) })
+        .map_err(misfit)?;
     for (listed, part) in listed.iter().zip(&parts) {
         check_listed(listed, part)?;
     }
@@ -140,8 +145,8 @@ pub(super) fn complete(
             "The provided 'x-amz-mp-object-size' does not match what was computed"
         ));
     }
-    let checksum = whole_checksum(&upload, &parts, &written)?;
-    for algorithm in ALGORITHMS {
+    let checksum = if dialect.habits.checksums { whole_checksum(&upload, &parts, &written)? } else { None };
+    for algorithm in ALGORITHMS.into_iter().filter(|_| dialect.habits.checksums) {
         let Some(claimed) = headers.get(header(algorithm)).and_then(|value| value.to_str().ok()) else {
             continue;
         };
@@ -163,7 +168,9 @@ pub(super) fn complete(
         parts: Some(parts.len() as u32),
         part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
     };
-    let precondition = conditions::etags(input.if_match, input.if_none_match);
+    dialect.conflict(&input.bucket, &input.key, &precondition, upload.initiated_us).inspect_err(|_| {
+        dialect.objects.uploads.remove(&upload.id);
+    })?;
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     dialect.objects.uploads.remove(&upload.id);
@@ -392,6 +399,9 @@ fn misfit(misfit: Misfit) -> S3Error {
             S3ErrorCode::InvalidPart,
             format!("Part {number} could not be found, or its entity tag does not match."),
         ),
+        Misfit::Unequal { .. } => {
+            s3_error!(InvalidPart, "All non-trailing parts must have the same length.")
+        }
         Misfit::TooSmall { number, size } => S3Error::with_message(
             S3ErrorCode::EntityTooSmall,
             format!(

@@ -4,20 +4,23 @@ use futures_util::StreamExt;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
-use super::checksums::{Announced, kind, set_checksum, stored};
+use super::checksums::{kind, set_checksum, stored};
 use super::{Dialect, conditions, refusal};
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
-use crate::objects::{Attributes, NewObject};
+use crate::objects::{Attributes, NewObject, now_us};
 
 pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -> S3Result<PutObjectOutput> {
     let S3Request { input, headers, trailing_headers, .. } = request;
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
-    let announced = Announced::in_headers(&headers)?;
+    let precondition =
+        conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
+    let begun = now_us();
+    let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);
     let written = receive(dialect, input.body, wanted, input.content_length).await?;
     announced.check(&written.sums, trailing_headers.as_ref())?;
-    let checksum = stored(&written.sums, &announced);
+    let checksum = dialect.habits.checksums.then(|| stored(&written.sums, &announced)).flatten();
     let attributes = Attributes {
         content_type: input.content_type,
         content_encoding: content_encoding(input.content_encoding),
@@ -27,7 +30,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
     };
-    let precondition = conditions::etags(input.if_match, input.if_none_match);
+    dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
     if precondition.etag_match.is_some() {
         // S3 distinguishes an object that isn't there from one that differs.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;

@@ -1,27 +1,51 @@
 //! Buckets of other regions: found by the redirect that S3 answers.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 
 use super::error_document;
 use crate::body::ResponseBody;
-use crate::config::S3Config;
 use crate::query::Query;
+use crate::service::Shared;
 
-/// 301 for a bucket of another region than the request was signed for. What isn't signed names no region and is
+/// How often requests for a bucket have been sent elsewhere for the time being.
+#[derive(Debug, Default)]
+pub(crate) struct Redirected(Mutex<BTreeMap<String, u32>>);
+
+impl Redirected {
+    /// Whether this request is one of the first so many for its bucket.
+    fn another(&self, bucket: &str, first: u32) -> bool {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(bucket.to_owned()).or_default();
+        *count += 1;
+        *count <= first
+    }
+}
+
+/// 307 or 301 for a bucket of another region than the request was signed for. What isn't signed names no region and is
 /// redirected too.
 pub(super) fn redirect(
-    config: &S3Config,
+    shared: &Shared,
     uri: &Uri,
     headers: &HeaderMap,
     bucket: &str,
 ) -> Option<Response<ResponseBody>> {
-    let home = config.bucket_regions.get(bucket)?;
+    let home = shared.s3_config.bucket_regions.get(bucket)?;
     if signed_for(uri, headers).as_ref() == Some(home) {
         return None;
     }
-    let message = "The bucket you are attempting to access must be addressed using the specified endpoint.";
-    let mut answer = error_document(StatusCode::MOVED_PERMANENTLY, "PermanentRedirect", message);
+    let mut answer = if shared.redirected.another(bucket, shared.habits.temporary_redirects) {
+        let message = "Please re-send this request to the specified temporary endpoint. Continue to use the original \
+                       request endpoint for future requests.";
+        error_document(StatusCode::TEMPORARY_REDIRECT, "TemporaryRedirect", message)
+    } else {
+        let message =
+            "The bucket you are attempting to access must be addressed using the specified endpoint.";
+        error_document(StatusCode::MOVED_PERMANENTLY, "PermanentRedirect", message)
+    };
     if let Ok(home) = HeaderValue::from_str(home) {
         answer.headers_mut().insert("x-amz-bucket-region", home);
     }
@@ -43,6 +67,13 @@ fn signed_for(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_bucket_is_sent_elsewhere_so_many_times() {
+        let redirected = Redirected::default();
+        assert!(!redirected.another("a", 0));
+        assert!(redirected.another("b", 1) && !redirected.another("b", 1));
+    }
 
     #[test]
     fn the_region_is_read_from_header_or_query() {

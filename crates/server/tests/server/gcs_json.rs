@@ -309,3 +309,15 @@ fn a_large_object_has_no_md5_unless_its_writer_sent_one() {
     let got = rig.get("/storage/v1/b/demo/o/k?alt=media");
     assert_eq!(got.body, large);
 }
+
+#[test]
+fn json_is_indented_unless_it_is_asked_for_compact() {
+    let rig = Rig::new();
+    upload(&rig, "k", "hello");
+    let path = "/storage/v1/b/demo/o/k";
+    assert!(rig.get(path).text().starts_with("{\n  \""));
+    assert!(rig.get(&format!("{path}?prettyPrint=true")).text().contains("\n"));
+    let compact = rig.get(&format!("{path}?prettyPrint=false"));
+    assert!(!compact.text().contains('\n'), "{}", compact.text());
+    assert_eq!(compact.header("content-length"), compact.body.len().to_string());
+}

@@ -8,6 +8,7 @@ mod faults;
 mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;
+mod habits;
 mod s3_multipart;
 mod s3_objects;
 mod s3_signed;

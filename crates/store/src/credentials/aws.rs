@@ -1,18 +1,19 @@
 //! AWS's chain: variables, profile, SSO, credential process, web identity, container, instance.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::Lanes;
 use reqsign_aws_v4::{
     AssumeRoleWithWebIdentityCredentialProvider, Credential, ECSCredentialProvider, EnvCredentialProvider,
-    IMDSv2CredentialProvider, ProcessCredentialProvider, ProfileCredentialProvider, RequestSigner,
-    SSOCredentialProvider, StaticCredentialProvider,
+    IMDSv2CredentialProvider, ProcessCredentialProvider, ProfileCredentialProvider, SSOCredentialProvider,
+    StaticCredentialProvider,
 };
-use reqsign_core::{Context, SignRequest as _};
+use reqsign_core::Context;
 
 use super::cache::Cache;
 use super::context::context;
+use super::sigv4;
 use super::source::{Source, first};
 use crate::{AccessKey, Error, ErrorKind, Operation};
 
@@ -49,7 +50,7 @@ impl Aws {
         Self(Some(Chain { context: context(lanes), sources, cache: Cache::new() }))
     }
 
-    /// Signs a request for a service in `region`; an anonymous one is left as it is.
+    /// Signs a request for a service in `region`, where it is `now`; an anonymous one is left as it is.
     ///
     /// # Errors
     /// `Unauthenticated` where the chain has nothing, `Invalid` for headers that can't be signed.
@@ -57,20 +58,13 @@ impl Aws {
         &self,
         service: &str,
         region: &str,
+        now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<(), Error> {
         let Some(chain) = &self.0 else { return Ok(()) };
         let credential: Arc<Credential> =
             chain.cache.obtain(|| first(&chain.sources, &chain.context)).await?;
-        let spaced = collapse(&mut request.headers);
-        // Our own cache holds the credential, because reqsign's signer is bound to one region.
-        let signed = RequestSigner::new(service, region)
-            // The session tokens of directory buckets are another header's, which is added before.
-            .with_standard_session_token()
-            .sign_request(&chain.context, request, Some(&credential), None)
-            .await;
-        restore(&mut request.headers, spaced);
-        signed.map_err(|e| {
+        sigv4::sign(request, &credential, (region, service), now).map_err(|e| {
             Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {e}"))
         })
     }
@@ -78,29 +72,6 @@ impl Aws {
     /// Gives up credentials that the store refused; whether others can be had.
     pub(crate) fn forget(&self) -> bool {
         self.0.as_ref().is_some_and(|chain| chain.cache.forget())
-    }
-}
-
-/// Signatures are made over values with single spaces, whatever is sent; reqsign signs what it sees. Gives back the
-/// values as they were.
-fn collapse(headers: &mut HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
-    let mut spaced = Vec::new();
-    for (name, value) in headers.iter_mut() {
-        let Ok(text) = value.to_str() else { continue };
-        if !text.contains("  ") && !text.contains('\t') {
-            continue;
-        }
-        let single = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        if let Ok(single) = HeaderValue::try_from(single) {
-            spaced.push((name.clone(), std::mem::replace(value, single)));
-        }
-    }
-    spaced
-}
-
-fn restore(headers: &mut HeaderMap, spaced: Vec<(HeaderName, HeaderValue)>) {
-    for (name, value) in spaced {
-        headers.insert(name, value);
     }
 }
 
@@ -129,22 +100,4 @@ fn sources(profile: Option<&str>) -> Vec<Source<Credential>> {
         sources.push(Source::optional("instance metadata", IMDSv2CredentialProvider::new()));
     }
     sources
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_of_spaces_are_signed_as_one_and_sent_as_they_are() {
-        let mut headers = HeaderMap::new();
-        headers.insert("x-amz-meta-a", HeaderValue::from_static("dark  green"));
-        headers.insert("x-amz-meta-b", HeaderValue::from_static("plain blue"));
-        let before = headers.clone();
-        let spaced = collapse(&mut headers);
-        assert_eq!(headers["x-amz-meta-a"], "dark green");
-        assert_eq!(spaced.len(), 1);
-        restore(&mut headers, spaced);
-        assert_eq!(headers, before);
-    }
 }

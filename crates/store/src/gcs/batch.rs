@@ -116,7 +116,9 @@ impl Gcs {
         if keys.len() < 2 || self.lacks_batch.load(Ordering::Acquire) {
             return self.delete_singly(bucket, keys).await;
         }
-        let exchange = Exchange::bucket(self, Operation::Delete, bucket);
+        // Keys that are removed together are listed together, and mostly in one folder.
+        let first = keys.first().map_or("", String::as_str);
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
         match exchange.send(&request(bucket, keys, &self.endpoint.origin.authority())).await {
             Ok(sent) => self.settle(bucket, keys, &sent).await,
             Err(error) => {

@@ -3,8 +3,9 @@
 use std::time::SystemTime;
 
 use laneway_lanes::Head;
-use serde::Deserialize;
+use serde_json::Value;
 
+use super::lenient::text_of;
 use crate::ErrorKind;
 use crate::judge::{Failure, kind_of_status, retry_after};
 use crate::xml;
@@ -17,7 +18,7 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
         code,
         message: message.unwrap_or_else(|| head.status.canonical_reason().unwrap_or_default().to_owned()),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
-        region: None,
+        ..Failure::default()
     }
 }
 
@@ -25,6 +26,7 @@ pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
 pub(crate) fn kind(failure: &Failure) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
+        (_, Some("SlowDown")) => ErrorKind::Throttled,
         (400, Some("BadDigest")) => ErrorKind::Integrity,
         (400, _) if names_a_digest(&failure.message) => ErrorKind::Integrity,
         _ => kind_of_status(failure.status),
@@ -38,41 +40,13 @@ fn names_a_digest(message: &str) -> bool {
     digest && ["match", "mismatch"].iter().any(|word| message.contains(word))
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    error: Details,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Details {
-    Full {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        errors: Vec<Reason>,
-        status: Option<String>,
-    },
-    // OAuth endpoints and proxies.
-    Text(String),
-}
-
-#[derive(Deserialize)]
-struct Reason {
-    reason: Option<String>,
-}
-
 fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    if let Ok(answer) = serde_json::from_str::<Answer>(text) {
-        return match answer.error {
-            Details::Full { message, errors, status } => {
-                let reason = errors.into_iter().find_map(|error| error.reason).or(status);
-                (reason, Some(message).filter(|m| !m.is_empty()))
-            }
-            Details::Text(message) => (None, Some(message)),
-        };
+    if let Ok(mut answer) = serde_json::from_str::<Value>(text)
+        && let Some(error) = answer.get_mut("error").map(Value::take)
+    {
+        return told(error);
     }
     if let Some(error) = xml::error(body) {
         return (Some(error.code), Some(error.details.unwrap_or(error.message)));
@@ -80,6 +54,18 @@ fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
     // Media requests are answered in plain text; a page of HTML says nothing that belongs into an error.
     let plain = !text.is_empty() && text.len() <= 300 && !text.starts_with('<');
     (None, plain.then(|| text.to_owned()))
+}
+
+/// Reason and message of an `error`: Google's is an object, that of OAuth endpoints and proxies is text.
+fn told(mut error: Value) -> (Option<String>, Option<String>) {
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    if !error.is_object() {
+        return (None, some(text_of(error)));
+    }
+    let reasons = error["errors"].as_array_mut().into_iter().flatten();
+    let reason = reasons.filter_map(|error| error.get("reason")?.as_str().map(str::to_owned)).next();
+    let reason = reason.or_else(|| error["status"].as_str().map(str::to_owned));
+    (reason, some(text_of(error["message"].take())))
 }
 
 #[cfg(test)]
@@ -109,6 +95,18 @@ mod tests {
         assert_eq!(kind(&failure(403, &body("rateLimitExceeded"))), ErrorKind::Throttled);
         assert_eq!(kind(&failure(403, &body("userRateLimitExceeded"))), ErrorKind::Throttled);
         assert_eq!(kind(&failure(403, &body("forbidden"))), ErrorKind::Permission);
+    }
+
+    #[test]
+    fn a_message_that_is_no_string_is_told_as_it_stands() {
+        let body =
+            r#"{"error":{"code":403,"message":{"why":"quota"},"errors":[{"reason":"rateLimitExceeded"}]}}"#;
+        let failed = failure(403, body);
+        assert_eq!((failed.message.as_str(), kind(&failed)), (r#"{"why":"quota"}"#, ErrorKind::Throttled));
+        let failed = failure(400, r#"{"error":{"message":["a","b"],"errors":{"reason":"x"},"status":7}}"#);
+        assert_eq!((failed.message.as_str(), failed.code), (r#"["a","b"]"#, None));
+        assert_eq!(failure(404, r#"{"error":{"message":null}}"#).message, "Not Found");
+        assert_eq!(failure(401, r#"{"error":"invalid_grant"}"#).message, "invalid_grant");
     }
 
     #[test]

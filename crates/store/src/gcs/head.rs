@@ -27,13 +27,18 @@ fn request(id: &ObjectId, generation: Option<&str>) -> Outgoing {
     Outgoing::new(Method::GET, format!("{}{query}", object_path(id)))
 }
 
-/// Reads an object resource out of an answer.
-pub(super) fn read(exchange: &Exchange<'_, Gcs>, sent: &Sent, id: &ObjectId) -> Result<ObjectMeta, Error> {
+/// Reads an object resource out of an answer; `size` is what the object has where the answer doesn't say.
+pub(super) fn read(
+    exchange: &Exchange<'_, Gcs>,
+    sent: &Sent,
+    id: &ObjectId,
+    size: u64,
+) -> Result<ObjectMeta, Error> {
     let resource: Resource = serde_json::from_slice(&sent.response.body)
         .map_err(|e| exchange.nonsense(sent, format!("the answer is no object resource: {e}")))?;
-    resource.into_meta(id.clone()).ok_or_else(|| {
-        exchange.nonsense(sent, "the answer lacks size or generation, or is about another object")
-    })
+    resource
+        .into_meta(id.clone(), size)
+        .ok_or_else(|| exchange.nonsense(sent, "the answer describes no object, or another one"))
 }
 
 /// A pinned generation that isn't found has been replaced or deleted: what was asked for doesn't hold any more.
@@ -51,7 +56,7 @@ impl Gcs {
         let exchange = Exchange::object(self, Operation::Head, id);
         let generation = generation(version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&request(id, generation.as_deref())).await.map_err(|e| gone(e, version))?;
-        read(&exchange, &sent, id)
+        read(&exchange, &sent, id, 0)
     }
 }
 

@@ -52,7 +52,10 @@ impl Reader for Arriving {
             }
             let id = ObjectId::new(&list.bucket, item.name());
             let name = id.key.clone();
-            objects.push(item.into_meta(id).ok_or_else(|| format!("{name} has no size or no generation"))?);
+            objects.push(
+                item.into_meta(id, 0)
+                    .ok_or_else(|| format!("{name} has a size or generation that is no number"))?,
+            );
         }
         Ok(objects)
     }
@@ -85,7 +88,7 @@ impl Gcs {
         list: &List,
         out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        let exchange = Exchange::bucket(self, Operation::List, &list.bucket);
+        let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
         arrive(&exchange, &request(list), list, Arriving::new, out).await
     }
 
@@ -143,6 +146,13 @@ mod tests {
         assert_eq!(page.objects.iter().map(|o| o.id.key.as_str()).collect::<Vec<_>>(), ["a//b"]);
         assert_eq!(page.prefixes, ["p/"]);
         assert_eq!(page.next.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn one_empty_object_whose_size_is_left_out_does_not_fail_the_page() {
+        let body = br#"{"items":[{"name":"a","generation":"1"},{"name":"b","size":"2","generation":"2"}]}"#;
+        let page = page(&List::new("b", ""), body).expect("a page");
+        assert_eq!(page.objects.iter().map(|o| o.size).collect::<Vec<_>>(), [0, 2]);
     }
 
     #[test]

@@ -89,6 +89,10 @@ struct Initiated {
     upload_id: String,
 }
 
+fn may_not(exchange: &Exchange<'_, Gcs>) -> Error {
+    exchange.error(ErrorKind::Unsupported, "the credentials allow no multipart uploads to this bucket")
+}
+
 impl Gcs {
     pub(crate) async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
@@ -98,6 +102,9 @@ impl Gcs {
         }
         if !self.supports_multipart() {
             return Err(self.no_multipart(&exchange));
+        }
+        if self.multipart_refused.has(&id.bucket) {
+            return Err(may_not(&exchange));
         }
         let outgoing =
             begin_request(id, options, self.kms_key.as_deref()).map_err(|e| exchange.unsendable(&e))?;
@@ -112,6 +119,13 @@ impl Gcs {
                 }
                 self.lacks_multipart.store(true, Ordering::Release);
                 return Err(self.no_multipart(&exchange));
+            }
+            // Roles made before there were multipart uploads allow objects to be made, and these not
+            // (<https://cloud.google.com/storage/docs/access-control/iam-permissions#multipart_upload_permissions>).
+            Err(error) if error.is_permission() => {
+                tracing::debug!(%error, "large objects go through resumable sessions");
+                self.multipart_refused.add(&id.bucket);
+                return Err(may_not(&exchange));
             }
             Err(error) => return Err(error),
         };
@@ -188,7 +202,11 @@ impl Gcs {
     async fn completed(&self, id: &ObjectId, size: u64, sent: &Sent) -> Result<ObjectMeta, Error> {
         let mut meta = from_head(id, &sent.response.head);
         if meta.version.is_none() || meta.checksums.crc32c.is_none() {
-            return self.head(id, None).await;
+            match self.head(id, None).await {
+                // Who may write an object may not always read it.
+                Err(error) if error.is_permission() => {}
+                described => return described,
+            }
         }
         // The headers that describe a body describe the answer's XML here.
         meta.size = size;

@@ -94,7 +94,7 @@ impl Gcs {
         let outgoing = request(id, &body, sums, options, self.kms_key.as_deref(), &boundary())
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
-            Ok(sent) => read(&exchange, &sent, id)?,
+            Ok(sent) => read(&exchange, &sent, id, body.len())?,
             Err(error) => return landed(error, self.head(id, None), body.len(), sums).await,
         };
         compared(&exchange, meta, body.len(), sums)

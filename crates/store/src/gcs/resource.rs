@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use laneway_lanes::Head;
 use serde::{Deserialize, Serialize};
 
+use super::lenient::{text, texts};
 use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
 use crate::timestamp::rfc3339;
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Version};
@@ -14,17 +15,24 @@ use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Version};
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName";
 
-/// An object resource.
+/// An object resource. Fields that hold their default may be left out, as protocol buffers do in JSON: the size of an
+/// empty object among them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Resource {
     bucket: String,
     name: String,
+    #[serde(deserialize_with = "text")]
     size: String,
+    #[serde(deserialize_with = "text")]
     generation: String,
+    #[serde(deserialize_with = "text")]
     metageneration: String,
+    #[serde(deserialize_with = "text")]
     etag: String,
+    #[serde(deserialize_with = "text")]
     crc32c: String,
+    #[serde(deserialize_with = "text")]
     md5_hash: String,
     content_type: Option<String>,
     content_encoding: Option<String>,
@@ -32,7 +40,9 @@ pub(crate) struct Resource {
     content_disposition: Option<String>,
     content_language: Option<String>,
     storage_class: Option<String>,
+    #[serde(deserialize_with = "text")]
     updated: String,
+    #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
 }
@@ -43,15 +53,23 @@ impl Resource {
         &self.name
     }
 
-    /// As metadata of the object that was asked about. `None` when it names another object, no size or no generation:
-    /// such an answer comes from something that is no GCS.
-    pub(crate) fn into_meta(self, id: ObjectId) -> Option<ObjectMeta> {
+    /// As metadata of the object that was asked about, which has `size` bytes where it doesn't say. `None` when it names
+    /// another object or none at all: such an answer comes from something that is no GCS.
+    pub(crate) fn into_meta(self, id: ObjectId, size: u64) -> Option<ObjectMeta> {
         let named = |found: &str, asked: &str| found.is_empty() || found == asked;
         if !named(&self.bucket, &id.bucket) || !named(&self.name, &id.key) {
             return None;
         }
-        let mut meta = ObjectMeta::new(id, self.size.parse().ok()?);
-        meta.version = Some(Version::Generation(self.generation.parse().ok()?));
+        let number = |field: &str, left_out| match field {
+            "" => Some(left_out),
+            field => field.parse::<u64>().ok().map(Some),
+        };
+        let (told, generation) = (number(&self.size, None)?, number(&self.generation, None)?);
+        if self.name.is_empty() && told.is_none() && generation.is_none() {
+            return None;
+        }
+        let mut meta = ObjectMeta::new(id, told.unwrap_or(size));
+        meta.version = generation.map(Version::Generation);
         meta.metageneration = self.metageneration.parse().ok();
         meta.etag = Some(self.etag).filter(|etag| !etag.is_empty());
         meta.checksums.crc32c = decode_crc32c(&self.crc32c);
@@ -151,6 +169,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     if head.header("x-goog-stored-content-encoding").is_some_and(|e| e == "gzip")
         && head.header("content-encoding") != Some("gzip")
     {
+        meta.size = 0;
         meta.checksums = Checksums::default();
     }
     meta
@@ -190,14 +209,37 @@ mod tests {
             "metageneration":"2","etag":"CAE=","crc32c":"4waSgw==","md5Hash":"JfnnlDI7RTiF9RgfG2JNCw==","contentType":"text/plain",
             "storageClass":"STANDARD","updated":"2026-11-21T09:04:05.250Z","metadata":{"K":"v"}}"#;
         let resource: Resource = serde_json::from_str(json).expect("JSON");
-        let meta = resource.clone().into_meta(ObjectId::new("b", "a/b")).expect("metadata");
+        let meta = resource.clone().into_meta(ObjectId::new("b", "a/b"), 0).expect("metadata");
         assert_eq!(meta.size, 9);
         assert_eq!(meta.version, Some(Version::Generation(1_700_000_000_000_001)));
         assert_eq!(meta.checksums.crc32c, Some(0xe306_9283));
         assert!(meta.checksums.md5.is_some());
         assert_eq!(meta.metadata.get("K").map(String::as_str), Some("v"));
         assert_eq!(meta.updated, rfc3339("2026-11-21T09:04:05.25Z"));
-        assert!(resource.into_meta(ObjectId::new("b", "other")).is_none());
+        assert!(resource.into_meta(ObjectId::new("b", "other"), 0).is_none());
+    }
+
+    fn meta(json: &str, size: u64) -> Option<ObjectMeta> {
+        serde_json::from_str::<Resource>(json).expect("JSON").into_meta(ObjectId::new("b", "k"), size)
+    }
+
+    #[test]
+    fn an_empty_objects_size_and_a_writes_generation_may_be_left_out() {
+        let empty = meta(r#"{"name":"k","generation":"5","crc32c":"AAAAAA=="}"#, 0).expect("metadata");
+        assert_eq!((empty.size, empty.version), (0, Some(Version::Generation(5))));
+        let written = meta(r#"{"name":"k","crc32c":"4waSgw=="}"#, 9).expect("metadata");
+        assert_eq!((written.size, written.version), (9, None));
+        assert_eq!(meta("{}", 9), None, "of no object at all");
+        assert_eq!(meta(r#"{"name":"k","size":"many"}"#, 9), None);
+    }
+
+    #[test]
+    fn numbers_and_nulls_stand_for_their_text() {
+        let json =
+            r#"{"name":"k","size":9,"generation":17,"etag":null,"metadata":{"a":1,"b":null},"md5Hash":null}"#;
+        let meta = meta(json, 0).expect("metadata");
+        assert_eq!((meta.size, meta.version, meta.etag), (9, Some(Version::Generation(17)), None));
+        assert_eq!(meta.metadata["a"], "1");
     }
 
     #[test]

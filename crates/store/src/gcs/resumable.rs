@@ -103,30 +103,38 @@ impl Gcs {
         outgoing.repeat = Repeat::Harmful;
         let mut resends = 0;
         loop {
-            let error = match exchange.send(&outgoing).await {
-                Ok(sent) => return appended(&exchange, session, &sent),
-                Err(error) => error,
-            };
-            if !error.is_retryable() || !error.is_uncertain() || resends == RESENDS_MAX {
-                return Err(error);
+            match exchange.send(&outgoing).await {
+                Ok(sent) => match appended(&exchange, session, &sent, total)? {
+                    // Its end was written down, and can't be read.
+                    Appended::Ended => {}
+                    stands => return Ok(stands),
+                },
+                Err(error) if !error.is_retryable() || !error.is_uncertain() || resends == RESENDS_MAX => {
+                    return Err(error);
+                }
+                Err(_) => {}
             }
             // The answer was lost: the session itself knows what has arrived.
-            match self.resumable_status(session).await? {
-                Appended::Continue { next_offset } if next_offset == offset => resends += 1,
-                stands => return Ok(stands),
+            match self.stands(session, total).await {
+                Ok(Appended::Continue { next_offset }) if next_offset == offset => resends += 1,
+                Err(error) if error.is_not_found() && last => return Ok(Appended::Ended),
+                stands => return stands,
             }
         }
     }
 
     pub(crate) async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
+        self.stands(session, session.len).await
+    }
+
+    /// Where a session of `total` bytes, if that is known, stands.
+    async fn stands(&self, session: &Resumable, total: Option<u64>) -> Result<Appended, Error> {
         let exchange = Exchange::object(self, Operation::Part, &session.id);
         let outgoing = session_request(session, Method::PUT)
-            .and_then(|o| {
-                o.header("content-range", &content_range(0, 0, session.len)).map_err(|e| e.to_string())
-            })
+            .and_then(|o| o.header("content-range", &content_range(0, 0, total)).map_err(|e| e.to_string()))
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await?;
-        appended(&exchange, session, &sent)
+        appended(&exchange, session, &sent, total)
     }
 
     pub(crate) async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
@@ -142,14 +150,26 @@ impl Gcs {
     }
 }
 
-fn appended(exchange: &Exchange<'_, Gcs>, session: &Resumable, sent: &Sent) -> Result<Appended, Error> {
+fn appended(
+    exchange: &Exchange<'_, Gcs>,
+    session: &Resumable,
+    sent: &Sent,
+    total: Option<u64>,
+) -> Result<Appended, Error> {
     if sent.response.head.status == StatusCode::PERMANENT_REDIRECT {
         return match next_offset(&sent.response.head) {
             Some(next_offset) => Ok(Appended::Continue { next_offset }),
             None => Err(exchange.nonsense(sent, "the session's Range makes no sense")),
         };
     }
-    Ok(Appended::Finished(Box::new(read(exchange, sent, &session.id)?)))
+    // Whatever the answer's body is: with this status the object exists.
+    Ok(match read(exchange, sent, &session.id, total.unwrap_or(0)) {
+        Ok(meta) => Appended::Finished(Box::new(meta)),
+        Err(error) => {
+            tracing::debug!(%error, "the end of an upload session can't be read");
+            Appended::Ended
+        }
+    })
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Gcs {
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {
                     return resource
-                        .into_meta(to.clone())
+                        .into_meta(to.clone(), 0)
                         .ok_or_else(|| exchange.nonsense(&sent, "the answer describes no copy"));
                 }
                 (false, _, Some(next)) => token = Some(next),

@@ -98,7 +98,9 @@ impl S3 {
         if keys.len() < 2 {
             return self.delete_singly(bucket, keys).await;
         }
-        let exchange = Exchange::bucket(self, Operation::Delete, bucket);
+        // Keys that are removed together are listed together, and mostly in one folder.
+        let first = keys.first().map_or("", String::as_str);
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
             let sent = match request(keys, climb.rung()) {

@@ -2,15 +2,18 @@
 
 use std::time::SystemTime;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use laneway_lanes::Head;
 
 use crate::ErrorKind;
 use crate::judge::{Failure, kind_of_status, retry_after};
 use crate::xml;
 
-/// Reads an unsuccessful answer.
-pub(super) fn read(head: &Head, body: &[u8]) -> Failure {
+/// What a HEAD answers to credentials that have expired: a GET would say `ExpiredToken`.
+const SILENT_400: &str = "Bad Request, and a HEAD says no more: usually the credentials have expired";
+
+/// Reads an unsuccessful answer to a request of this method.
+pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     let document = xml::error(body);
     let region = head.header("x-amz-bucket-region").map(str::to_owned);
     let (code, message, named) = match document {
@@ -18,13 +21,19 @@ pub(super) fn read(head: &Head, body: &[u8]) -> Failure {
         // MinIO says it in a header where a HEAD has no body.
         None => (head.header("x-minio-error-code").map(str::to_owned), String::new(), None),
     };
-    let reason = || head.status.canonical_reason().unwrap_or_default().to_owned();
+    let is_silent = *method == Method::HEAD && code.is_none();
+    let reason = || match head.status {
+        StatusCode::BAD_REQUEST if is_silent => SILENT_400.to_owned(),
+        status => status.canonical_reason().unwrap_or_default().to_owned(),
+    };
     Failure {
         status: head.status,
         code,
         message: Some(message).filter(|message| !message.is_empty()).unwrap_or_else(reason),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
         region: region.or(named),
+        date: head.header("date").and_then(|date| httpdate::parse_http_date(date).ok()),
+        is_silent,
     }
 }
 
@@ -41,7 +50,7 @@ pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Some(Failure { status, ..read(head, body) })
+    Some(Failure { status, ..read(&Method::POST, head, body) })
 }
 
 /// What a failure means.
@@ -55,7 +64,7 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "ThrottlingException"
             | "TooManyRequests"
             | "RequestLimitExceeded"
-            | "ServiceUnavailable",
+            | "BandwidthLimitExceeded",
         ) => ErrorKind::Throttled,
         Some("BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch") => {
             ErrorKind::Integrity
@@ -69,6 +78,7 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "RequestTimeTooSkewed"
             | "AuthorizationHeaderMalformed",
         ) => ErrorKind::Unauthenticated,
+        None if failure.is_silent && failure.status == StatusCode::BAD_REQUEST => ErrorKind::Unauthenticated,
         Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Precondition,
         Some("NotImplemented" | "MethodNotAllowed") => ErrorKind::Unsupported,
         _ => kind_of_status(failure.status),
@@ -85,7 +95,20 @@ pub(super) fn is_elsewhere(failure: &Failure) -> bool {
 
 /// Whether other credentials may be taken.
 pub(super) fn is_stale(failure: &Failure) -> bool {
-    matches!(failure.code.as_deref(), Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired"))
+    match failure.code.as_deref() {
+        Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") => true,
+        Some(_) => false,
+        None => failure.is_silent && failure.status == StatusCode::BAD_REQUEST,
+    }
+}
+
+/// Whether a signature was refused because of its time, or may have been: a HEAD's answer says nothing but 403.
+pub(super) fn may_be_skewed(failure: &Failure) -> bool {
+    match failure.code.as_deref() {
+        Some("RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture") => true,
+        Some(_) => false,
+        None => failure.is_silent && failure.status == StatusCode::FORBIDDEN,
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +125,7 @@ mod tests {
     fn a_code_says_more_than_a_status() {
         let body =
             b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>";
-        let failure = read(&head(400), body);
+        let failure = read(&Method::GET, &head(400), body);
         assert_eq!(kind(&failure), ErrorKind::Unauthenticated);
         assert!(is_stale(&failure));
         assert_eq!(failure.message, "The provided token has expired.");
@@ -110,20 +133,24 @@ mod tests {
 
     #[test]
     fn a_head_says_it_with_its_status_alone() {
-        assert_eq!(kind(&read(&head(404), b"")), ErrorKind::NotFound);
-        assert_eq!(kind(&read(&head(403), b"")), ErrorKind::Permission);
-        assert_eq!(read(&head(404), b"").message, "Not Found");
+        assert_eq!(kind(&read(&Method::HEAD, &head(404), b"")), ErrorKind::NotFound);
+        assert_eq!(kind(&read(&Method::HEAD, &head(403), b"")), ErrorKind::Permission);
+        let expired = read(&Method::HEAD, &head(400), b"");
+        assert!(is_stale(&expired) && kind(&expired) == ErrorKind::Unauthenticated);
+        assert!(may_be_skewed(&read(&Method::HEAD, &head(403), b"")));
+        assert!(!may_be_skewed(&read(&Method::GET, &head(403), b"")));
+        assert_eq!(read(&Method::GET, &head(404), b"").message, "Not Found");
     }
 
     #[test]
     fn a_bucket_elsewhere_is_told_by_header_or_document() {
         let mut redirect = head(301);
         redirect.headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-central-1"));
-        let failure = read(&redirect, b"<Error><Code>PermanentRedirect</Code></Error>");
+        let failure = read(&Method::GET, &redirect, b"<Error><Code>PermanentRedirect</Code></Error>");
         assert_eq!(failure.region.as_deref(), Some("eu-central-1"));
         assert!(is_elsewhere(&failure));
         let body = b"<Error><Code>AuthorizationHeaderMalformed</Code><Message>m</Message><Region>eu-west-2</Region></Error>";
-        let failure = read(&head(400), body);
+        let failure = read(&Method::GET, &head(400), body);
         assert_eq!(failure.region.as_deref(), Some("eu-west-2"));
         assert!(is_elsewhere(&failure));
     }
@@ -141,6 +168,8 @@ mod tests {
     #[test]
     fn throttles_are_told_by_code_too() {
         let body = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
-        assert_eq!(kind(&read(&head(503), body)), ErrorKind::Throttled);
+        assert_eq!(kind(&read(&Method::GET, &head(503), body)), ErrorKind::Throttled);
+        let body = b"<Error><Code>ServiceUnavailable</Code><Message>Please try again.</Message></Error>";
+        assert_eq!(kind(&read(&Method::GET, &head(503), body)), ErrorKind::Server);
     }
 }

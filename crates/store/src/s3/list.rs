@@ -174,7 +174,7 @@ impl S3 {
         list: &List,
         out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        let exchange = Exchange::bucket(self, Operation::List, &list.bucket);
+        let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
         arrive(&exchange, &request(list), list, Arriving::new, out).await
     }
 

@@ -5,6 +5,10 @@ use laneway_store::Provider;
 /// Something that not every server can, or does in its own way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capability {
+    /// Checksums are checked, kept, and told by answers to writes.
+    Checksums,
+    /// A write may be bound to what is there.
+    ConditionalPut,
     /// The whole object's checksum comes with an unranged download.
     ChecksumOnGet,
     /// And with a ranged one.
@@ -60,10 +64,29 @@ struct Server {
     lacks: &'static [Capability],
 }
 
-const SERVERS: [Server; 6] = [
+/// Neither checksums nor conditions on writes.
+const PLAIN: &[Capability] = &[
+    Checksums,
+    ChecksumOnGet,
+    WrongPartChecksum,
+    ConditionalPut,
+    ConditionalComplete,
+    ConditionalCopy,
+    ConditionalDelete,
+];
+
+const SERVERS: [Server; 13] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     // s3s 0.14 knows no conditions on a copy's destination.
     Server { name: "embedded", dialect: Provider::S3, lacks: &[ConditionalCopy] },
+    // The embedded server with the habits of others: what is left of each dialect at those.
+    Server { name: "like gcs", dialect: Provider::Gcs, lacks: &[] },
+    Server { name: "like s3", dialect: Provider::S3, lacks: &[ConditionalCopy] },
+    Server { name: "like r2", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },
+    Server { name: "like b2", dialect: Provider::S3, lacks: PLAIN },
+    Server { name: "like minio", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },
+    Server { name: "like gcs-interop", dialect: Provider::S3, lacks: PLAIN },
+    Server { name: "like gcs", dialect: Provider::S3, lacks: PLAIN },
     Server { name: "google", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "aws", dialect: Provider::S3, lacks: &[] },
     Server {

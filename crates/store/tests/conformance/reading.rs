@@ -247,8 +247,8 @@ pub(crate) async fn the_connection_speaks_what_was_negotiated(world: World) {
     world.put("object", b"bytes").await;
     let spoken = world.get("object").await.timings.protocol;
     match world.place {
-        Place::Embedded(_, Wire::TlsH2) => assert_eq!(spoken, Protocol::H2),
-        Place::Embedded(_, Wire::Plain | Wire::TlsH1) => assert_eq!(spoken, Protocol::H1),
+        Place::Embedded(_, Wire::TlsH2) | Place::Like(_, _, Wire::TlsH2) => assert_eq!(spoken, Protocol::H2),
+        Place::Embedded(..) | Place::Like(..) => assert_eq!(spoken, Protocol::H1),
         Place::External(_) => println!("{}", spoken.name()),
     }
 }

@@ -24,7 +24,7 @@ async fn append(world: &World, session: &Resumable, offset: usize, bytes: &[u8],
 fn finished(appended: Appended) -> ObjectMeta {
     match appended {
         Appended::Finished(meta) => *meta,
-        Appended::Continue { next_offset } => panic!("the session stands at {next_offset}"),
+        stands => panic!("the session stands at {stands:?}"),
     }
 }
 

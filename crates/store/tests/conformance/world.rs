@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use laneway_lanes::{Config, Lanes, Trust};
+use laneway_server::Habits;
 use laneway_store::{
     AccessKey, Body, Checksums, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions, Settings, Store,
 };
@@ -19,6 +20,8 @@ use crate::capabilities::{self, Capability};
 pub(crate) enum Place {
     /// Our own, in this process.
     Embedded(Provider, Wire),
+    /// The same with the habits of a service.
+    Like(&'static str, Provider, Wire),
     /// The one that the environment names.
     External(Provider),
 }
@@ -39,6 +42,7 @@ where
 {
     let (server, provider) = match place {
         Place::Embedded(provider, _) => ("embedded".to_owned(), provider),
+        Place::Like(name, provider, _) => (format!("like {name}"), provider),
         Place::External(provider) => (external_name(provider), provider),
     };
     if let Some(lacking) = needs.iter().find(|need| !capabilities::has(&server, provider, **need)) {
@@ -70,6 +74,12 @@ fn shared(place: Place) -> World {
     let (world, endpoint) = match place {
         Place::Embedded(provider, wire) => {
             let endpoint = Endpoint::start(wire);
+            (embedded(&endpoint, provider, place), Some(Arc::new(endpoint)))
+        }
+        Place::Like(name, provider, wire) => {
+            let habits = Habits::named(name).expect("a service with known habits");
+            let endpoint =
+                Endpoint::start_with(wire, laneway_server::Config { habits, ..Default::default() });
             (embedded(&endpoint, provider, place), Some(Arc::new(endpoint)))
         }
         Place::External(provider) => (external(provider, place), None),

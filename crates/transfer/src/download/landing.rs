@@ -100,6 +100,7 @@ impl Landing {
                 range: Some(at..end),
                 version: self.pinned.version.as_ref(),
                 expected: Some(end - at),
+                size: Some(self.pinned.size),
                 sink: Some(&sink),
                 second: Some(&second),
             };

@@ -74,6 +74,7 @@ pub(crate) async fn fetch(
         range: None,
         version: known.as_ref().and_then(|meta| meta.version.as_ref()),
         expected: known.as_ref().map(|meta| meta.size),
+        size: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
         second: Some(&second),
     };

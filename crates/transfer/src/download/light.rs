@@ -46,7 +46,7 @@ async fn get(work: &Work, store: &Store, target: Target) -> Answer {
     let begun = target.begin(work, store);
     let id: &ObjectId = &target.id;
     let expected = target.meta.as_ref().map(|meta| meta.size);
-    let got = store.get(Get { expected, ..Get::new(id) }).await;
+    let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
     (target, begun, got)
 }
 

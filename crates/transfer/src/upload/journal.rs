@@ -209,7 +209,12 @@ impl Journal {
     pub(crate) fn go_on(&self, kept: u64) -> io::Result<()> {
         self.kept.store(kept, Ordering::Relaxed);
         // Whatever was torn at its end is a line of its own now.
-        self.append(b"\n")
+        if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
+    }
+
+    /// Forgets what it says: that is of an upload which can't be gone on with.
+    pub(crate) fn void(&self) {
+        self.is_good.store(false, Ordering::Relaxed);
     }
 
     /// Writes down a part that the store has. Blocks; any number of threads may.
@@ -254,6 +259,15 @@ impl Journal {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let at = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file.write_all_at(bytes, at)
+    }
+}
+
+impl Drop for Journal {
+    /// Without its first line it says nothing to anybody: no upload was begun, or it could not be written down.
+    fn drop(&mut self) {
+        if !self.is_good.load(Ordering::Relaxed) {
+            self.remove();
+        }
     }
 }
 

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_store::{Body, Condition, Provider, PutOptions, Store};
+use laneway_store::{Body, Condition, ObjectMeta, Provider, PutOptions, Store};
 
 use super::parts::{Input, Parts, Piece};
 use super::source::Source;
-use super::unfinished::{self, Unfinished};
+use super::unfinished::{self, There, Unfinished};
 use super::{Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
-use crate::plan::parts::{object_max, part_len};
+use crate::event::Verified;
+use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::work::{Moved, Work};
 
 /// Uploads one file in parts. None of it is held in memory: a part's CRC32C is computed from the page cache just
@@ -45,9 +46,49 @@ pub(crate) async fn upload(
         return Err(Error::refused(target.path.display().to_string(), message));
     }
     let unfinished = unfinished(work, store, target, &source, &options, terms).await?;
-    let input = FileInput { work, source: Arc::new(source), next: AtomicU64::new(0), part: part_len(size) };
+    let source = Arc::new(source);
+    if let Some(unfinished) = &unfinished
+        && let Some(There::Finished(meta)) = &unfinished.there
+    {
+        if let Some(moved) = finished(work, store, &source, meta).await? {
+            unfinished.forget(work).await;
+            return Ok(moved);
+        }
+        unfinished.void();
+    }
+    let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
     let parts = Parts { work, store, id: &target.id, options: &options, unfinished: unfinished.as_ref() };
     parts.send(Some(size), &input).await
+}
+
+/// Whether the object that an earlier run has made is still there and is what the file is: then nothing is sent.
+async fn finished(
+    work: &Work,
+    store: &Store,
+    source: &Arc<Source>,
+    meta: &ObjectMeta,
+) -> Result<Option<Moved>, Error> {
+    let is_there = store.head(&meta.id, meta.version.as_ref());
+    match work.unless_cancelled(is_there).await? {
+        Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
+        _ => return Ok(None),
+    }
+    let mut whole = Run::of(b"", Wanted::CRC32C);
+    while whole.len < source.size() {
+        let (source, at) = (Arc::clone(source), whole.len);
+        let len = PART_USUAL.min(source.size() - at);
+        whole = whole.then(
+            work.unless_cancelled(work.engine.files.run(move || source.hash(at, len, Wanted::CRC32C)))
+                .await???,
+        );
+    }
+    let unchanged = Arc::clone(source);
+    work.engine.files.run(move || unchanged.check_unchanged()).await??;
+    if meta.checksums.crc32c != whole.crc32c {
+        return Ok(None);
+    }
+    work.progress.moved(whole.len);
+    Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c }))
 }
 
 /// What an earlier run has left of this upload, and by what a later one finds it.

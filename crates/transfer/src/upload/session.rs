@@ -1,6 +1,5 @@
 //! An object sent through a resumable session: chunk after chunk, in order.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use laneway_lanes::Segment;
@@ -70,7 +69,7 @@ impl Parts<'_> {
                 input.check(&whole).await?;
             }
             if whole.len > offset || piece.is_last {
-                if let Some(meta) = self.chunk(session, start..whole.len, offset, &piece).await? {
+                if let Some(meta) = self.chunk(session, start, &whole, offset, &piece).await? {
                     return Ok((meta, whole));
                 }
                 if let Some(unfinished) = self.unfinished {
@@ -81,24 +80,36 @@ impl Parts<'_> {
         }
     }
 
-    /// Sends one chunk, as far as the session doesn't have it yet, until the store has all of it.
+    /// Sends one chunk, as far as the session doesn't have it yet, until the store has all of it. `whole` is what all is
+    /// with it.
     async fn chunk(
         &self,
         session: &Resumable,
-        range: Range<u64>,
+        start: u64,
+        whole: &Run,
         offset: u64,
         piece: &Piece,
     ) -> Result<Option<ObjectMeta>, Error> {
-        let (Range { start, end }, is_last) = (range, piece.is_last);
+        let (end, is_last) = (whole.len, piece.is_last);
         // What is sent is a multiple of the unit, also where a server has kept something in between: it passes over what
         // it has already (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
         let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
         let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
         loop {
             let rest = tail(&piece.body, at - start);
-            match self.store.resumable_append(session, at, rest, is_last).await? {
+            let appended = match self.store.resumable_append(session, at, rest, is_last).await {
+                // The session doesn't answer any more: the object may say that it has all.
+                Err(error) if is_last && error.is_uncertain() => {
+                    return self.made(whole).await.map(Some).map_err(|_| error.into());
+                }
+                appended => appended?,
+            };
+            match appended {
                 Appended::Finished(meta) if is_last => return Ok(Some(*meta)),
-                Appended::Finished(_) => return Err(self.wrong("was finished before all of it was sent")),
+                Appended::Ended if is_last => return self.made(whole).await.map(Some),
+                Appended::Finished(_) | Appended::Ended => {
+                    return Err(self.wrong("was finished before all of it was sent"));
+                }
                 Appended::Continue { next_offset } if next_offset == end && !is_last => return Ok(None),
                 Appended::Continue { next_offset } if next_offset < at || next_offset > end => {
                     return Err(self.wrong("lost bytes that the store had already taken"));
@@ -112,6 +123,18 @@ impl Parts<'_> {
             if fruitless >= FRUITLESS_MAX {
                 return Err(self.wrong("makes no progress: the store keeps none of what it is sent"));
             }
+        }
+    }
+}
+
+impl Parts<'_> {
+    /// The object that a session has made which doesn't tell of it. Another's is not taken for it, nor compared any
+    /// further: that would end in its being withdrawn.
+    async fn made(&self, whole: &Run) -> Result<ObjectMeta, Error> {
+        let meta = self.store.head(self.id, None).await?;
+        match meta.size == whole.len && meta.checksums.crc32c == whole.crc32c {
+            true => Ok(meta),
+            false => Err(self.wrong("has ended, and what the object is now is not what was sent")),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use laneway_store::{Appended, Multipart, Part, Resumable, Store};
+use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 
 use super::journal::{Journal, Left, Subject, Upload, abandoned};
 use super::parts::withdraw;
@@ -32,6 +32,8 @@ pub(crate) enum There {
     Parts(Multipart, BTreeMap<u32, Part>),
     /// A session's bytes below the offset.
     Session(Resumable, u64),
+    /// The object that a session has made, whose end an earlier run didn't hear of.
+    Finished(Box<ObjectMeta>),
 }
 
 impl There {
@@ -39,6 +41,7 @@ impl There {
         match self {
             Self::Parts(_, parts) => parts.values().map(|part| part.size).sum(),
             Self::Session(_, offset) => *offset,
+            Self::Finished(meta) => meta.size,
         }
     }
 }
@@ -71,6 +74,11 @@ impl Unfinished {
     pub(crate) fn kept_after(&self, error: &Error) -> Option<u64> {
         let is_kept = error.is_passing() || (error.is_cancelled() && self.keep_partial);
         Some(self.journal.kept()).filter(|kept| is_kept && *kept > 0)
+    }
+
+    /// Forgets what the journal says: that is of an upload which can't be gone on with.
+    pub(crate) fn void(&self) {
+        self.journal.void();
     }
 
     /// Removes the journal of an upload that is done with.
@@ -106,6 +114,9 @@ pub(crate) async fn take_up(
         None => None,
     };
     let kept = there.as_ref().map_or(0, There::bytes);
+    if there.is_none() {
+        journal.void();
+    }
     let journal = Arc::new(journal);
     let going_on = Arc::clone(&journal);
     if let Err(e) = work.engine.files.run(move || going_on.go_on(kept)).await? {
@@ -152,16 +163,18 @@ async fn there(
         }),
         Upload::Session(session) => store.resumable_status(session).await.map(|stands| match stands {
             Appended::Continue { next_offset } => Ok(There::Session(session.clone(), next_offset)),
-            Appended::Finished(meta) => Err(meta),
+            Appended::Finished(meta) => Err(Some(meta)),
+            Appended::Ended => Err(None),
         }),
     };
     match asked {
         Ok(Ok(there)) => Ok(Some(there)),
         // fake-gcs-server 1.56 makes an object of what it has when a session is only asked where it stands.
-        Ok(Err(meta)) if meta.size < subject.file.size => {
+        Ok(Err(Some(meta))) if meta.size < subject.file.size => {
             withdraw(store, &meta).await;
             Ok(None)
         }
+        Ok(Err(Some(meta))) if meta.size == subject.file.size => Ok(Some(There::Finished(meta))),
         // The session had ended, and what has become of its object since then nobody knows.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),

@@ -35,6 +35,14 @@ fn removing_what_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_named_key_is_removed_by_who_may_not_read_it() {
+    let stage = Stage::with_faults(KINDS[2], &["head status 403", "get status 403"]);
+    stage.object("a", b"x");
+    stage.rm(vec![stage.url("a")], false).all_done();
+    assert!(stage.keys().is_empty());
+}
+
+#[test]
 fn patterns_remove_what_they_match() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

@@ -243,6 +243,45 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
     });
 }
 
+/// Its last answer was lost, and nobody could ask any more: the object is there, and nothing is sent again.
+#[test]
+fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
+    for is_same in [true, false] {
+        let kind = KINDS[0];
+        let mut way = ways(kind).remove(1);
+        way.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
+        let report = way.stage.copy(way.request());
+        assert_eq!(report.failure().0, "permission");
+        assert_eq!(names(way.journals.path()).len(), 1);
+        way.faults(&[]);
+        way.stage.renew();
+        if !is_same {
+            way.stage.object("big", b"another's, since then");
+        }
+        let (parts, begun) = (way.count("part"), way.count("begin"));
+        let report = way.stage.copy(way.request());
+        if is_same {
+            report.all_verified();
+            assert_eq!((way.count("part"), way.count("begin")), (parts, begun));
+        } else {
+            assert_eq!(report.summary.skipped, 1, "{report:?}");
+        }
+        assert!(names(way.journals.path()).is_empty());
+    }
+}
+
+#[test]
+fn an_upload_that_is_refused_at_its_beginning_leaves_no_journal() {
+    for kind in DIALECTS {
+        for way in ways(kind) {
+            way.faults(&["begin status 403"]);
+            let report = way.stage.copy(way.request());
+            assert_eq!(report.failure().0, "permission");
+            assert!(names(way.journals.path()).is_empty(), "{kind:?}");
+        }
+    }
+}
+
 #[test]
 fn a_journal_that_is_none_is_ignored() {
     at_once(&DIALECTS, |kind| {

@@ -6,7 +6,7 @@ use std::process::Command;
 use laneway::{CopyRequest, Location, Outcome, Provider, PutOptions, Verified};
 use laneway_server::{Config, GcsConfig};
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
+use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, at_once, noise};
 
 #[test]
 fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
@@ -21,6 +21,32 @@ fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
         assert_eq!(counters.requests_by_verb.get("part"), Some(&4), "{kind:?}: {counters:?}");
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0));
     }
+}
+
+/// The session's end and the question what came of it are answered with what nobody can read; the object is looked at.
+#[test]
+fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
+    at_once(&KINDS[..2], |kind| {
+        let stage = Stage::with_faults(kind, &["part:3 truncate@10", "status-query truncate@10"]);
+        let bytes = noise(40 * MIB, 1);
+        let path = stage.file("big", &bytes);
+        let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
+        stage.copy(CopyRequest { no_clobber: true, ..request }).all_verified();
+        assert!(stage.stored("big") == bytes, "{kind:?}");
+        let counters = stage.server.counters();
+        assert_eq!(counters.requests_by_verb["part"], 3, "{kind:?}: nothing is sent twice");
+    });
+}
+
+/// Roles that allow objects to be created allow multipart uploads not always.
+#[test]
+fn where_multipart_uploads_are_forbidden_a_large_file_goes_as_a_resumable_session() {
+    let stage = Stage::with_faults(KINDS[0], &["begin:1 status 403"]);
+    let bytes = noise(40 * MIB, 1);
+    let path = stage.file("big", &bytes);
+    stage.cp(&path, stage.url("big")).all_verified();
+    assert!(stage.stored("big") == bytes);
+    assert_eq!(stage.server.counters().requests_by_verb["begin"], 2);
 }
 
 #[test]

@@ -164,6 +164,7 @@ fn misfit(misfit: Misfit) -> Problem {
         Misfit::Unknown { number } => {
             ("invalidPart", format!("Part {number} is missing or its entity tag doesn't match."))
         }
+        Misfit::Unequal { number } => ("invalidPart", format!("Part {number} has another size.")),
         Misfit::TooSmall { number, size } => (
             "entityTooSmall",
             format!("Part {number} has {size} bytes, which is below the smallest allowed size."),

@@ -1,0 +1,94 @@
+//! The time at the server, which may be another than this machine's
+//! ([`S3Config::clock_ahead_s`](crate::S3Config::clock_ahead_s)), and what is signed at another time.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::DATE;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+
+use super::error_document;
+use crate::body::ResponseBody;
+use crate::config::S3Config;
+use crate::query::Query;
+
+/// How far a signature's time may be off, as at S3.
+const SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The time at the server.
+fn now(config: &S3Config) -> SystemTime {
+    let ahead = Duration::from_secs(config.clock_ahead_s.unsigned_abs());
+    let now = SystemTime::now();
+    let shown = if config.clock_ahead_s < 0 { now.checked_sub(ahead) } else { now.checked_add(ahead) };
+    shown.unwrap_or(now)
+}
+
+/// 403 for what was signed at another time than it is here. What can't be read is left to the check of the signature.
+pub(super) fn refusal(config: &S3Config, uri: &Uri, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+    let query = Query::parse(uri.query());
+    let signed_at = match headers.get("x-amz-date") {
+        Some(date) => date.to_str().ok()?,
+        // How long a presigned URL lasts is another question.
+        None if query.value("X-Amz-Expires").is_some() => return None,
+        None => query.value("X-Amz-Date")?,
+    };
+    let signed_at = read(signed_at)?;
+    let now = now(config);
+    let off_by = now.duration_since(signed_at).unwrap_or_else(|e| e.duration());
+    let message = "The difference between the request time and the current time is too large.";
+    (off_by > SKEW_MAX).then(|| error_document(StatusCode::FORBIDDEN, "RequestTimeTooSkewed", message))
+}
+
+/// Says what time it is.
+pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
+    if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(now(config))) {
+        headers.insert(DATE, date);
+    }
+}
+
+/// Reads `20130524T000000Z`.
+fn read(text: &str) -> Option<SystemTime> {
+    let digits = |range: std::ops::Range<usize>| text.get(range);
+    let (day, time) = (digits(0..8)?, digits(8..16)?);
+    let rfc3339 = format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        &day[..4],
+        &day[4..6],
+        &day[6..],
+        time.get(1..3)?,
+        time.get(3..5)?,
+        time.get(5..7)?
+    );
+    let date = s3s::dto::Timestamp::parse(s3s::dto::TimestampFormat::DateTime, &rfc3339).ok()?;
+    Some(time::OffsetDateTime::from(date).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_of_another_quarter_of_an_hour_is_refused() {
+        let config = |clock_ahead_s| S3Config { clock_ahead_s, ..S3Config::default() };
+        let signed = |at: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-amz-date", HeaderValue::from_str(at).unwrap());
+            headers
+        };
+        let uri = Uri::from_static("/b/k");
+        assert!(refusal(&config(0), &uri, &signed("20130524T000000Z")).is_some());
+        assert!(refusal(&config(0), &uri, &HeaderMap::new()).is_none());
+        let mut date = HeaderMap::new();
+        show(&config(3600), &mut date);
+        let shown = httpdate::parse_http_date(date[DATE].to_str().unwrap()).unwrap();
+        assert!(shown > SystemTime::now() + Duration::from_secs(3500));
+    }
+
+    #[test]
+    fn a_signatures_time_is_read() {
+        assert_eq!(
+            read("20130524T000001Z"),
+            Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_601))
+        );
+        assert_eq!(read("yesterday"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The habits of services, each seen by a request that meets it.
+
+use laneway_server::{Attributes, Habits};
+
+use crate::client::{Answer, Protocol, Rig};
+
+fn like(name: &str) -> Rig {
+    Rig::with(Protocol::PlainH1, |config| {
+        config.habits = Habits::named(name).unwrap();
+        config.s3.part_size_min = 0;
+        config.s3.bucket_regions.insert("elsewhere".to_owned(), "eu-west-1".to_owned());
+    })
+}
+
+fn put(rig: &Rig, headers: &[(&str, &str)]) -> Answer {
+    rig.send("PUT", "/demo/k", headers, "x").unwrap()
+}
+
+/// Begins an upload and sends parts of these sizes.
+fn upload(rig: &Rig, sizes: &[usize]) -> (String, Vec<String>) {
+    let id = rig.send("POST", "/demo/k?uploads", &[], "").unwrap().element("UploadId").to_owned();
+    let parts = sizes.iter().zip(1..).map(|(size, number): (_, u32)| {
+        let path = format!("/demo/k?partNumber={number}&uploadId={id}");
+        rig.send("PUT", &path, &[], "x".repeat(*size)).unwrap().header("etag").to_owned()
+    });
+    let parts = parts.collect();
+    (id, parts)
+}
+
+fn complete(rig: &Rig, (id, parts): &(String, Vec<String>), headers: &[(&str, &str)]) -> Answer {
+    let parts = parts.iter().zip(1..).map(|(etag, number): (_, u32)| {
+        format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+    });
+    let body = format!("<CompleteMultipartUpload>{}</CompleteMultipartUpload>", parts.collect::<String>());
+    rig.send("POST", &format!("/demo/k?uploadId={id}"), headers, body).unwrap()
+}
+
+#[test]
+fn conditions_are_honoured_refused_or_passed_over() {
+    let absent = [("if-none-match", "*")];
+    for (name, put_again, completed, deleted) in [
+        ("s3", 412, 412, 412),
+        ("r2", 412, 412, 204),
+        ("minio", 412, 412, 204),
+        ("b2", 501, 501, 501),
+        ("gcs-interop", 200, 200, 204),
+    ] {
+        let rig = like(name);
+        put(&rig, &[]);
+        assert_eq!(put(&rig, &absent).status, put_again, "{name}");
+        assert_eq!(complete(&rig, &upload(&rig, &[1]), &absent).status, completed, "{name}");
+        let delete = rig.send("DELETE", "/demo/k", &[("if-match", "\"0\"")], "").unwrap();
+        assert_eq!(delete.status, deleted, "{name}");
+    }
+}
+
+#[test]
+fn unequal_parts_are_refused_where_equal_ones_are_demanded() {
+    for (sizes, s3, r2) in [(&[2, 2, 1][..], 200, 200), (&[2, 1, 2], 200, 400), (&[1, 2], 200, 400)] {
+        for (name, expected) in [("s3", s3), ("r2", r2)] {
+            let rig = like(name);
+            let done = complete(&rig, &upload(&rig, sizes), &[]);
+            assert_eq!(done.status, expected, "{name} {sizes:?}");
+            if expected == 400 {
+                assert_eq!(done.element("Code"), "InvalidPart");
+            }
+        }
+    }
+}
+
+#[test]
+fn checksums_are_verified_passed_over_or_refused() {
+    let wrong = [("x-amz-checksum-crc32c", "AAAAAA==")];
+    for (name, status, code) in
+        [("s3", 400, "BadDigest"), ("b2", 400, "InvalidArgument"), ("gcs-interop", 200, "")]
+    {
+        let rig = like(name);
+        let answer = put(&rig, &wrong);
+        assert_eq!(answer.status, status, "{name}");
+        if status == 400 {
+            assert_eq!(answer.element("Code"), code, "{name}");
+        }
+        let plain = put(&rig, &[]);
+        assert_eq!(plain.header("x-amz-checksum-crc64nvme").is_empty(), name != "s3", "{name}");
+        let mode = [("x-amz-checksum-mode", "ENABLED")];
+        let read = rig.send("GET", "/demo/k", &mode, "").unwrap();
+        assert_eq!(read.header("x-amz-checksum-crc64nvme").is_empty(), name != "s3", "{name}");
+    }
+}
+
+#[test]
+fn a_key_deleted_during_a_conditional_write_is_a_conflict_and_the_upload_is_gone() {
+    for (name, conflicts) in [("s3", true), ("minio", false)] {
+        let rig = like(name);
+        put(&rig, &[]);
+        let begun = upload(&rig, &[1]);
+        rig.send("DELETE", "/demo/k", &[], "").unwrap();
+        let done = complete(&rig, &begun, &[("if-none-match", "*")]);
+        if conflicts {
+            assert_eq!((done.status, done.element("Code")), (409, "ConditionalRequestConflict"));
+            assert_eq!(complete(&rig, &begun, &[]).element("Code"), "NoSuchUpload");
+            assert_eq!(
+                complete(&rig, &upload(&rig, &[1]), &[("if-none-match", "*")]).status,
+                200,
+                "begun anew"
+            );
+        } else {
+            assert_eq!(done.status, 200, "{}", done.text());
+        }
+    }
+}
+
+#[test]
+fn what_is_stored_as_gzip_comes_in_chunks_above_8_mib() {
+    for (name, size, chunked) in [("gcs", 8 << 20, true), ("gcs", (8 << 20) - 1, false)] {
+        let rig = like(name);
+        let gzip = Attributes { content_encoding: Some("gzip".to_owned()), ..Default::default() };
+        rig.server.store().put_with("demo", "k", &vec![7; size], gzip).unwrap();
+        let accept = [("accept-encoding", "gzip")];
+        let got = rig.send("GET", "/storage/v1/b/demo/o/k?alt=media", &accept, "").unwrap();
+        assert_eq!((got.status, got.body.len()), (200, size));
+        assert_eq!(got.headers.contains_key("content-length"), !chunked);
+        assert_eq!(got.header("x-goog-stored-content-length"), size.to_string());
+    }
+}
+
+#[test]
+fn a_bucket_elsewhere_is_found_at_the_second_try() {
+    let rig = like("s3");
+    rig.server.create_bucket("elsewhere").unwrap();
+    let first = rig.get("/elsewhere/k");
+    assert_eq!((first.status, first.element("Code")), (307, "TemporaryRedirect"));
+    let second = rig.get("/elsewhere/k");
+    assert_eq!((second.status, second.element("Code")), (301, "PermanentRedirect"));
+    assert_eq!(second.header("x-amz-bucket-region"), "eu-west-1");
+}

@@ -1,0 +1,43 @@
+//! Headers that the caller adds to requests for objects ([`Settings::headers`](crate::Settings::headers)).
+
+use http::HeaderName;
+
+/// Headers that say where a request goes, where it ends or how its connection is kept, which only who sends it can know
+/// (RFC 9110 section 7.6.1, RFC 9112 section 6).
+const FRAMING: [&str; 15] = [
+    "connection",
+    "content-length",
+    "content-range",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a header may be added to requests: not one that frames them.
+pub fn may_be_added(name: &HeaderName) -> bool {
+    !FRAMING.contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing_is_nothing_that_can_be_added() {
+        for name in FRAMING {
+            assert!(!may_be_added(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["x-amz-acl", "authorization", "cache-control", "x-goog-meta-a"] {
+            assert!(may_be_added(&HeaderName::from_static(name)), "{name}");
+        }
+    }
+}

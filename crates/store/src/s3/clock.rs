@@ -1,0 +1,82 @@
+//! What time it is at an endpoint, by which its requests are signed: S3 refuses signatures that are 15 minutes off
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>, `RequestTimeTooSkewed`).
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// An answer that doesn't say why it refuses (a HEAD's has no body) is about the clock from so many seconds on: a
+/// minute less than what S3 puts up with.
+const SKEW_SILENT_S: i64 = 14 * 60;
+
+/// Corrections below this are none: `Date` tells whole seconds, and a while ago.
+const CORRECTION_MIN_S: i64 = 60;
+
+/// This machine's clock, corrected by what the endpoint has said.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    ahead_s: AtomicI64,
+}
+
+impl Clock {
+    /// The endpoint's time, when it is `local` here.
+    pub(super) fn at(&self, local: SystemTime) -> SystemTime {
+        let ahead_s = self.ahead_s.load(Ordering::Acquire);
+        let ahead = Duration::from_secs(ahead_s.unsigned_abs());
+        let corrected = if ahead_s < 0 { local.checked_sub(ahead) } else { local.checked_add(ahead) };
+        corrected.unwrap_or(local)
+    }
+
+    /// Sets it by the `Date` of an answer that refused a signature for its time, or refused it silently. Whether signing
+    /// anew can go better.
+    pub(super) fn correct(&self, date: SystemTime, local: SystemTime, is_silent: bool) -> bool {
+        let off_by = seconds_between(self.at(local), date);
+        let least = if is_silent { SKEW_SILENT_S } else { CORRECTION_MIN_S };
+        if off_by.abs() < least {
+            return false;
+        }
+        let ahead_s = seconds_between(local, date);
+        self.ahead_s.store(ahead_s, Ordering::Release);
+        tracing::info!(
+            ahead_s,
+            "this machine's clock is wrong by the store's: requests are signed by the latter"
+        );
+        true
+    }
+}
+
+fn seconds_between(from: SystemTime, to: SystemTime) -> i64 {
+    let signed = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    match to.duration_since(from) {
+        Ok(later) => signed(later),
+        Err(earlier) => -signed(earlier.duration()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_corrected_by_the_date_and_only_where_it_is_wrong() {
+        let local = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let hour = Duration::from_secs(3600);
+        for date in [local + hour, local - hour] {
+            let clock = Clock::default();
+            assert_eq!(clock.at(local), local);
+            assert!(clock.correct(date, local, false));
+            assert_eq!(clock.at(local), date);
+            assert!(
+                !clock.correct(date + Duration::from_secs(5), local, false),
+                "asking again would not help"
+            );
+            assert_eq!(clock.at(local + hour), date + hour);
+        }
+    }
+
+    #[test]
+    fn a_silent_refusal_is_about_the_clock_only_where_that_is_far_off() {
+        let (clock, local) = (Clock::default(), SystemTime::now());
+        assert!(!clock.correct(local + Duration::from_secs(13 * 60), local, true));
+        assert!(clock.correct(local + Duration::from_secs(16 * 60), local, true));
+    }
+}

@@ -1,0 +1,103 @@
+//! What the GCS dialect makes of answers that are allowed, and seldom seen.
+
+use bytes::Bytes;
+use laneway_lanes::{Config, Lanes};
+use laneway_store::{
+    Appended, Body, Checksums, Get, Multipart, ObjectId, Part, PartChecksums, Provider, PutOptions,
+    Resumable, Settings, Store,
+};
+use laneway_testkit::{Asked, Scripted, answer};
+
+fn store(url: String) -> Store {
+    let settings = Settings { gcs_endpoint: Some(url), anonymous: true, ..Settings::default() };
+    Store::new(Provider::Gcs, &settings, Lanes::start(Config::default()).expect("lanes")).expect("a store")
+}
+
+fn id() -> ObjectId {
+    ObjectId::new("b", "k")
+}
+
+fn json(body: &str) -> Vec<u8> {
+    answer(200, &[("Content-Type", "application/json")], body)
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_tells_neither_size_nor_generation_is_done() {
+    let server = Scripted::serve(|_: &Asked| json(r#"{"name":"k"}"#));
+    let store = store(server.url());
+    let body = Body::from(Bytes::from_static(b"123456789"));
+    let put = store.put(&id(), body, &Checksums::crc32c(0xe306_9283), &PutOptions::default()).await;
+    let meta = put.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((meta.size, meta.version, meta.checksums.crc32c), (9, None, None));
+    assert_eq!(server.asked().len(), 1, "and nothing is asked about it");
+}
+
+#[tokio::test]
+async fn an_upload_that_may_not_be_looked_at_is_completed() {
+    let server = Scripted::serve(|asked: &Asked| match asked.method.as_str() {
+        "POST" => answer(200, &[("Content-Type", "application/xml")], "<CompleteMultipartUploadResult/>"),
+        _ => answer(403, &[], r#"{"error":{"message":"b does not have storage.objects.get access"}}"#),
+    });
+    let upload = Multipart { id: id(), upload_id: "u".into(), checksums: PartChecksums::FullObject };
+    let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283 };
+    let store = store(server.url());
+    let completed = store
+        .complete(&upload, &[part], &Checksums::crc32c(0xe306_9283), &laneway_store::Condition::None)
+        .await;
+    let meta = completed.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((meta.size, meta.checksums.crc32c), (9, None));
+}
+
+#[tokio::test]
+async fn an_answer_in_chunks_without_any_size_is_measured_by_the_objects_description() {
+    let server = Scripted::serve(|asked: &Asked| {
+        match asked.target.contains("alt=media") {
+        true => b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nx-goog-generation: 7\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n".to_vec(),
+        false => json(r#"{"name":"k","size":"10","generation":"7"}"#),
+    }
+    });
+    let store = store(server.url());
+    let got = store.get(Get::new(&id())).await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((&got.body[..], got.meta.size), (&b"0123456789"[..], 10));
+    let targets: Vec<_> = server.asked().into_iter().map(|asked| asked.target).collect();
+    assert!(targets.len() == 3 && targets[2].contains("generation=7"), "{targets:?}");
+    let listed = store.get(Get { size: Some(10), ..Get::new(&id()) }).await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((&listed.body[..], server.asked().len()), (&b"0123456789"[..], 4), "known from a listing");
+}
+
+#[tokio::test]
+async fn where_multipart_uploads_are_forbidden_that_is_asked_once_a_bucket() {
+    let refused = "<Error><Code>AccessDenied</Code><Details>no storage.multipartUploads.create access</Details></Error>";
+    let server = Scripted::serve(move |_: &Asked| answer(403, &[], refused));
+    let store = store(server.url());
+    for bucket in ["b", "b", "other"] {
+        let begun = store.begin(&ObjectId::new(bucket, "k"), &PutOptions::default()).await;
+        let error = begun.expect_err("no multipart upload");
+        assert!(error.is_unsupported(), "{error}");
+    }
+    assert!(store.supports_multipart(), "what one bucket forbids another may allow");
+    assert_eq!(server.asked().len(), 2);
+}
+
+/// The last chunk's answer is cut off, and so may be the session's own; the object says what came of it.
+#[tokio::test]
+async fn the_unreadable_end_of_a_session_is_asked_for_again() {
+    const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
+    for (status, expected) in [(WHOLE, true), (&WHOLE[..20], false)] {
+        let server = Scripted::serve(move |asked: &Asked| {
+            let is_question = asked.header("content-range") == Some("bytes */9");
+            json(if is_question { status } else { &WHOLE[..30] })
+        });
+        let session = Resumable { id: id(), url: format!("{}/session", server.url()), len: None };
+        let body = Body::from(Bytes::from_static(b"123456789"));
+        let ended = store(server.url()).resumable_append(&session, 0, body, true).await;
+        match ended.unwrap_or_else(|e| panic!("{e}")) {
+            Appended::Finished(meta) => assert!(expected && meta.checksums.crc32c == Some(0xe306_9283)),
+            Appended::Ended => assert!(!expected),
+            Appended::Continue { next_offset } => panic!("it goes on at {next_offset}"),
+        }
+        let asked = server.asked();
+        assert_eq!(asked.len(), 2, "the bytes are sent once");
+        assert_eq!(asked[1].header("content-length"), Some("0"));
+    }
+}

@@ -8,6 +8,7 @@ use std::time::Instant;
 use laneway::{Client, Settings, Summary};
 
 use crate::arguments::{Addressing, Options};
+use crate::mfa;
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
 use crate::report::stats::{Stats, StatsLine};
@@ -84,6 +85,7 @@ impl Context {
         store.anonymous |= options.anonymous;
         store.request_payer |= options.request_payer;
         store.headers = options.headers;
+        store.mfa_prompt = mfa::prompt();
         store.s3_path_style = options.s3_addressing.map(|style| style == Addressing::Path);
         for (setting, option) in [
             (&mut store.gcs_endpoint, options.gcs_endpoint),

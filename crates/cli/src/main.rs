@@ -11,6 +11,7 @@ mod interrupt;
 mod job;
 mod locations;
 mod logging;
+mod mfa;
 mod output;
 mod progress;
 mod quantity;

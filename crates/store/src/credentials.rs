@@ -1,10 +1,14 @@
 //! Who we are to the stores: found by the chains that people already have, kept while they last.
 
+mod ask;
 mod aws;
 mod cache;
+mod command;
 mod context;
 mod deadline;
 mod google;
+mod lacking;
+mod presence;
 mod sigv4;
 mod source;
 

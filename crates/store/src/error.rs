@@ -383,20 +383,33 @@ impl std::error::Error for Error {
     }
 }
 
-/// No credentials were found, or those that were found can't be used.
+/// No credentials are set up, or those that are can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{message}; tried {}; --anonymous sends none", tried.join(", "))]
+#[error("{message}")]
 pub struct CredentialError {
     message: String,
+    unusable: Option<String>,
     tried: Vec<String>,
 }
 
 impl CredentialError {
-    pub(crate) fn new(message: impl Into<String>, tried: Vec<String>) -> Self {
-        Self { message: message.into(), tried }
+    pub(crate) fn nothing(tried: Vec<String>) -> Self {
+        let message =
+            format!("no credentials are set up; looked at {}; --anonymous sends none", tried.join(", "));
+        Self { message, unusable: None, tried }
     }
 
-    /// The sources that were tried, in order, each with what was wrong with it where something was.
+    pub(crate) fn unusable(source: String, cause: String) -> Self {
+        Self { message: format!("{source}: {cause}"), unusable: Some(source), tried: Vec::new() }
+    }
+
+    /// The source that is set up and can't be used, as the message names it: with its variable or file. `None` where
+    /// none is set up.
+    pub fn unusable_source(&self) -> Option<&str> {
+        self.unusable.as_deref()
+    }
+
+    /// Where credentials were looked for when none are set up, in order.
     pub fn tried(&self) -> &[String] {
         &self.tried
     }

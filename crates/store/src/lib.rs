@@ -12,7 +12,6 @@
 //! touches no files, and doesn't go on in the middle of a body.
 
 mod added_headers;
-#[expect(dead_code, reason = "the credential chain that follows profiles reads the rest of them")]
 mod aws_files;
 mod checksum;
 mod credentials;
@@ -46,6 +45,6 @@ pub use laneway_lanes::{Body, Route, SinkError};
 pub use listing::{List, Page};
 pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;
-pub use settings::{AccessKey, RequestChecksums, Settings};
+pub use settings::{AccessKey, MfaPrompt, RequestChecksums, Settings};
 pub use store::Store;
 pub use upload::{Appended, Condition, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart};

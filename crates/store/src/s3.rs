@@ -30,6 +30,7 @@ use self::address::{Address, Place};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 pub(crate) use self::configured::ca_bundle;
+pub(crate) use self::partition::Partition;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
@@ -71,13 +72,7 @@ impl S3 {
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
         }
-        let credentials = if settings.anonymous {
-            Aws::anonymous()
-        } else if let Some(key) = &settings.access_key {
-            Aws::keys(key, &lanes)
-        } else {
-            Aws::chain(settings.profile.as_deref(), &lanes)
-        };
+        let credentials = Aws::new(settings, &lanes);
         Ok(Arc::new(Self {
             lanes,
             tally: Tally::default(),

@@ -1,6 +1,8 @@
 //! What a store is told from outside: flags and variables.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -52,7 +54,13 @@ pub struct Settings {
     pub request_checksums: Option<RequestChecksums>,
     /// Where variables are looked up.
     pub environment: Environment,
+    /// Asks somebody for the code of the MFA device that is named; without it, profiles with an `mfa_serial` can't be
+    /// used.
+    pub mfa_prompt: Option<MfaPrompt>,
 }
+
+/// Asks for an MFA code. It may block.
+pub type MfaPrompt = Arc<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
 
 /// When requests carry checksums for S3 to check, as the AWS SDKs name it
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-dataintegrity.html>).

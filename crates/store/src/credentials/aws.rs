@@ -1,59 +1,56 @@
-//! AWS's chain: variables, profile, SSO, credential process, web identity, container, instance.
+//! AWS's credentials: found as its SDKs find them, and signed with.
+
+mod chain;
+mod instance;
+mod plan;
+mod sso;
+mod sts;
+mod temporary;
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use laneway_lanes::Lanes;
-use reqsign_aws_v4::{
-    AssumeRoleWithWebIdentityCredentialProvider, Credential, ECSCredentialProvider, EnvCredentialProvider,
-    IMDSv2CredentialProvider, ProcessCredentialProvider, ProfileCredentialProvider, SSOCredentialProvider,
-    StaticCredentialProvider,
-};
-use reqsign_core::Context;
+use reqsign_aws_v4::Credential;
 
+use self::chain::Chain;
 use super::cache::Cache;
-use super::context::context;
 use super::sigv4;
-use super::source::{Source, first};
-use crate::{AccessKey, Error, ErrorKind, Operation};
+use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
 
 /// Signs requests with SigV4.
 #[derive(Debug)]
-pub(crate) struct Aws(Option<Chain>);
+pub(crate) struct Aws(Who);
 
 #[derive(Debug)]
-struct Chain {
-    context: Context,
-    sources: Vec<Source<Credential>>,
-    cache: Cache<Credential>,
+enum Who {
+    /// Requests stay unsigned.
+    Anonymous,
+    /// Keys that the caller has.
+    Given(Arc<Credential>),
+    /// Keys that are looked for.
+    Found(Box<(Chain, Cache<Credential>)>),
 }
 
 impl Aws {
-    /// No credentials: requests stay unsigned.
-    pub(crate) fn anonymous() -> Self {
-        Self(None)
+    /// The credentials that these settings mean. Nothing is looked for before the first request.
+    pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
+        Self(match &settings.access_key {
+            _ if settings.anonymous => Who::Anonymous,
+            Some(AccessKey { id, secret, session_token }) => Who::Given(Arc::new(Credential {
+                access_key_id: id.clone(),
+                secret_access_key: secret.clone(),
+                session_token: session_token.clone(),
+                expires_in: None,
+            })),
+            None => Who::Found(Box::new((Chain::new(settings, lanes), Cache::new()))),
+        })
     }
 
-    /// The default chain, or only what a profile says when one was asked for by name. Nothing is read before the
-    /// first request.
-    pub(crate) fn chain(profile: Option<&str>, lanes: &Lanes) -> Self {
-        Self(Some(Chain { context: context(lanes), sources: sources(profile), cache: Cache::new() }))
-    }
-
-    /// Keys that the caller has.
-    pub(crate) fn keys(key: &AccessKey, lanes: &Lanes) -> Self {
-        let mut provider = StaticCredentialProvider::new(&key.id, &key.secret);
-        if let Some(token) = &key.session_token {
-            provider = provider.with_session_token(token);
-        }
-        let sources = vec![Source::binding("the given access key", provider)];
-        Self(Some(Chain { context: context(lanes), sources, cache: Cache::new() }))
-    }
-
-    /// Signs a request for a service in `region`, where it is `now`; an anonymous one is left as it is.
+    /// Signs a request for a service in `region` at what `now` is to the store; an anonymous one is left as it is.
     ///
     /// # Errors
-    /// `Unauthenticated` where the chain has nothing, `Invalid` for headers that can't be signed.
+    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
     pub(crate) async fn sign(
         &self,
         service: &str,
@@ -61,9 +58,11 @@ impl Aws {
         now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<(), Error> {
-        let Some(chain) = &self.0 else { return Ok(()) };
-        let credential: Arc<Credential> =
-            chain.cache.obtain(|| first(&chain.sources, &chain.context)).await?;
+        let credential = match &self.0 {
+            Who::Anonymous => return Ok(()),
+            Who::Given(credential) => Arc::clone(credential),
+            Who::Found(found) => found.1.obtain(|| found.0.load()).await?,
+        };
         sigv4::sign(request, &credential, (region, service), now).map_err(|e| {
             Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {e}"))
         })
@@ -71,33 +70,6 @@ impl Aws {
 
     /// Gives up credentials that the store refused; whether others can be had.
     pub(crate) fn forget(&self) -> bool {
-        self.0.as_ref().is_some_and(|chain| chain.cache.forget())
+        matches!(&self.0, Who::Found(found) if found.1.forget())
     }
-}
-
-fn sources(profile: Option<&str>) -> Vec<Source<Credential>> {
-    if let Some(name) = profile {
-        return vec![
-            Source::binding("profile", ProfileCredentialProvider::new().with_profile(name)),
-            Source::binding("SSO of the profile", SSOCredentialProvider::new().with_profile(name)),
-            Source::binding(
-                "credential_process of the profile",
-                ProcessCredentialProvider::new().with_profile(name),
-            ),
-        ];
-    }
-    let mut sources = vec![
-        Source::optional("AWS_ACCESS_KEY_ID", EnvCredentialProvider::new()),
-        Source::optional("AWS profile", ProfileCredentialProvider::new()),
-        Source::binding("SSO", SSOCredentialProvider::new()),
-        Source::binding("web identity", AssumeRoleWithWebIdentityCredentialProvider::new()),
-        Source::binding("credential_process", ProcessCredentialProvider::new()),
-        Source::optional("container", ECSCredentialProvider::new()),
-    ];
-    let off =
-        std::env::var("AWS_EC2_METADATA_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
-    if !off {
-        sources.push(Source::optional("instance metadata", IMDSv2CredentialProvider::new()));
-    }
-    sources
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use reqsign_core::SigningCredential;
 use reqsign_core::time::Timestamp;
 
-use crate::{CredentialError, Error, ErrorKind, Operation};
+use super::lacking::Lacking;
+use crate::Error;
 
 /// How long a failed search stands for those that ask after it: a thousand waiting uploads shall not knock at the
 /// metadata server one after another.
@@ -15,13 +16,6 @@ const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
 /// A credential younger than this isn't given up when a store refuses it: another request has just replaced it.
 const YOUNG: Duration = Duration::from_secs(5);
-
-/// Nothing was found, or what was found can't be used.
-#[derive(Clone, Debug)]
-pub(super) struct Lacking {
-    pub(super) message: String,
-    pub(super) tried: Vec<String>,
-}
 
 #[derive(Debug)]
 struct Held<C> {
@@ -59,7 +53,7 @@ impl<C: SigningCredential> Cache<C> {
             return Ok(fresh);
         }
         if let Some(lacking) = self.recent_failure() {
-            return self.usable().ok_or_else(|| error(lacking));
+            return self.usable().ok_or_else(|| lacking.into_error());
         }
         match load().await {
             Ok(credential) => {
@@ -71,7 +65,7 @@ impl<C: SigningCredential> Cache<C> {
             Err(lacking) => {
                 let failed = (Instant::now(), lacking.clone());
                 *self.failed.lock().unwrap_or_else(|e| e.into_inner()) = Some(failed);
-                self.usable().ok_or_else(|| error(lacking))
+                self.usable().ok_or_else(|| lacking.into_error())
             }
         }
     }
@@ -104,11 +98,6 @@ impl<C: SigningCredential> Cache<C> {
     }
 }
 
-fn error(lacking: Lacking) -> Error {
-    let cause = CredentialError::new(lacking.message, lacking.tried);
-    Error::new(ErrorKind::Unauthenticated, Operation::Open, cause.to_string()).because(cause)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -133,7 +122,7 @@ mod tests {
     }
 
     fn lacking() -> Lacking {
-        Lacking { message: "none".into(), tried: vec!["here".into(), "there".into()] }
+        Lacking::Nothing(vec!["here".into(), "there".into()])
     }
 
     #[tokio::test]

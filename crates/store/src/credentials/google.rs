@@ -11,8 +11,9 @@ use reqsign_google::{
     VmMetadataCredentialProvider, WellKnownCredentialProvider,
 };
 
-use super::cache::{Cache, Lacking};
+use super::cache::Cache;
 use super::context::context;
+use super::lacking::Lacking;
 use super::source::{Source, first};
 use crate::Error;
 use crate::endpoint::Endpoint;
@@ -113,7 +114,7 @@ impl Google {
 }
 
 async fn load(chain: &Chain) -> Result<Bearer, Lacking> {
-    let failed = |message: String| Lacking { message, tried: Vec::new() };
+    let failed = |message: String| Lacking::unusable("Google's credentials", message);
     let credential = first(&chain.sources, &chain.context).await?;
     let token = match (credential.token, credential.service_account) {
         (Some(token), _) => token,

@@ -2,7 +2,7 @@
 
 use reqsign_core::{Context, ErrorKind, ProvideCredential, ProvideCredentialDyn};
 
-use super::cache::Lacking;
+use super::lacking::Lacking;
 
 /// One place where credentials may be.
 #[derive(Debug)]
@@ -42,13 +42,12 @@ pub(super) async fn first<C: Send + Sync + Unpin + 'static>(
                 let words = words.lines().next().unwrap_or_default();
                 tried.push(format!("{} ({words})", source.name));
                 if source.binding && error.kind() != ErrorKind::ConfigInvalid {
-                    let message = format!("the credentials of {} can't be used", source.name);
-                    return Err(Lacking { message, tried });
+                    return Err(Lacking::unusable(source.name, words));
                 }
             }
         }
     }
-    Err(Lacking { message: "no credentials found".to_owned(), tried })
+    Err(Lacking::Nothing(tried))
 }
 
 #[cfg(test)]
@@ -73,7 +72,7 @@ mod tests {
             Source::optional("b", Fixed(Err(ErrorKind::Unexpected))),
             Source::binding("c", Fixed(Ok(Some(3)))),
         ];
-        assert_eq!(first(&sources, &Context::new()).await.map_err(|l| l.message), Ok(3));
+        assert_eq!(first(&sources, &Context::new()).await, Ok(3));
     }
 
     #[tokio::test]
@@ -82,14 +81,9 @@ mod tests {
             Source::optional("a", Fixed(Ok(None))),
             Source::optional("b", Fixed(Err(ErrorKind::Unexpected))),
         ];
-        let lacking = first(&sources, &Context::new()).await.expect_err("nothing");
-        assert_eq!(lacking.tried.len(), 2);
-        assert_eq!(lacking.tried[0], "a");
-        assert!(
-            lacking.tried[1].starts_with("b (") && !lacking.tried[1].contains("more"),
-            "{:?}",
-            lacking.tried
-        );
+        let Err(Lacking::Nothing(tried)) = first(&sources, &Context::new()).await else { panic!("found") };
+        assert_eq!((tried.len(), &*tried[0]), (2, "a"));
+        assert!(tried[1].starts_with("b (") && !tried[1].contains("more"), "{tried:?}");
     }
 
     #[tokio::test]

@@ -1,0 +1,225 @@
+//! Questions to token and metadata servers, over our lanes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use laneway_lanes::{Body, Call, Lanes, Origin, Request, Response, Verdict};
+
+/// How long a server may be silent before it is asked again.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A question, which is asked again while the server fails.
+#[derive(Clone)]
+pub(super) struct Ask {
+    origin: Origin,
+    method: Method,
+    target: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// An answer, whatever its status.
+#[derive(Clone)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+impl Ask {
+    /// A question to an `http://` or `https://` URL.
+    ///
+    /// # Errors
+    /// For what is no such URL. Its query is not repeated.
+    pub(super) fn new(method: Method, url: &str) -> Result<Self, String> {
+        let named = || url.split('?').next().unwrap_or_default().to_owned();
+        let origin = Origin::parse(url).map_err(|_| format!("{:?} is no URL", named()))?;
+        let uri: Uri = url.parse().map_err(|_| format!("{:?} is no URL", named()))?;
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let target = target.parse().map_err(|_| format!("{:?} is no URL", named()))?;
+        Ok(Self { origin, method, target, headers: HeaderMap::new(), body: Bytes::new() })
+    }
+
+    pub(super) fn get(url: &str) -> Result<Self, String> {
+        Self::new(Method::GET, url)
+    }
+
+    /// A form.
+    pub(super) fn form(url: &str, fields: &[(&str, &str)]) -> Result<Self, String> {
+        let pairs: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}", crate::encode::component(value)))
+            .collect();
+        let form = "application/x-www-form-urlencoded; charset=utf-8";
+        Self::new(Method::POST, url)?.with_body(form, pairs.join("&"))
+    }
+
+    /// A JSON document.
+    pub(super) fn json(url: &str, document: &serde_json::Value) -> Result<Self, String> {
+        Self::new(Method::POST, url)?.with_body("application/json", document.to_string())
+    }
+
+    fn with_body(mut self, content_type: &'static str, body: String) -> Result<Self, String> {
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.body = Bytes::from(body);
+        Ok(self)
+    }
+
+    /// Adds a header that may be a secret.
+    ///
+    /// # Errors
+    /// For a value that no header can carry; it is not repeated.
+    pub(super) fn header(mut self, name: &str, value: &str) -> Result<Self, String> {
+        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| {
+            format!("the value of the header {name} holds characters that no header can carry")
+        })?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    /// The request as something that can be signed.
+    pub(super) fn parts(&self) -> Result<http::request::Parts, String> {
+        let uri = format!("{}{}", self.origin, self.target);
+        let request = http::Request::builder().method(self.method.clone()).uri(uri).body(());
+        let (mut parts, ()) = request.map_err(|e| e.to_string())?.into_parts();
+        parts.headers = self.headers.clone();
+        Ok(parts)
+    }
+
+    /// The same question with these headers.
+    pub(super) fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Where it goes, without query.
+    pub(super) fn place(&self) -> String {
+        format!("{}{}", self.origin, self.target.path())
+    }
+
+    pub(super) fn host(&self) -> (&str, u16) {
+        (&self.origin.host, self.origin.port)
+    }
+
+    /// Asks, and again while nothing or a passing failure is answered.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn send(&self, lanes: &Lanes) -> Result<Answer, String> {
+        let Ok(ended) = lanes.run(self).await;
+        let response = ended.outcome.map_err(|e| {
+            let times = if ended.attempts == 1 { "" } else { &format!(", {} attempts", ended.attempts) };
+            format!("{}: {e}{times}", self.place())
+        })?;
+        Ok(Answer { status: response.head.status, body: response.body })
+    }
+}
+
+impl Call for Ask {
+    type Refusal = std::convert::Infallible;
+
+    async fn request(&self, _attempt: u32) -> Result<Request, Self::Refusal> {
+        let mut request = Request::new(self.origin.clone(), self.method.clone(), self.target.clone());
+        request.headers = self.headers.clone();
+        request.body = Body::from(self.body.clone());
+        request.patience = Some(PATIENCE);
+        Ok(request)
+    }
+
+    fn judge(&self, outcome: &Result<Response, laneway_lanes::Error>) -> Verdict {
+        match outcome {
+            Err(error) if error.is_transient() => Verdict::Retry,
+            Err(_) => Verdict::Done,
+            Ok(response) => match response.head.status.as_u16() {
+                429 => Verdict::Throttled { after: retry_after(&response.head.headers) },
+                408 | 500 | 502 | 503 | 504 => Verdict::Retry,
+                _ => Verdict::Done,
+            },
+        }
+    }
+
+    fn throttle_key(&self) -> &str {
+        &self.origin.host
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+impl Answer {
+    /// Reads a JSON document. What is wrong with one is told by its place: its text may be a secret.
+    ///
+    /// # Errors
+    /// For another document.
+    pub(super) fn json<T: for<'de> serde::Deserialize<'de>>(&self) -> Result<T, String> {
+        serde_json::from_slice(&self.body).map_err(|e| malformed(&e))
+    }
+
+    /// A text that is no longer than an error message should be.
+    pub(super) fn text(&self) -> String {
+        short(&String::from_utf8_lossy(&self.body))
+    }
+}
+
+/// What is wrong with a document, without what it holds.
+pub(super) fn malformed(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+    match error.classify() {
+        Category::Data if error.to_string().starts_with("missing field") => {
+            // The field's name is ours.
+            error.to_string()
+        }
+        Category::Data => {
+            format!("the document isn't as expected at line {}, column {}", error.line(), error.column())
+        }
+        _ => format!("it is no JSON document (line {}, column {})", error.line(), error.column()),
+    }
+}
+
+/// A foreign message in one line of at most 300 characters.
+pub(super) fn short(text: &str) -> String {
+    const MAX: usize = 300;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_is_none_is_told_without_its_query() {
+        let error = Ask::get("ftp://h/x?token=hush").err().expect("no URL");
+        assert!(error.contains("ftp://h/x") && !error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn a_form_is_encoded() {
+        let ask = Ask::form("http://h/", &[("a", "b c&d"), ("e", "f")]).expect("a question");
+        assert_eq!(ask.body(), b"a=b%20c%26d&e=f");
+    }
+
+    #[test]
+    fn a_document_that_is_none_is_not_repeated() {
+        let error =
+            serde_json::from_str::<u32>("\"hush\"").map_err(|e| malformed(&e)).expect_err("no number");
+        assert!(!error.contains("hush") && error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn foreign_messages_are_one_short_line() {
+        assert_eq!(short(" a\n b "), "a b");
+        assert_eq!(short(&"x".repeat(1000)).len(), 303);
+    }
+}

@@ -1,0 +1,151 @@
+//! Carries a plan out: what it names is read, run or asked.
+
+use std::pin::Pin;
+
+use laneway_lanes::Lanes;
+use reqsign_aws_v4::Credential;
+
+use super::super::ask::Ask;
+use super::super::command;
+use super::super::lacking::Lacking;
+use super::plan::{ContainerToken, Keys, Landscape, Planned, Role, Source, plan};
+use super::temporary::{Temporary, answered, read};
+use super::{instance, sso, sts};
+use crate::aws_files::{AwsFiles, Chosen};
+use crate::settings::MfaPrompt;
+use crate::{Environment, Settings};
+
+/// What credentials are looked for with.
+pub(super) struct Chain {
+    environment: Environment,
+    profile: Option<String>,
+    region: Option<String>,
+    mfa_prompt: Option<MfaPrompt>,
+    lanes: Lanes,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chain").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+impl Chain {
+    pub(super) fn new(settings: &Settings, lanes: &Lanes) -> Self {
+        Self {
+            environment: settings.environment.clone(),
+            profile: settings.profile.clone(),
+            region: settings.region.clone(),
+            mfa_prompt: settings.mfa_prompt.clone(),
+            lanes: lanes.clone(),
+        }
+    }
+
+    /// Finds the credentials. The files are read anew each time: a login may have been renewed meanwhile.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(super) async fn load(&self) -> Result<Credential, Lacking> {
+        let bad = |e: crate::aws_files::FilesError| Lacking::unusable("the AWS profile", e.to_string());
+        let files = AwsFiles::load(&self.environment).map_err(bad)?;
+        let chosen = Chosen::of(self.profile.as_deref(), &self.environment);
+        let active = files.chosen(&chosen).map_err(bad)?;
+        let land = Landscape {
+            environment: &self.environment,
+            files: &files,
+            active: &active,
+            chosen: &chosen,
+            region: self.region.as_deref(),
+        };
+        let planned = plan(&land)?;
+        let credential = self.carry_out(&planned).await?;
+        tracing::debug!(source = planned.name, "credentials found");
+        Ok(credential)
+    }
+
+    /// A role's base may be a role itself.
+    fn carry_out<'a>(
+        &'a self,
+        planned: &'a Planned,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, Lacking>> + Send + 'a>> {
+        Box::pin(async move {
+            let outcome = match &planned.source {
+                Source::Keys(keys) => given(keys),
+                Source::Role { role, base } => {
+                    let base = self.carry_out(base).await?;
+                    self.role(role, &base).await
+                }
+                Source::WebIdentity { token_file, role } => match std::fs::read_to_string(token_file) {
+                    Ok(token) => sts::assume_role_with_web_identity(role, token.trim(), &self.lanes).await,
+                    Err(e) => Err(format!("{}: {e}", token_file.display())),
+                },
+                Source::Sso(sso) => sso::keys(sso, &self.lanes).await,
+                Source::Process { command } => process(command).await,
+                Source::Container { url, token } => container(url, token.as_ref(), &self.lanes).await,
+                Source::Instance(instance) => {
+                    return instance::keys(&planned.name, instance, &self.lanes).await;
+                }
+            };
+            outcome.map_err(|cause| Lacking::unusable(&planned.name, cause))
+        })
+    }
+
+    async fn role(&self, role: &Role, base: &Credential) -> Result<Credential, String> {
+        let code = match (&role.mfa_serial, &self.mfa_prompt) {
+            (None, _) => None,
+            (Some(serial), Some(prompt)) => {
+                let (prompt, serial) = (prompt.clone(), serial.clone());
+                let (done, answer) = tokio::sync::oneshot::channel();
+                std::thread::spawn(move || {
+                    let _ = done.send(prompt(&serial));
+                });
+                let answer = answer.await.map_err(|_| "nobody was asked for the code of its mfa_serial")?;
+                Some(answer.map_err(|e| format!("the code of its mfa_serial can't be asked for: {e}"))?)
+            }
+            (Some(serial), None) => {
+                return Err(format!(
+                    "its mfa_serial {serial} wants a code, and there is no terminal to ask for one; \
+                     aws configure export-credentials asks and gives temporary keys"
+                ));
+            }
+        };
+        sts::assume_role(role, code.as_deref().map(str::trim), base, &self.lanes).await
+    }
+}
+
+fn given(keys: &Keys) -> Result<Credential, String> {
+    let Keys { id, secret, token, ends } = keys.clone();
+    Temporary { id, secret, token, ends }.into_credential()
+}
+
+async fn process(line: &str) -> Result<Credential, String> {
+    let output = command::run(line, &[], None).await?;
+    let version = serde_json::from_slice::<serde_json::Value>(&output).ok();
+    match version.as_ref().map(|document| &document["Version"]) {
+        Some(version) if version == 1 => read(&output).map_err(|cause| format!("its output: {cause}")),
+        Some(serde_json::Value::Number(version)) => {
+            Err(format!("its output has version {version}, which isn't known"))
+        }
+        Some(_) => Err("its output has no version".to_owned()),
+        None => Err("its output is no JSON document".to_owned()),
+    }
+}
+
+async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<Credential, String> {
+    let mut ask = Ask::get(url)?.header("accept", "application/json")?;
+    // Read each time: it is exchanged for a new one while it lasts.
+    let token = match token {
+        None => None,
+        Some(ContainerToken::Value(token)) => Some(token.clone()),
+        Some(ContainerToken::File(path)) => {
+            let read = std::fs::read_to_string(path);
+            Some(
+                read.map_err(|e| format!("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {}: {e}", path.display()))?,
+            )
+        }
+    };
+    if let Some(token) = token {
+        ask = ask.header("authorization", token.trim_end_matches(['\r', '\n']))?;
+    }
+    answered(&ask.send(lanes).await?, &ask.place())
+}

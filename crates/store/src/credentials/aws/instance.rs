@@ -1,0 +1,65 @@
+//! The role of an EC2 instance, by the second version of its metadata service
+//! (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html>).
+
+use http::Method;
+use laneway_lanes::Lanes;
+use reqsign_aws_v4::Credential;
+
+use super::super::ask::Ask;
+use super::super::lacking::Lacking;
+use super::super::presence::{Cloud, is_there};
+use super::plan::Instance;
+use super::temporary::answered;
+
+/// How long a session with the service lasts, the longest that it allows.
+const SESSION_S: &str = "21600";
+
+const ROLES: &str = "latest/meta-data/iam/security-credentials/";
+
+/// Hands out the instance's keys. Where nobody said that there is a service, one that can't be reached, is turned off
+/// or knows no role is no credentials; one that fails otherwise is told.
+///
+/// # Errors
+/// Why there are none.
+pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Result<Credential, Lacking> {
+    let unusable = |cause: String| Lacking::unusable(name, cause);
+    let nothing = |cause: &str| {
+        if instance.is_asked_for {
+            return Lacking::unusable(name, format!("{}: {cause}", instance.endpoint));
+        }
+        let last = format!("{name} ({cause})");
+        Lacking::Nothing(instance.tried.iter().cloned().chain([last]).collect())
+    };
+    let session =
+        Ask::new(Method::PUT, &format!("{}/latest/api/token", instance.endpoint)).map_err(unusable)?;
+    let session = session.header("x-aws-ec2-metadata-token-ttl-seconds", SESSION_S).map_err(unusable)?;
+    let (host, port) = session.host();
+    if !instance.is_asked_for && !is_there(host, port, Cloud::Aws).await {
+        return Err(nothing("nothing answers"));
+    }
+    let begun = session.send(lanes).await.map_err(unusable)?;
+    match begun.status.as_u16() {
+        200..=299 => {}
+        403 => return Err(nothing("it is turned off")),
+        404 | 405 => return Err(nothing("it knows no sessions (IMDSv2)")),
+        status => return Err(unusable(format!("{} answered {status}", session.place()))),
+    }
+    let token = String::from_utf8_lossy(&begun.body).trim().to_owned();
+    let asked = |path: &str| {
+        let ask = Ask::get(&format!("{}/{path}", instance.endpoint))?;
+        ask.header("x-aws-ec2-metadata-token", &token)
+    };
+    let roles = asked(ROLES).map_err(unusable)?;
+    let listed = roles.send(lanes).await.map_err(unusable)?;
+    if listed.status.as_u16() == 404 {
+        return Err(nothing("the instance has no role"));
+    }
+    if !listed.status.is_success() {
+        return Err(unusable(format!("{} answered {}", roles.place(), listed.status.as_u16())));
+    }
+    let role = listed.text().split_whitespace().next().map(str::to_owned);
+    let role = role.ok_or_else(|| nothing("the instance has no role"))?;
+    let keys = asked(&format!("{ROLES}{}", crate::encode::path(&role))).map_err(unusable)?;
+    let answer = keys.send(lanes).await.map_err(unusable)?;
+    answered(&answer, &keys.place()).map_err(unusable)
+}

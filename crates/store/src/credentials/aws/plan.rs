@@ -1,0 +1,456 @@
+//! Which credentials are meant: a pure reading of variables and profiles, in botocore's order.
+//!
+//! Nothing is asked here. What comes out is one source with all its settings, or the reason why the one that is set up
+//! can't be used; where it differs from botocore, it is that nothing which is set up is passed over.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::lacking::Lacking;
+use crate::Environment;
+use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
+use crate::s3::Partition;
+
+/// A source with the words that errors name it by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Planned {
+    pub(super) name: String,
+    pub(super) source: Source,
+}
+
+/// Where the credentials come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    Keys(Keys),
+    Role { role: Role, base: Box<Planned> },
+    WebIdentity { token_file: PathBuf, role: Role },
+    Sso(Sso),
+    Process { command: String },
+    Container { url: String, token: Option<ContainerToken> },
+    Instance(Instance),
+}
+
+/// Keys as they stand somewhere.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Keys {
+    pub(super) id: String,
+    pub(super) secret: String,
+    pub(super) token: Option<String>,
+    /// `AWS_CREDENTIAL_EXPIRATION`, as written.
+    pub(super) ends: Option<String>,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A role to be assumed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Role {
+    pub(super) arn: String,
+    pub(super) session_name: Option<String>,
+    pub(super) external_id: Option<String>,
+    pub(super) duration: Option<Duration>,
+    pub(super) mfa_serial: Option<String>,
+    pub(super) sts: Service,
+}
+
+/// A service of AWS that hands out credentials.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Service {
+    pub(super) url: String,
+    pub(super) region: String,
+}
+
+/// An account's role, by a login that `aws sso login` has made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Sso {
+    pub(super) profile: String,
+    pub(super) session: Option<String>,
+    pub(super) start_url: String,
+    pub(super) account_id: String,
+    pub(super) role_name: String,
+    pub(super) portal: String,
+    pub(super) oidc: String,
+    /// The folder where the login lies.
+    pub(super) logins: PathBuf,
+}
+
+/// What a container's endpoint is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum ContainerToken {
+    Value(String),
+    File(PathBuf),
+}
+
+impl std::fmt::Debug for ContainerToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(_) => f.write_str("Value"),
+            Self::File(path) => write!(f, "File({path:?})"),
+        }
+    }
+}
+
+/// An EC2 instance's own role.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Instance {
+    pub(super) endpoint: String,
+    /// Whether somebody said that it is there. Else it is what is left when nothing is set up.
+    pub(super) is_asked_for: bool,
+    /// Where it was looked before.
+    pub(super) tried: Vec<String>,
+}
+
+/// What a plan is made from.
+#[derive(Debug)]
+pub(super) struct Landscape<'a> {
+    pub(super) environment: &'a Environment,
+    pub(super) files: &'a AwsFiles,
+    /// The profile in use.
+    pub(super) active: &'a Profile,
+    pub(super) chosen: &'a Chosen,
+    /// The region that the caller gave.
+    pub(super) region: Option<&'a str>,
+}
+
+/// The source that is meant.
+///
+/// # Errors
+/// What is wrong with the one that is set up, or that there is none.
+pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
+    let is_explicit = land.chosen.by == Some("--profile");
+    if !is_explicit && let Some(keys) = land.keys_of_variables()? {
+        return Ok(keys);
+    }
+    if let Some(planned) = land.source_of(land.active, !is_explicit)? {
+        return Ok(planned);
+    }
+    if let Some(missing) = land.files.missing() {
+        return Err(Lacking::unusable("the AWS profile", missing));
+    }
+    let profile = land.active.named("");
+    if is_explicit {
+        return Err(Lacking::unusable(profile, "it holds no credentials and names no source of them"));
+    }
+    if let Some(planned) = land.container()? {
+        return Ok(planned);
+    }
+    let tried = vec!["AWS_ACCESS_KEY_ID".to_owned(), profile, "container".to_owned()];
+    if land.environment.switch("AWS_EC2_METADATA_DISABLED") == Some(true) {
+        return Err(Lacking::Nothing(tried));
+    }
+    land.instance(land.environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some(), tried)
+}
+
+impl Landscape<'_> {
+    /// What a profile says. `with_variables` lets those that name a web identity go before it.
+    fn source_of(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+        let mut visited = vec![profile.name.clone()];
+        if is_role(profile) {
+            return self.role(profile, &mut visited).map(Some);
+        }
+        self.own_source(profile, with_variables)
+    }
+
+    /// What a profile has without assuming a role.
+    fn own_source(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+        if let Some(planned) = self.web_identity(profile, with_variables)? {
+            return Ok(Some(planned));
+        }
+        if let Some(planned) = self.sso(profile)? {
+            return Ok(Some(planned));
+        }
+        if let Some(planned) = keys_of(profile)? {
+            return Ok(Some(planned));
+        }
+        if profile.value("login_session").is_some() {
+            let cause =
+                "logins of `aws login` can't be read; `aws configure export-credentials` turns one into keys";
+            return Err(Lacking::unusable(
+                format!("login_session of {}", profile.named("login_session")),
+                cause,
+            ));
+        }
+        Ok(profile.value("credential_process").map(|command| Planned {
+            name: format!("credential_process of {}", profile.named("credential_process")),
+            source: Source::Process { command: command.to_owned() },
+        }))
+    }
+
+    fn keys_of_variables(&self) -> Result<Option<Planned>, Lacking> {
+        let get = |name| self.environment.get(name);
+        let keys = match (get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => {
+                return Err(Lacking::unusable("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY is not set"));
+            }
+            (None, Some(_)) => {
+                return Err(Lacking::unusable("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID is not set"));
+            }
+            (Some(id), Some(secret)) => Keys {
+                id,
+                secret,
+                token: self.environment.first(&["AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"]),
+                ends: get("AWS_CREDENTIAL_EXPIRATION"),
+            },
+        };
+        Ok(Some(Planned { name: "AWS_ACCESS_KEY_ID".to_owned(), source: Source::Keys(keys) }))
+    }
+
+    fn role(&self, profile: &Profile, visited: &mut Vec<String>) -> Result<Planned, Lacking> {
+        let name = format!("role_arn of {}", profile.named("role_arn"));
+        let bad = |cause: String| Lacking::unusable(name.clone(), cause);
+        let arn = profile.value("role_arn").unwrap_or_default().to_owned();
+        let base = match (profile.value("source_profile"), profile.value("credential_source")) {
+            (Some(_), Some(_)) => {
+                return Err(bad("the profile has both a source_profile and a credential_source".to_owned()));
+            }
+            (None, None) => {
+                return Err(bad(
+                    "the profile has neither a source_profile nor a credential_source".to_owned()
+                ));
+            }
+            (None, Some(source)) => self.credential_source(source, &name)?,
+            (Some(source), None) => {
+                let Some(found) = self.files.profile(source) else {
+                    return Err(bad(format!("its source_profile {source:?} doesn't exist")));
+                };
+                let has_keys = has_keys(found);
+                if visited.iter().any(|name| name == source) && !(source == profile.name && has_keys) {
+                    return Err(bad(format!("source_profile leads in a circle, back to {source:?}")));
+                }
+                visited.push(source.to_owned());
+                let planned = if is_role(found) && !has_keys {
+                    Some(self.role(found, visited)?)
+                } else {
+                    self.own_source(found, false)?
+                };
+                planned.ok_or_else(|| {
+                    bad(format!(
+                        "its source_profile {source:?} holds no credentials and names no source of them"
+                    ))
+                })?
+            }
+        };
+        let duration = match profile.value("duration_seconds") {
+            None => None,
+            Some(text) => {
+                let seconds =
+                    text.parse().map_err(|_| bad(format!("duration_seconds is {text:?}, no number")))?;
+                Some(Duration::from_secs(seconds))
+            }
+        };
+        let source = profile.value("source_profile").and_then(|name| self.files.profile(name));
+        let owned = |name| profile.value(name).map(str::to_owned);
+        let role = Role {
+            arn,
+            session_name: owned("role_session_name"),
+            external_id: owned("external_id"),
+            duration,
+            mfa_serial: owned("mfa_serial"),
+            sts: self.sts([Some(profile), source]),
+        };
+        Ok(Planned { name, source: Source::Role { role, base: Box::new(base) } })
+    }
+
+    fn credential_source(&self, source: &str, name: &str) -> Result<Planned, Lacking> {
+        let unset =
+            |what: &str| Lacking::unusable(name, format!("its credential_source is {source}, and {what}"));
+        match source {
+            "Environment" => self.keys_of_variables()?.ok_or_else(|| unset("AWS_ACCESS_KEY_ID is not set")),
+            "EcsContainer" => self.container()?.ok_or_else(|| {
+                unset("neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor AWS_CONTAINER_CREDENTIALS_FULL_URI is set")
+            }),
+            "Ec2InstanceMetadata" => self.instance(true, Vec::new()),
+            _ => Err(Lacking::unusable(
+                name,
+                format!("credential_source is {source:?}: it may be Environment, Ec2InstanceMetadata or EcsContainer"),
+            )),
+        }
+    }
+
+    fn web_identity(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+        let said = |variable: &str, setting: &str| {
+            let by_variable = with_variables.then(|| self.environment.get(variable)).flatten();
+            by_variable.or_else(|| profile.value(setting).map(str::to_owned))
+        };
+        let by_variable = with_variables && self.environment.get("AWS_WEB_IDENTITY_TOKEN_FILE").is_some();
+        let Some(token_file) = said("AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file") else {
+            return Ok(None);
+        };
+        let name = if by_variable {
+            "AWS_WEB_IDENTITY_TOKEN_FILE".to_owned()
+        } else {
+            format!("web_identity_token_file of {}", profile.named("web_identity_token_file"))
+        };
+        let Some(arn) = said("AWS_ROLE_ARN", "role_arn") else {
+            let what = if by_variable { "AWS_ROLE_ARN is not set" } else { "the profile has no role_arn" };
+            return Err(Lacking::unusable(name, what));
+        };
+        let role = Role {
+            arn,
+            session_name: said("AWS_ROLE_SESSION_NAME", "role_session_name"),
+            external_id: None,
+            duration: None,
+            mfa_serial: None,
+            sts: self.sts([Some(profile), None]),
+        };
+        let token_file = self.environment.path(&token_file);
+        Ok(Some(Planned { name, source: Source::WebIdentity { token_file, role } }))
+    }
+
+    fn sso(&self, profile: &Profile) -> Result<Option<Planned>, Lacking> {
+        let asked = ["sso_session", "sso_account_id", "sso_role_name"];
+        let Some(setting) = asked.into_iter().find(|name| profile.value(name).is_some()) else {
+            return Ok(None);
+        };
+        let name = format!("SSO of {}", profile.named(setting));
+        let bad = |cause: String| Lacking::unusable(name.clone(), cause);
+        let session = match profile.value("sso_session") {
+            None => None,
+            Some(session) => {
+                let found = self.files.session(session);
+                Some((
+                    session,
+                    found.ok_or_else(|| bad(format!("there is no section [sso-session {session}]")))?,
+                ))
+            }
+        };
+        let value = |name: &str| -> Result<String, Lacking> {
+            let own = profile.value(name);
+            let shared = session.and_then(|(_, values)| values.get(name)).filter(|value| !value.is_empty());
+            match (own, shared) {
+                (Some(own), Some(shared)) if own != shared => {
+                    Err(bad(format!("{name} isn't the same in the profile and in its sso_session")))
+                }
+                (None, None) => Err(bad(format!("{name} is not set"))),
+                (own, shared) => Ok(own.or(shared.map(String::as_str)).unwrap_or_default().to_owned()),
+            }
+        };
+        let region = value("sso_region")?;
+        let suffix = Partition::of(&region).suffix;
+        let service = |variable: &str, service: &str, host: &str| {
+            let configured = self.endpoint(variable, service, [Some(profile), None]);
+            configured.unwrap_or_else(|| format!("https://{host}.{region}.{suffix}"))
+        };
+        let sso = Sso {
+            profile: profile.name.clone(),
+            session: session.map(|(name, _)| name.to_owned()),
+            start_url: value("sso_start_url")?,
+            account_id: value("sso_account_id")?,
+            role_name: value("sso_role_name")?,
+            portal: service("AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"),
+            oidc: service("AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"),
+            logins: self.environment.path("~/.aws/sso/cache"),
+        };
+        Ok(Some(Planned { name: name.clone(), source: Source::Sso(sso) }))
+    }
+
+    fn container(&self) -> Result<Option<Planned>, Lacking> {
+        let get = |name| self.environment.get(name);
+        let relative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+        let full = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+        let (name, url) = match (get(relative), get(full)) {
+            (Some(path), _) => (relative, format!("http://169.254.170.2{path}")),
+            (None, Some(url)) => (full, url),
+            (None, None) => return Ok(None),
+        };
+        may_see_tokens(&url).map_err(|cause| Lacking::unusable(name, cause))?;
+        let file =
+            get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").map(|path| ContainerToken::File(path.into()));
+        let token = file.or_else(|| get("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(ContainerToken::Value));
+        Ok(Some(Planned { name: name.to_owned(), source: Source::Container { url, token } }))
+    }
+
+    fn instance(&self, is_asked_for: bool, tried: Vec<String>) -> Result<Planned, Lacking> {
+        let said = |variable: &str, setting: &str| {
+            self.environment.get(variable).or_else(|| self.active.value(setting).map(str::to_owned))
+        };
+        let name = "instance metadata".to_owned();
+        let mode = said("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "ec2_metadata_service_endpoint_mode")
+            .unwrap_or_default();
+        let endpoint = said("AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
+        let endpoint = match (endpoint, mode.to_ascii_lowercase().as_str()) {
+            (Some(endpoint), _) => endpoint.trim_end_matches('/').to_owned(),
+            (None, "ipv6") => "http://[fd00:ec2::254]".to_owned(),
+            (None, "" | "ipv4") => "http://169.254.169.254".to_owned(),
+            (None, _) => {
+                let cause =
+                    format!("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is {mode:?}: it may be IPv4 or IPv6");
+                return Err(Lacking::unusable(name, cause));
+            }
+        };
+        Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
+    }
+
+    /// STS, where variables or one of the profiles say that it is: keys of a profile with an endpoint are not AWS's.
+    fn sts(&self, profiles: [Option<&Profile>; 2]) -> Service {
+        let region = self.region.map(str::to_owned);
+        let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
+        let region = region.or_else(|| self.active.value("region").map(str::to_owned));
+        let region =
+            region.or_else(|| profiles.iter().flatten().find_map(|p| p.value("region").map(str::to_owned)));
+        let url = self.endpoint("AWS_ENDPOINT_URL_STS", "sts", profiles);
+        let url = url.unwrap_or_else(|| match &region {
+            Some(region) => format!("https://sts.{region}.{}", Partition::of(region).suffix),
+            None => "https://sts.amazonaws.com".to_owned(),
+        });
+        Service { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) }
+    }
+
+    /// Where a service is, if somebody says so.
+    fn endpoint(&self, variable: &str, service: &str, profiles: [Option<&Profile>; 2]) -> Option<String> {
+        if ignores_endpoints(self.environment, self.active) {
+            return None;
+        }
+        let mut profiles = std::iter::once(self.active).chain(profiles.into_iter().flatten());
+        let by_variable = self.environment.first(&[variable, "AWS_ENDPOINT_URL"]);
+        let url =
+            by_variable.or_else(|| profiles.find_map(|profile| self.files.endpoint(profile, service)))?;
+        Some(url.trim_end_matches('/').to_owned())
+    }
+}
+
+fn is_role(profile: &Profile) -> bool {
+    profile.value("role_arn").is_some() && profile.value("web_identity_token_file").is_none()
+}
+
+fn has_keys(profile: &Profile) -> bool {
+    profile.value("aws_access_key_id").is_some() || profile.value("aws_secret_access_key").is_some()
+}
+
+fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
+    let lacks = |has: &str, lacks: &str| {
+        Err(Lacking::unusable(
+            format!("{has} of {}", profile.named(has)),
+            format!("the profile has no {lacks}"),
+        ))
+    };
+    match (profile.value("aws_access_key_id"), profile.value("aws_secret_access_key")) {
+        (None, None) => Ok(None),
+        (Some(_), None) => lacks("aws_access_key_id", "aws_secret_access_key"),
+        (None, Some(_)) => lacks("aws_secret_access_key", "aws_access_key_id"),
+        (Some(id), Some(secret)) => {
+            let token = profile.value("aws_session_token").map(str::to_owned);
+            let keys = Keys { id: id.to_owned(), secret: secret.to_owned(), token, ends: None };
+            Ok(Some(Planned { name: profile.named("aws_access_key_id"), source: Source::Keys(keys) }))
+        }
+    }
+}
+
+/// A container's token goes over TLS, or to this machine and the addresses that ECS and EKS have for it.
+fn may_see_tokens(url: &str) -> Result<(), String> {
+    let origin = laneway_lanes::Origin::parse(url).map_err(|_| format!("{url:?} is no URL"))?;
+    let is_local = origin.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        || matches!(&*origin.host, "localhost" | "169.254.170.2" | "169.254.170.23" | "fd00:ec2::23");
+    if origin.scheme == laneway_lanes::Scheme::Https || is_local {
+        return Ok(());
+    }
+    Err(format!("{} is neither this machine nor reached over TLS", origin.host))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Keys of an account's role, by the login that `aws sso login` has made. A login that ends is renewed where it can be,
+//! and written back: the old one's right to be renewed ends with it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use laneway_lanes::Lanes;
+use reqsign_aws_v4::Credential;
+use reqsign_core::hash::hex_sha1;
+use reqsign_core::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::ask::{Ask, malformed};
+use super::plan::Sso;
+use super::temporary::{Temporary, now_s, timestamp};
+
+/// A login is renewed when it ends within so many seconds.
+const RENEW_BEFORE_S: u64 = 5 * 60;
+
+/// Hands out the role's keys.
+///
+/// # Errors
+/// Without a login that is still good, and what the service says.
+pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<Credential, String> {
+    let login = login(sso, lanes).await?;
+    let query =
+        crate::encode::Query::new().and("role_name", &sso.role_name).and("account_id", &sso.account_id);
+    let url = format!("{}/federation/credentials{query}", sso.portal);
+    let ask = Ask::get(&url)?.header("x-amz-sso_bearer_token", &login)?;
+    let answer = ask.send(lanes).await?;
+    match answer.status.as_u16() {
+        200..=299 => {}
+        401 => return Err(format!("the login has ended: {}", renew_by_hand(sso))),
+        status => return Err(format!("{} answered {status}: {}", ask.place(), message(&answer.text()))),
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Document {
+        role_credentials: Handed,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Handed {
+        access_key_id: String,
+        secret_access_key: String,
+        session_token: String,
+        /// In milliseconds since 1970.
+        expiration: i64,
+    }
+    let Document { role_credentials: handed } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
+    let ends =
+        Timestamp::from_millisecond(handed.expiration).map_err(|_| "the keys' expiration is no time")?;
+    Temporary {
+        id: handed.access_key_id,
+        secret: handed.secret_access_key,
+        token: Some(handed.session_token),
+        ends: Some(ends.format_rfc3339_zulu()),
+    }
+    .into_credential()
+}
+
+fn message(text: &str) -> String {
+    let said = serde_json::from_str::<Value>(text).ok();
+    said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or(text).to_owned()
+}
+
+/// The file that holds the login: named by the digest of its session's name, or of the portal's URL.
+fn file(sso: &Sso) -> PathBuf {
+    let of = sso.session.as_deref().unwrap_or(&sso.start_url);
+    sso.logins.join(format!("{}.json", hex_sha1(of.as_bytes())))
+}
+
+fn renew_by_hand(sso: &Sso) -> String {
+    match &sso.session {
+        Some(session) => format!("run aws sso login --sso-session {session}"),
+        None => format!("run aws sso login --profile {}", sso.profile),
+    }
+}
+
+/// The token of a login that is still good.
+async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
+    let path = file(sso);
+    let text = std::fs::read(&path)
+        .map_err(|e| format!("there is no login ({}: {e}): {}", path.display(), renew_by_hand(sso)))?;
+    let mut login: Map<String, Value> =
+        serde_json::from_slice(&text).map_err(|e| format!("{}: {}", path.display(), malformed(&e)))?;
+    let text = |login: &Map<String, Value>, name: &str| Some(login.get(name)?.as_str()?.to_owned());
+    let token =
+        text(&login, "accessToken").ok_or_else(|| format!("{}: it holds no accessToken", path.display()))?;
+    let left = |login: &Map<String, Value>, name: &str| {
+        let end = timestamp(login.get(name)?.as_str()?)?.as_second();
+        u64::try_from(end).ok()?.checked_sub(now_s())
+    };
+    let left_s = left(&login, "expiresAt").unwrap_or(0);
+    if left_s > RENEW_BEFORE_S {
+        return Ok(token);
+    }
+    let renewal = [text(&login, "clientId"), text(&login, "clientSecret"), text(&login, "refreshToken")];
+    let can_be = sso.session.is_some() && left(&login, "registrationExpiresAt").is_some_and(|left| left > 0);
+    let renewed = match renewal {
+        [Some(id), Some(secret), Some(refresh)] if can_be => renew(sso, &id, &secret, &refresh, lanes).await,
+        _ => Err("it can't be renewed".to_owned()),
+    };
+    match renewed {
+        Ok(renewed) => {
+            login.insert("accessToken".to_owned(), Value::String(renewed.access_token.clone()));
+            if let Some(refresh) = renewed.refresh_token {
+                login.insert("refreshToken".to_owned(), Value::String(refresh));
+            }
+            let ends = i64::try_from(now_s() + renewed.expires_in).unwrap_or(i64::MAX);
+            if let Ok(ends) = Timestamp::from_second(ends) {
+                login.insert("expiresAt".to_owned(), Value::String(ends.format_rfc3339_zulu()));
+            }
+            if let Err(e) = write(&path, &login) {
+                tracing::warn!("the renewed SSO login can't be written to {}: {e}", path.display());
+            }
+            Ok(renewed.access_token)
+        }
+        Err(_) if left_s > 0 => Ok(token),
+        Err(cause) => Err(format!("the login has ended ({cause}): {}", renew_by_hand(sso))),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Renewed {
+    access_token: String,
+    expires_in: u64,
+    refresh_token: Option<String>,
+}
+
+async fn renew(sso: &Sso, id: &str, secret: &str, refresh: &str, lanes: &Lanes) -> Result<Renewed, String> {
+    let document = json!({
+        "clientId": id, "clientSecret": secret, "grantType": "refresh_token", "refreshToken": refresh,
+    });
+    let ask = Ask::json(&format!("{}/token", sso.oidc), &document)?;
+    let answer = ask.send(lanes).await?;
+    if answer.status.is_success() {
+        return answer.json().map_err(|e| format!("{}: {e}", ask.place()));
+    }
+    // The document names an error, and describes it; both are the service's words.
+    let said: Value = answer.json().unwrap_or_default();
+    let cause = said["error"].as_str().unwrap_or("no reason given").to_owned();
+    Err(format!("{} answered {}: {cause}", ask.place(), answer.status.as_u16()))
+}
+
+/// Replaces the login at once, for its owner's eyes only.
+fn write(path: &Path, login: &Map<String, Value>) -> std::io::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(serde_json::Value::Object(login.clone()).to_string().as_bytes()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}

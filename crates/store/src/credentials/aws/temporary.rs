@@ -1,0 +1,118 @@
+//! Keys that end, as services hand them out.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reqsign_aws_v4::Credential;
+use reqsign_core::time::Timestamp;
+use serde::Deserialize;
+
+use super::super::ask::Answer;
+use crate::timestamp::rfc3339;
+
+/// Keys and when they end (RFC 3339), if they do.
+pub(super) struct Temporary {
+    pub(super) id: String,
+    pub(super) secret: String,
+    pub(super) token: Option<String>,
+    pub(super) ends: Option<String>,
+}
+
+impl Temporary {
+    /// The keys, to be signed with.
+    ///
+    /// # Errors
+    /// For keys that have ended, that are empty, and an end that is no time.
+    pub(super) fn into_credential(self) -> Result<Credential, String> {
+        if self.id.is_empty() || self.secret.is_empty() {
+            return Err("the keys that were handed out are empty".to_owned());
+        }
+        let expires_in = match &self.ends {
+            None => None,
+            Some(text) => {
+                let end =
+                    timestamp(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
+                if end <= Timestamp::now() {
+                    return Err(format!("the keys expired at {text}"));
+                }
+                Some(end)
+            }
+        };
+        Ok(Credential {
+            access_key_id: self.id,
+            secret_access_key: self.secret,
+            session_token: self.token.filter(|token| !token.is_empty()),
+            expires_in,
+        })
+    }
+}
+
+/// The document that containers, instances and (with `SessionToken`) credential processes answer with.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Document {
+    access_key_id: String,
+    secret_access_key: String,
+    #[serde(alias = "SessionToken")]
+    token: Option<String>,
+    expiration: Option<String>,
+}
+
+/// Reads keys from such a document.
+///
+/// # Errors
+/// For another document, in words that repeat nothing of it.
+pub(super) fn read(body: &[u8]) -> Result<Credential, String> {
+    let document: Document = serde_json::from_slice(body).map_err(|e| super::super::ask::malformed(&e))?;
+    let Document { access_key_id: id, secret_access_key: secret, token, expiration: ends } = document;
+    Temporary { id, secret, token, ends }.into_credential()
+}
+
+/// The document of an answer that is a success.
+pub(super) fn answered(answer: &Answer, place: &str) -> Result<Credential, String> {
+    if !answer.status.is_success() {
+        return Err(format!("{place} answered {}: {}", answer.status.as_u16(), answer.text()));
+    }
+    read(&answer.body).map_err(|cause| format!("{place}: {cause}"))
+}
+
+/// A time as the services and their command lines write it; older ones wrote `UTC` instead of `Z`.
+pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
+    let zulu = text.strip_suffix("UTC").map(|rest| format!("{rest}Z"));
+    let time = rfc3339(zulu.as_deref().unwrap_or(text))?.duration_since(UNIX_EPOCH).ok()?;
+    Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok()
+}
+
+/// Seconds since 1970.
+pub(super) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_end_say_when() {
+        let text =
+            br#"{"AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2099-01-01T00:00:00Z"}"#;
+        let credential = read(text).expect("keys");
+        assert_eq!(credential.session_token.as_deref(), Some("T"));
+        assert_eq!(credential.expires_in, timestamp("2099-01-01T00:00:00UTC"));
+        let process = br#"{"Version":1,"AccessKeyId":"A","SecretAccessKey":"S","SessionToken":"T"}"#;
+        assert_eq!(read(process).expect("keys").session_token.as_deref(), Some("T"));
+    }
+
+    #[test]
+    fn keys_that_have_ended_or_are_none_are_refused_without_being_told() {
+        let ended = br#"{"AccessKeyId":"A","SecretAccessKey":"hush","Expiration":"2001-01-01T00:00:00Z"}"#;
+        assert_eq!(read(ended).map(|_| ()).expect_err("ended"), "the keys expired at 2001-01-01T00:00:00Z");
+        for odd in [
+            &br#"{"AccessKeyId":"","SecretAccessKey":"hush"}"#[..],
+            br#"{"SecretAccessKey":"hush"}"#,
+            b"hush",
+        ] {
+            let error = read(odd).map(|_| ()).expect_err("no keys");
+            assert!(!error.contains("hush"), "{error}");
+        }
+    }
+}

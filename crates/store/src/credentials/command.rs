@@ -1,0 +1,77 @@
+//! Programs that hand out credentials.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::ask::short;
+use super::deadline::within;
+
+/// Runs a command line that is split as a shell splits it, without a shell, and gives back its output.
+///
+/// # Errors
+/// Why it can't be run, or what it says of its failure.
+pub(super) async fn run(
+    line: &str,
+    variables: &[(&str, String)],
+    limit: Option<Duration>,
+) -> Result<Vec<u8>, String> {
+    let words = split(line)?;
+    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+    let (done, output) = oneshot::channel();
+    // It may ask its user something; that must not hold up a thread of the caller's runtime.
+    let pid = child.id();
+    std::thread::spawn(move || {
+        let _ = done.send(child.wait_with_output());
+    });
+    let output = match limit {
+        None => output.await,
+        Some(limit) => match within(limit, output).await {
+            Some(output) => output,
+            None => {
+                tracing::debug!(pid, "a credential process is left to itself");
+                return Err(format!("{program} didn't end within {} s", limit.as_secs_f64()));
+            }
+        },
+    };
+    let output = output.map_err(|_| format!("{program} was lost"))?.map_err(|e| format!("{program}: {e}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let words = short(&String::from_utf8_lossy(&output.stderr));
+    let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+    Err(format!("{program} failed ({}){said}", output.status))
+}
+
+fn split(line: &str) -> Result<Vec<String>, String> {
+    shlex::split(line).ok_or_else(|| "the command has a quotation that isn't closed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_as_a_shell_does() {
+        let words = split(r#""/opt/my tools/get" --a 'b c' d\ e"#).expect("words");
+        assert_eq!(words, ["/opt/my tools/get", "--a", "b c", "d e"]);
+        assert!(split("a 'b").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_command_gives_its_output_or_what_it_says_of_its_failure() {
+        let shout = [("WORD", "out".to_owned())];
+        assert_eq!(run("sh -c 'echo $WORD'", &shout, None).await.as_deref(), Ok(&b"out\n"[..]));
+        let error = run("sh -c 'echo expired >&2; exit 3'", &[], None).await.expect_err("it fails");
+        assert!(error.contains("expired") && error.contains('3'), "{error}");
+        assert!(run("/does/not/exist", &[], None).await.is_err());
+        assert!(run("", &[], None).await.is_err());
+        let late = run("sleep 5", &[], Some(Duration::from_millis(1))).await.expect_err("it takes too long");
+        assert!(late.contains("sleep"), "{late}");
+    }
+}

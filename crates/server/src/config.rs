@@ -105,6 +105,9 @@ pub struct S3Config {
     /// Buckets of other regions. A request that isn't signed for the bucket's region gets 301 PermanentRedirect
     /// with `x-amz-bucket-region`.
     pub bucket_regions: BTreeMap<String, String>,
+    /// Regions that an account has to opt in to. A request for a bucket there that isn't signed for it gets 400
+    /// IllegalLocationConstraintException, which doesn't name the region; HeadBucket does.
+    pub opt_in_regions: BTreeSet<String>,
     /// Smallest part in bytes, but for the last, below which completing fails with EntityTooSmall; 0 switches
     /// the check off. Default 5 MiB, as S3.
     pub part_size_min: u64,
@@ -124,6 +127,7 @@ impl Default for S3Config {
             secret_key: "lanewaysecret".to_owned(),
             region: "us-east-1".to_owned(),
             bucket_regions: BTreeMap::new(),
+            opt_in_regions: BTreeSet::new(),
             part_size_min: 5 << 20,
             clock_ahead_s: 0,
             md5_etags: true,

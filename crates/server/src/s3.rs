@@ -79,7 +79,9 @@ pub(crate) async fn answer(
         clock::show(&shared.s3_config, refusal.headers_mut());
         return refusal;
     }
-    if let Some(redirect) = region::redirect(shared, request.uri(), request.headers(), bucket) {
+    if let Some(redirect) =
+        region::redirect(shared, request.method(), request.uri(), request.headers(), bucket)
+    {
         return redirect;
     }
     if let Some(refused) = &shared.habits.refused_headers

@@ -101,6 +101,7 @@ impl Caller {
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
         let mut effects = shared.effects(&route);
+        let is_head = head.method == http::Method::HEAD;
         let lacks_length = length::is_missing(&head, &route.call, body.is_end_stream());
         if effects.fired == 0 {
             // The usual case: nothing to imitate.
@@ -111,7 +112,7 @@ impl Caller {
             }
             // Boxed, because hyper moves this future several times before it runs, and most of its size is here.
             let answer = Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await;
-            return Ok(answer.map(|body| body.with(None, under_way)));
+            return Ok(shown(answer, is_head).map(|body| body.with(None, under_way)));
         }
 
         if let Some(delay) = effects.delay {
@@ -140,10 +141,11 @@ impl Caller {
         let body = RequestBody::incoming(body, request_damage);
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
         let refusal = refusal.or_else(|| lacks_length.then_some(Refusal::LENGTH_REQUIRED));
-        let mut answer = match refusal {
+        let answer = match refusal {
             Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
             None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,
         };
+        let mut answer = shown(answer, is_head);
         if reset.load(Relaxed) {
             return Err(self.reset(h2::Reason::INTERNAL_ERROR));
         }
@@ -171,6 +173,11 @@ impl Caller {
         }
         h2::Error::from(reason).into()
     }
+}
+
+/// The answer as it is sent: to a HEAD without its body, of which h2 would send the frames.
+fn shown(answer: Response<ResponseBody>, is_head: bool) -> Response<ResponseBody> {
+    if is_head { answer.map(|_| ResponseBody::empty()) } else { answer }
 }
 
 /// Hands a request to its dialect.

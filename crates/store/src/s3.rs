@@ -11,14 +11,15 @@ mod delete_many;
 mod failure;
 mod get;
 mod head;
+mod head_bucket;
 mod headers;
 mod list;
 mod multipart;
 mod partition;
 mod put;
+mod regions;
 
-use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::header::HOST;
@@ -31,15 +32,13 @@ use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 pub(crate) use self::configured::ca_bundle;
 pub(crate) use self::partition::Partition;
+use self::regions::Regions;
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
-
-/// Where S3 is when nobody says: buckets elsewhere are found by the redirect.
-const REGION: &str = "us-east-1";
 
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -53,9 +52,7 @@ pub(crate) struct S3 {
     added_headers: HeaderMap,
     clock: Clock,
     kms_key: Option<String>,
-    region: Arc<str>,
-    /// Regions of buckets that turned out to be elsewhere.
-    regions: RwLock<HashMap<String, Arc<str>>>,
+    regions: Regions,
     /// What the endpoint makes of checksums in requests, once it has shown it.
     checksums: ChecksumSupport,
 }
@@ -64,7 +61,6 @@ impl S3 {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
         let settings = &configured::completed(settings)?;
         let address = Address::new(settings)?;
-        let region: Arc<str> = settings.region.as_deref().unwrap_or(REGION).into();
         if let Some(origin) = address.origin() {
             lanes.expect(origin, Protocol::H1);
         }
@@ -82,15 +78,17 @@ impl S3 {
             added_headers: settings.added_headers()?,
             clock: Clock::default(),
             kms_key: settings.kms_key.clone(),
-            region,
-            regions: RwLock::default(),
+            regions: Regions::new(settings.region.as_deref()),
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
         }))
     }
 
     pub(crate) fn anticipate(&self, bucket: &str, requests: usize) {
+        if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
+            return;
+        }
         // A bucket whose name makes no address says so when it is asked.
-        if let Ok(place) = self.address.locate(bucket, &self.region(bucket), "/") {
+        if let Ok(place) = self.address.locate(bucket, &self.regions.of(bucket), "/") {
             self.lanes.anticipate(&place.origin, requests);
         }
     }
@@ -103,36 +101,11 @@ impl S3 {
         self.address.takes_unequal_parts()
     }
 
-    fn region(&self, bucket: &str) -> Arc<str> {
-        let regions = self.regions.read().unwrap_or_else(|e| e.into_inner());
-        regions.get(bucket).unwrap_or(&self.region).clone()
-    }
-}
-
-impl Dialect for S3 {
-    const PROVIDER: Provider = Provider::S3;
-
-    fn lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-
-    fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    fn endpoint(&self) -> String {
-        self.address.to_string()
-    }
-
-    fn added_headers(&self) -> &HeaderMap {
-        &self.added_headers
-    }
-
-    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+    /// A request as it goes to a region.
+    async fn signed(&self, bucket: &str, region: &str, outgoing: &Outgoing) -> Result<Request, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
-        let region = self.region(bucket);
         let Place { origin, target, service, region, .. } =
-            self.address.locate(bucket, &region, &outgoing.target)?;
+            self.address.locate(bucket, region, &outgoing.target)?;
         let uri: http::Uri =
             format!("{origin}{target}").parse().map_err(|e| invalid(format!("no request target: {e}")))?;
         let (mut parts, ()) = http::Request::new(()).into_parts();
@@ -158,6 +131,31 @@ impl Dialect for S3 {
         request.patience = outgoing.patience;
         Ok(request)
     }
+}
+
+impl Dialect for S3 {
+    const PROVIDER: Provider = Provider::S3;
+
+    fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn endpoint(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn added_headers(&self) -> &HeaderMap {
+        &self.added_headers
+    }
+
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+        let region = self.region(bucket, !outgoing.body.is_empty()).await;
+        self.signed(bucket, &region, outgoing).await
+    }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
         let status = response.head.status;
@@ -175,13 +173,16 @@ impl Dialect for S3 {
     }
 
     fn learn(&self, bucket: &str, failure: &Failure) -> bool {
-        if let Some(region) = &failure.region
-            && failure::is_elsewhere(failure)
-            && *self.region(bucket) != **region
-        {
-            let mut regions = self.regions.write().unwrap_or_else(|e| e.into_inner());
-            regions.insert(bucket.to_owned(), region.as_str().into());
-            return true;
+        if failure::is_elsewhere(failure) {
+            let is_certain = failure::is_certainly_elsewhere(failure);
+            // Another request of the same burst may have taught it a moment ago: that is no reason to give this one up.
+            let is_known = match &failure.region {
+                Some(region) => self.regions.found(bucket, region) || is_certain,
+                None => is_certain && self.regions.lost(bucket),
+            };
+            if is_known {
+                return true;
+            }
         }
         if let Some(date) = failure.date
             && failure::may_be_skewed(failure)

@@ -1,8 +1,12 @@
-//! What is S3's own: its clock, its silent HEADs, its 503s.
+//! What is S3's own: its clock, its silent HEADs, its 503s, its regions.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
 
 use bytes::Bytes;
-use laneway_lanes::{Config as LanesConfig, Lanes};
-use laneway_server::{Config, S3Config, parse_fault};
+use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_server::{Config, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Get, ObjectId, ObjectMeta, Provider, PutOptions, Settings, Store,
 };
@@ -29,7 +33,10 @@ fn against<F: Future<Output = ()>>(config: Config, scenario: impl FnOnce(Store, 
     let endpoint = Endpoint::start_with(Wire::Plain, config);
     let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
     let store = Store::new(Provider::S3, &settings(&endpoint), lanes).expect("a store");
-    let scenario = scenario(store, ObjectId::new(Endpoint::BUCKET, "folder/key"));
+    run(scenario(store, ObjectId::new(Endpoint::BUCKET, "folder/key")));
+}
+
+fn run(scenario: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.expect("a runtime").block_on(scenario);
 }
@@ -82,5 +89,84 @@ fn a_silent_400_to_a_head_is_credentials_that_have_expired() {
     against(faulty(&["head status 400"]), async |store, id| {
         let error = store.head(&id, None).await.expect_err("refused");
         assert!(error.is_unauthenticated() && error.to_string().contains("expired"), "{error}");
+    });
+}
+
+/// A bucket of a region that has to be opted in to: the error doesn't name it.
+#[test]
+fn a_bucket_in_an_opt_in_region_is_asked_for_once_and_remembered() {
+    let mut s3 = S3Config::default();
+    s3.bucket_regions.insert(Endpoint::BUCKET.to_owned(), "me-central-1".to_owned());
+    s3.opt_in_regions.insert("me-central-1".to_owned());
+    against(Config { s3, ..Config::default() }, async |store, id| {
+        let other = ObjectId::new(Endpoint::BUCKET, "other");
+        let (one, two) = futures_util::future::join(put(&store, &id), put(&store, &other)).await;
+        one.and(two).unwrap_or_else(|e| panic!("{e}"));
+        let requests = store.lanes().counters().requests;
+        // Each was refused once at most, and one asked where the bucket is.
+        assert!((4..=5).contains(&requests), "{requests}");
+        store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.lanes().counters().requests, requests + 1);
+    });
+}
+
+/// A proxy that leads every host to `server`.
+fn tunnel_to(server: SocketAddr) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || tunnel(client, server));
+        }
+    });
+    url
+}
+
+fn tunnel(mut client: TcpStream, server: SocketAddr) -> std::io::Result<()> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let mut server = TcpStream::connect(server)?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    let (mut from, mut to) = (server.try_clone()?, client.try_clone()?);
+    thread::spawn(move || std::io::copy(&mut from, &mut to));
+    std::io::copy(&mut client, &mut server).map(drop)
+}
+
+#[test]
+fn without_a_region_one_head_bucket_goes_ahead_of_a_burst_of_puts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let hosts = ["us-east-1", "eu-west-3"].map(|region| format!("s3.{region}.amazonaws.com"));
+    let made = rcgen::generate_simple_self_signed(hosts).expect("a certificate");
+    std::fs::write(&cert, made.cert.pem()).expect("it is written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("it is written");
+    let mut s3 = S3Config::default();
+    s3.bucket_regions.insert(Endpoint::BUCKET.to_owned(), "eu-west-3".to_owned());
+    let tls = Some(Tls::Files { cert: cert.clone(), key });
+    let server = Server::start(Config { tls, s3, ..Config::default() }).expect("the server starts");
+    server.create_bucket(Endpoint::BUCKET).expect("the bucket is made");
+    let keys = S3Config::default();
+    let settings = Settings {
+        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        s3_path_style: Some(true),
+        ..Settings::default()
+    };
+    let lanes = LanesConfig {
+        https_proxy: Some(tunnel_to(server.addr())),
+        trust: Trust { extra_ca_files: vec![cert] },
+        ..LanesConfig::default()
+    };
+    let store = Store::new(Provider::S3, &settings, Lanes::start(lanes).expect("lanes")).expect("a store");
+    run(async {
+        let ids: Vec<_> = (0..20).map(|n| ObjectId::new(Endpoint::BUCKET, format!("k{n}"))).collect();
+        let puts = ids.iter().map(|id| put(&store, id));
+        for written in futures_util::future::join_all(puts).await {
+            written.unwrap_or_else(|e| panic!("{e}"));
+        }
+        let seen = server.counters().requests_by_verb;
+        assert_eq!((seen["bucket"], seen["put"]), (1, 20));
     });
 }

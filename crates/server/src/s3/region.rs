@@ -1,10 +1,10 @@
-//! Buckets of other regions: found by the redirect that S3 answers.
+//! Buckets of other regions: found by the redirect that S3 answers, or by asking where it doesn't say.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 
 use super::error_document;
 use crate::body::ResponseBody;
@@ -25,10 +25,11 @@ impl Redirected {
     }
 }
 
-/// 307 or 301 for a bucket of another region than the request was signed for. What isn't signed names no region and is
-/// redirected too.
+/// 307 or 301 for a bucket of another region than the request was signed for, 400 where that has to be opted in to. What
+/// isn't signed names no region and is redirected too.
 pub(super) fn redirect(
     shared: &Shared,
+    method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
     bucket: &str,
@@ -36,6 +37,13 @@ pub(super) fn redirect(
     let home = shared.s3_config.bucket_regions.get(bucket)?;
     if signed_for(uri, headers).as_ref() == Some(home) {
         return None;
+    }
+    let is_head_bucket = *method == Method::HEAD && uri.path().trim_matches('/') == bucket;
+    if shared.s3_config.opt_in_regions.contains(home) && !is_head_bucket {
+        let message = format!(
+            "The {home} location constraint is incompatible for the region specific endpoint this request was sent to."
+        );
+        return Some(error_document(StatusCode::BAD_REQUEST, "IllegalLocationConstraintException", &message));
     }
     let mut answer = if shared.redirected.another(bucket, shared.habits.temporary_redirects) {
         let message = "Please re-send this request to the specified temporary endpoint. Continue to use the original \

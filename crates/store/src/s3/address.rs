@@ -98,6 +98,16 @@ impl Address {
         self.endpoint.as_ref().map(|endpoint| &endpoint.origin)
     }
 
+    /// Whether buckets of different regions are at different endpoints.
+    pub(super) fn is_aws(&self) -> bool {
+        self.endpoint.is_none()
+    }
+
+    /// Whether a bucket's name leaves its region open: what has its region or zone in its name is there.
+    pub(super) fn has_regions(&self, bucket: &str) -> bool {
+        self.is_aws() && !is_arn(bucket) && !is_directory(bucket)
+    }
+
     /// Where `target` of a bucket is, which begins after the bucket: `/key?query`, or `?query` for the bucket itself. No
     /// bucket means the service.
     ///

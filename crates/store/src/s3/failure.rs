@@ -87,10 +87,18 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
 
 /// Whether it says that the bucket is in another region.
 pub(super) fn is_elsewhere(failure: &Failure) -> bool {
-    matches!(failure.status.as_u16(), 301 | 307 | 308)
-        || failure.code.as_deref() == Some("AuthorizationHeaderMalformed")
+    is_certainly_elsewhere(failure)
         // A HEAD's answer has no body to say it in.
         || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
+}
+
+/// Whether that is all that it can mean, also where it doesn't say where the bucket is: opt-in regions are told so.
+pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
+    matches!(failure.status.as_u16(), 301 | 307 | 308)
+        || matches!(
+            failure.code.as_deref(),
+            Some("AuthorizationHeaderMalformed" | "IllegalLocationConstraintException" | "PermanentRedirect")
+        )
 }
 
 /// Whether other credentials may be taken.

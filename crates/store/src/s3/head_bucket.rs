@@ -1,0 +1,36 @@
+//! HeadBucket, for the one thing that it tells whatever its status: the bucket's region
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html>).
+
+use std::sync::Arc;
+
+use http::Method;
+
+use super::S3;
+use crate::Operation;
+use crate::exchange::{Dialect as _, Outgoing};
+
+impl S3 {
+    /// The region of a bucket, for a request with a body or without. It is asked for where that is not known and a wrong guess
+    /// would cost more.
+    pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
+        let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
+        if must_ask() {
+            let _alone = self.regions.asking.lock().await;
+            if must_ask() {
+                let region = self.ask_for_region(bucket).await;
+                tracing::debug!(bucket, region, "a bucket's region was asked for");
+                self.regions.asked(bucket, region.as_deref());
+            }
+        }
+        self.regions.of(bucket)
+    }
+
+    /// One attempt: where it fails, the request that it goes ahead of says why.
+    async fn ask_for_region(&self, bucket: &str) -> Option<String> {
+        let outgoing = Outgoing::new(Method::HEAD, "");
+        let mut request = self.signed(bucket, &self.regions.of(bucket), &outgoing).await.ok()?;
+        request.sent = Some(self.tally().class(Operation::Head, &outgoing.method));
+        let answer = self.lanes().exchange(request).await.ok()?;
+        answer.head.header("x-amz-bucket-region").map(str::to_owned)
+    }
+}

@@ -1,0 +1,123 @@
+//! In which region buckets are: as configured, until the store says otherwise or is asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+/// Where S3 is when nobody says.
+const HOME: &str = "us-east-1";
+
+/// What is known of buckets' regions.
+#[derive(Debug)]
+pub(super) struct Regions {
+    /// The region of a bucket of which nothing is known.
+    home: Arc<str>,
+    /// Whether `home` is what somebody configured.
+    is_configured: bool,
+    buckets: RwLock<HashMap<String, Place>>,
+    /// Held by who asks: a burst of requests asks once.
+    pub(super) asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Place {
+    region: Option<Arc<str>>,
+    /// The store says that it is elsewhere, but not where.
+    is_lost: bool,
+    was_asked: bool,
+}
+
+impl Regions {
+    pub(super) fn new(configured: Option<&str>) -> Self {
+        Self {
+            home: configured.unwrap_or(HOME).into(),
+            is_configured: configured.is_some(),
+            buckets: RwLock::default(),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The region of a bucket, as far as it is known.
+    pub(super) fn of(&self, bucket: &str) -> Arc<str> {
+        self.place(bucket).region.unwrap_or_else(|| Arc::clone(&self.home))
+    }
+
+    /// Whether the store is to be asked before a request for the bucket is sent: it has said that the bucket is elsewhere, or
+    /// nobody has said where it is and a body would go to the wrong place first. `has_regions` is whether the endpoint is
+    /// one of several.
+    pub(super) fn must_ask(&self, bucket: &str, has_regions: bool, has_body: bool) -> bool {
+        let place = self.place(bucket);
+        let is_guess = !self.is_configured && has_regions && place.region.is_none();
+        !bucket.is_empty() && !place.was_asked && (place.is_lost || (is_guess && has_body))
+    }
+
+    /// Takes in where the store says that the bucket is. Whether that is news.
+    pub(super) fn found(&self, bucket: &str, region: &str) -> bool {
+        let is_news = *self.of(bucket) != *region;
+        self.change(bucket, |place| {
+            place.region = Some(region.into());
+            place.is_lost = false;
+        });
+        is_news
+    }
+
+    /// Takes in that the bucket is elsewhere. Whether asking can tell where, or has told it since.
+    pub(super) fn lost(&self, bucket: &str) -> bool {
+        let place = self.place(bucket);
+        self.change(bucket, |place| place.is_lost = true);
+        !place.was_asked || place.region.is_some()
+    }
+
+    /// Takes in that the store was asked: once is enough, whatever it said.
+    pub(super) fn asked(&self, bucket: &str, region: Option<&str>) {
+        self.change(bucket, |place| {
+            place.was_asked = true;
+            place.region = region.map(Arc::from).or(place.region.take());
+        });
+    }
+
+    fn place(&self, bucket: &str) -> Place {
+        let buckets = self.buckets.read().unwrap_or_else(|e| e.into_inner());
+        buckets.get(bucket).cloned().unwrap_or_default()
+    }
+
+    fn change(&self, bucket: &str, change: impl FnOnce(&mut Place)) {
+        let mut buckets = self.buckets.write().unwrap_or_else(|e| e.into_inner());
+        change(buckets.entry(bucket.to_owned()).or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_configured_region_the_store_is_asked_before_a_body_is_sent() {
+        let regions = Regions::new(None);
+        assert!(!regions.must_ask("b", true, false), "a read is redirected for nothing");
+        assert!(!regions.must_ask("b", false, true), "a server of its own has one region");
+        assert!(!regions.must_ask("", true, true), "no bucket");
+        assert!(regions.must_ask("b", true, true));
+        regions.asked("b", Some("eu-west-3"));
+        assert!(!regions.must_ask("b", true, true));
+        assert_eq!((&*regions.of("b"), &*regions.of("c")), ("eu-west-3", "us-east-1"));
+    }
+
+    #[test]
+    fn what_a_read_was_told_needs_no_asking() {
+        let regions = Regions::new(None);
+        assert!(regions.found("b", "eu-west-3"));
+        assert!(!regions.found("b", "eu-west-3"), "no news");
+        assert!(!regions.must_ask("b", true, true));
+    }
+
+    #[test]
+    fn a_configured_region_is_believed_until_the_store_says_that_it_is_wrong() {
+        let regions = Regions::new(Some("eu-west-1"));
+        assert!(!regions.must_ask("b", true, true));
+        assert!(regions.lost("b"));
+        assert!(regions.must_ask("b", false, false));
+        regions.asked("b", None);
+        assert!(!regions.must_ask("b", true, true) && !regions.lost("b"), "it has no more to say");
+        assert_eq!(&*regions.of("b"), "eu-west-1");
+    }
+}

@@ -9,6 +9,8 @@ pub struct Counters {
     pub connections: u64,
     /// Most connections open at once.
     pub connections_peak: u64,
+    /// Connections open now.
+    pub connections_open: u64,
     /// TLS handshakes that were completed.
     pub handshakes: u64,
     /// Connections that speak HTTP/1.1.

@@ -4,8 +4,8 @@
 //! the dispatcher knows it was told, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
-//! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane),
-//! `in_flight` (how many at once), `hedges` (where a second request goes), and in `ways` for each direction `yielding` (how
+//! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
+//! too old), `in_flight` (how many at once), `hedges` (where a second request goes), and in `ways` for each direction `yielding` (how
 //! much bulk moves beside small work), `window`, `send_buffer` and `small_uploads` (how much is on its way), `goodput` (what the path carries).
 //! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
@@ -17,6 +17,7 @@ mod express_lanes;
 mod freight_lanes;
 mod goodput;
 mod hedges;
+mod idle;
 mod in_flight;
 mod lane;
 mod limit;
@@ -166,7 +167,20 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
+            Event::Stale { lane } => self.stale(now, lane),
+            Event::KeepsIdle { lane, limit } => {
+                if let Some(origin) = self.lanes.get(&lane).map(|l| l.origin) {
+                    self.origin(origin).idle.tell(limit);
+                }
+            }
+            Event::Slept => self.slept(),
             Event::Closed { lane } => {
+                if let Some(l) = self.lanes.get(&lane).filter(|l| l.is_idle()) {
+                    let (origin, idle) = (l.origin, now.saturating_duration_since(l.idle_since));
+                    let state = self.origin(origin);
+                    state.idle.closed(now, idle);
+                    state.anticipated = 0;
+                }
                 if let Some(origin) = self.forget(lane) {
                     self.schedule(now, origin);
                 }
@@ -199,7 +213,7 @@ impl Dispatcher {
 
     /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
     pub fn next_tick(&self) -> Option<Instant> {
-        let origins = self.origins.iter().filter_map(OriginState::next_tick);
+        let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
         let ways = [&self.down, &self.up].into_iter().flat_map(|way| {
             let reading = way.goodput.next_reading().filter(|_| !way.is_idle());
             [way.yielding.next_tick(), reading]
@@ -335,9 +349,12 @@ impl Dispatcher {
         let Some(work) = self.retire(id) else { return };
         if let Some(lane_id) = work.lane {
             if let Some(lane) = self.lanes.get_mut(&lane_id) {
-                lane.give_back(work.weight);
+                lane.give_back(now, work.weight);
                 lane.uploads -= usize::from(work.uploads_bulk());
-                if !reusable {
+                let rested = lane.rested;
+                if reusable {
+                    self.origin(work.origin).idle.served(rested);
+                } else {
                     lane.state = LaneState::Draining;
                 }
             }
@@ -383,6 +400,7 @@ impl Dispatcher {
 
     /// Sends what can be sent and dials what is missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
+        self.give_up_old(now, origin);
         // A slot that is free belongs to whoever has none before it is anybody's second.
         if self.lanes.len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)

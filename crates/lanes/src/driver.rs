@@ -5,6 +5,7 @@
 mod carry;
 mod dialling;
 mod names;
+mod resting;
 mod reusable;
 mod stragglers;
 
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use names::Names;
@@ -28,21 +30,23 @@ use crate::h2::H2;
 use crate::hedge::Watch;
 use crate::job::Job;
 use crate::shared::Shared;
+use crate::standstill::Standstill;
+use crate::stream::Progress;
 use crate::trace::What;
 use crate::{Origin, Protocol};
 
 /// Commands that are taken from the queue at a time.
 const BATCH: usize = 256;
 
-/// How many lanes may be gone when a request comes to them until it fails.
+/// How many new lanes may be gone when a request comes to them until it fails.
 const BOUNCES_MAX: u8 = 4;
 
 /// What the driver is told.
 pub(crate) enum Command {
     /// Send this.
     Submit(Box<Job>),
-    /// A lane would not take this: find another. Nothing of it was sent.
-    Bounced { job: Box<Job>, lane: LaneId },
+    /// A lane would not take this, which has answered nobody yet if it `is_unused`: find another. Nothing of it was sent.
+    Bounced { job: Box<Job>, lane: LaneId, is_unused: bool },
     /// Nobody waits for this any more.
     Cancel(WorkId),
     /// The origin is likely to speak this.
@@ -63,6 +67,10 @@ pub(crate) enum Command {
     Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
+    /// Something has come on a connection that nobody uses.
+    Stirred { lane: LaneId },
+    /// The server says how long it keeps idle connections.
+    KeepsIdle { lane: LaneId, limit: Duration },
 }
 
 /// A connection that has just been opened.
@@ -104,11 +112,13 @@ pub(crate) struct Driver {
     numbers: HashMap<Origin, OriginId>,
     lane_origins: FxHashMap<LaneId, OriginId>,
     lane_addresses: FxHashMap<LaneId, SocketAddr>,
+    lane_progress: FxHashMap<LaneId, Arc<Progress>>,
     /// Why dials failed, for the works that share the failure.
     dial_errors: HashMap<LaneId, Error>,
     dialer: Arc<Dialer>,
     shared: Arc<Shared>,
     watch: Watch,
+    standstill: Standstill,
     /// How many second requests have been asked for; some of them were not needed any more when they could be sent.
     hedges_asked: u64,
 }
@@ -117,6 +127,7 @@ impl Driver {
     pub(crate) fn new(connections_max: usize, dialer: Dialer, shared: Arc<Shared>) -> Self {
         Self {
             watch: Watch::new(shared.pace.is_none()),
+            standstill: Standstill::default(),
             hedges_asked: 0,
             dispatcher: Dispatcher::new(connections_max),
             queued: FxHashMap::default(),
@@ -125,6 +136,7 @@ impl Driver {
             numbers: HashMap::new(),
             lane_origins: FxHashMap::default(),
             lane_addresses: FxHashMap::default(),
+            lane_progress: FxHashMap::default(),
             dial_errors: HashMap::new(),
             dialer: Arc::new(dialer),
             shared,
@@ -136,7 +148,8 @@ impl Driver {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             let tick = self.dispatcher.next_tick();
-            let wake = tick.into_iter().chain(self.watch.next_look()).min();
+            let looks = [tick, self.watch.next_look(), self.standstill.next_look()];
+            let wake = looks.into_iter().flatten().min();
             let timer = async {
                 match wake {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -149,6 +162,8 @@ impl Driver {
                 () = timer => {}
                 _ = &mut ended => return,
             }
+            // Before what has come meanwhile, which may ask for what is idle.
+            self.look_for_a_standstill(Instant::now());
             let mut now = self.take_all(&mut batch);
             if tick.is_some_and(|t| t <= now) {
                 // A thread that had no core meanwhile learns only now what has come in time.
@@ -172,14 +187,20 @@ impl Driver {
     }
 
     fn take(&mut self, now: Instant, command: Command) {
+        let rests = match &command {
+            Command::Finished { lane, .. } | Command::Dialled { lane, .. } | Command::Stirred { lane } => {
+                Some(*lane)
+            }
+            _ => None,
+        };
         match command {
             Command::Submit(job) => self.submit(now, job),
-            Command::Bounced { job, lane } => {
+            Command::Bounced { job, lane, is_unused } => {
                 let work = job.work;
                 self.watch.end(now, work);
                 self.dispatcher.handle(now, Event::Finished { work, reusable: false });
                 self.forget(lane);
-                self.bounce(now, job);
+                self.bounce(now, job, is_unused);
             }
             Command::Cancel(work) => {
                 self.queued.remove(&work);
@@ -210,8 +231,16 @@ impl Driver {
                 self.forget(lane);
                 self.dispatcher.handle(now, Event::Closed { lane });
             }
+            Command::KeepsIdle { lane, limit } => {
+                self.dispatcher.handle(now, Event::KeepsIdle { lane, limit });
+            }
+            Command::Stirred { .. } => {}
         }
         self.carry_out();
+        // Unless the next request has it already.
+        if let Some(lane) = rests {
+            self.rest(now, lane);
+        }
     }
 
     fn submit(&mut self, now: Instant, job: Box<Job>) {
@@ -229,10 +258,11 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Finds another lane for a job whose lane was gone. A server that closes every connection at once must not keep us
-    /// dialling: then it is the caller's attempt that has failed, with nothing sent.
-    fn bounce(&mut self, now: Instant, mut job: Box<Job>) {
-        job.bounces += 1;
+    /// Finds another lane for a job whose lane was gone. Those that had been used before are fewer by one each time; but a
+    /// server that closes every new connection at once must not keep us dialling: then it is the caller's attempt that has
+    /// failed, with nothing sent.
+    fn bounce(&mut self, now: Instant, mut job: Box<Job>, is_unused: bool) {
+        job.bounces += u8::from(is_unused);
         self.shared.note(|| What::Finished { work: job.work.0, bytes: 0 });
         if job.bounces < BOUNCES_MAX {
             return self.submit(now, job);
@@ -245,6 +275,9 @@ impl Driver {
         self.watch.end(now, work);
         if let Some(time) = reusable.shuns_for() {
             self.shun(now, lane, time);
+        }
+        if matches!(reusable, Reusable::Stale | Reusable::Lost) {
+            self.dispatcher.handle(now, Event::Stale { lane });
         }
         let again = match (reusable, self.lanes.get_mut(&lane)) {
             (Reusable::H1(connection), Some(Lane::H1(slot))) => {
@@ -329,17 +362,18 @@ impl Driver {
         let home = if freight { self.shared.freight(lane.0) } else { &self.shared.express }.clone();
         let carriage = carry::Carriage { lane, freight, moved, shared: Arc::clone(&self.shared) };
         match self.lanes.get_mut(&lane) {
-            Some(Lane::H1(slot)) => match slot.take().and_then(|mut c| c.is_alive().then_some(c)) {
-                Some(connection) => {
+            Some(Lane::H1(slot)) => match slot.take().ok_or(true).and_then(quiet) {
+                Ok(connection) => {
                     self.begin_watching(now, &job, lane, role);
                     home.spawn(carriage.over_h1(connection, job));
                 }
-                None => {
-                    // The server has closed it meanwhile: replaced for free, the request untouched.
+                Err(is_unused) => {
+                    // The server has closed it this very moment: replaced for free, the request untouched.
                     self.forget(lane);
+                    self.dispatcher.handle(now, Event::Stale { lane });
                     self.dispatcher.handle(now, Event::Closed { lane });
                     self.dispatcher.handle(now, Event::Finished { work, reusable: false });
-                    self.bounce(now, job);
+                    self.bounce(now, job, is_unused);
                 }
             },
             Some(Lane::H2 { connection, .. }) => {
@@ -349,7 +383,7 @@ impl Driver {
             }
             _ => {
                 self.dispatcher.handle(now, Event::Finished { work, reusable: false });
-                self.bounce(now, job);
+                self.bounce(now, job, true);
             }
         }
     }
@@ -362,6 +396,7 @@ impl Driver {
         }
         self.lane_origins.remove(&lane);
         self.lane_addresses.remove(&lane);
+        self.lane_progress.remove(&lane);
     }
 
     fn closed_one(&self) {
@@ -378,6 +413,12 @@ impl Driver {
         self.origins.push(entry);
         id
     }
+}
+
+/// The connection, unless its server has closed it; else whether it was never used.
+fn quiet(mut connection: Box<H1>) -> Result<Box<H1>, bool> {
+    let is_quiet = connection.is_quiet(&mut Context::from_waker(Waker::noop()));
+    if is_quiet { Ok(connection) } else { Err(connection.is_unused()) }
 }
 
 fn sent(job: &Job, lane: LaneId, role: Role) -> What {

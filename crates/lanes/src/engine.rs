@@ -34,6 +34,10 @@ use crate::{
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
 
+/// How many connections in a row may have been gone before the request came without that being an attempt. After the first
+/// one a new one is dialled, or one that was just used.
+const STALE_MAX: u32 = 3;
+
 /// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
 /// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
@@ -160,7 +164,7 @@ impl Lanes {
     pub async fn run<C: Call>(&self, call: &C) -> Result<Ended, C::Refusal> {
         let started = Instant::now();
         let mut pauses = Attempts::default();
-        let mut attempts = 0;
+        let (mut attempts, mut stale) = (0, 0);
         loop {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
@@ -174,6 +178,12 @@ impl Lanes {
                 }
             };
             if outcome.as_ref().is_err_and(Error::is_held) {
+                continue;
+            }
+            // The connection was gone before the request came: nobody's failure, so long as new ones are better.
+            let is_stale = outcome.as_ref().is_err_and(Error::is_stale) && verdict == Verdict::Retry;
+            if is_stale && stale < STALE_MAX {
+                stale += 1;
                 continue;
             }
             attempts += 1;

@@ -12,6 +12,7 @@ pub struct Error {
     source: Option<SinkError>,
     unsent: bool,
     held: bool,
+    stale: bool,
 }
 
 /// What went wrong, as far as a caller decides by it.
@@ -43,11 +44,18 @@ pub enum Kind {
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, unsent: false, held: false }
+        Self { kind, message: message.into(), source: None, unsent: false, held: false, stale: false }
     }
 
     pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<SinkError>) -> Self {
-        Self { kind, message: message.into(), source: Some(source.into()), unsent: false, held: false }
+        Self {
+            kind,
+            message: message.into(),
+            source: Some(source.into()),
+            unsent: false,
+            held: false,
+            stale: false,
+        }
     }
 
     /// Marks the request as never processed by the server.
@@ -64,6 +72,18 @@ impl Error {
     /// Whether the request only has to be admitted again.
     pub(crate) fn is_held(&self) -> bool {
         self.held
+    }
+
+    /// Marks a request that found its connection gone, which had been used before: the server most likely closed it before
+    /// the request came.
+    pub(crate) fn stale(mut self) -> Self {
+        self.stale = true;
+        self
+    }
+
+    /// Whether most likely the connection was gone before the request came.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// The same error for somebody else who waited for the same thing.

@@ -11,14 +11,13 @@ mod head;
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use framing::{Chunked, Framing};
-use futures_util::FutureExt;
 use gathering::Gathering;
 use head::Heads;
 use http::header::CONTENT_LENGTH;
@@ -31,7 +30,7 @@ use crate::job::Intake;
 use crate::proxy::Proxy;
 use crate::shared::{Shared, interrupted, patiently};
 use crate::stream::{Progress, Stream};
-use crate::{Request, Route};
+use crate::{Head, Request, Route};
 
 /// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
 const ONE_WRITE: u64 = 16 * 1024;
@@ -54,12 +53,16 @@ pub(crate) struct H1 {
     asked: u64,
     /// Whether anything has come in answer to the last of them.
     is_answered: bool,
+    /// How long the server keeps it when it is idle, as it has said.
+    told: Option<Duration>,
 }
 
 /// What is left to do after an answer's head.
 pub(crate) struct Pending {
     framing: Framing,
     keep_alive: bool,
+    /// How long the server keeps the connection when it is idle, where it says so anew.
+    pub(crate) keeps_idle: Option<Duration>,
     pub(crate) route: Route,
 }
 
@@ -72,13 +75,30 @@ impl Pending {
 
 impl H1 {
     pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
-        Self { stream, progress, proxy, asked: 0, is_answered: false }
+        Self { stream, progress, proxy, asked: 0, is_answered: false, told: None }
     }
 
     /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
-    /// readable.
-    pub(crate) fn is_alive(&mut self) -> bool {
-        self.stream.fill_buf().now_or_never().is_none()
+    /// readable. Where it does, the context's waker hears of the first that comes.
+    pub(crate) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+        self.progress.wake_at(1);
+        // A task that has done much in its turn would be told to wait, whatever has come.
+        pin!(tokio::task::unconstrained(self.stream.fill_buf())).poll(cx).is_pending()
+    }
+
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// Whether it has served nobody yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.asked == 0
+    }
+
+    /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
+    fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
+        let told = head::keep_alive_timeout(head.header("keep-alive")?)?;
+        (self.told.replace(told) != Some(told)).then_some(told)
     }
 
     /// Whether it had served others before the request that is under way, and brought nothing for this one.
@@ -178,7 +198,8 @@ impl H1 {
         // An answer that tells its end in two ways may mean something else to a proxy (RFC 9112, section 6.3).
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
-        Ok(Pending { framing, keep_alive, route: intake.begin(head.head)? })
+        let keeps_idle = self.keeps_idle(&head.head);
+        Ok(Pending { framing, keep_alive, keeps_idle, route: intake.begin(head.head)? })
     }
 
     /// Sends head and body. Returns the answer's head when the server answered before the body was out.

@@ -9,7 +9,7 @@ mod first_flights;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ::h2::client::{Builder, SendRequest};
@@ -57,6 +57,8 @@ pub(crate) struct H2 {
     send: SendRequest<Bytes>,
     flights: Arc<FirstFlights>,
     progress: Arc<Progress>,
+    /// How many answers have begun.
+    answers: Arc<AtomicU64>,
 }
 
 /// An answer whose head has been read.
@@ -98,12 +100,17 @@ impl H2 {
             done.ended();
             shared.tell(Command::Closed { lane });
         });
-        Ok(Self { send, flights, progress })
+        Ok(Self { send, flights, progress, answers: Arc::default() })
     }
 
     /// When the connection last moved a byte.
     pub(crate) fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    /// How many answers have begun on it.
+    pub(crate) fn answers(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.answers)
     }
 
     /// How many streams the server takes at once.
@@ -166,6 +173,7 @@ impl H2 {
             None => patiently(answer, &self.progress, patience, "waiting for an answer").await,
         };
         let (parts, body) = answered.map_err(unprocessed)?.into_parts();
+        self.answers.fetch_add(1, Relaxed);
         let route = intake.begin(Head { status: parts.status, headers: parts.headers })?;
         Ok(Pending { body, progress: self.progress, route })
     }

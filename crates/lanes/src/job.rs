@@ -22,7 +22,7 @@ pub(crate) struct Job {
     pub(crate) request: Request,
     pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
     pub(crate) submitted: Instant,
-    /// How many lanes have turned out to be gone when it was to be sent on them.
+    /// How many new lanes have turned out to be gone when it was to be sent on them.
     pub(crate) bounces: u8,
     /// Where it shows its signs of life, if a second request may be sent beside it.
     pub(crate) pulse: Option<Arc<Pulse>>,

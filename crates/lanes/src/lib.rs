@@ -34,6 +34,7 @@ mod request;
 mod retry;
 mod shared;
 mod sink;
+mod standstill;
 mod stream;
 mod throttle;
 pub mod trace;

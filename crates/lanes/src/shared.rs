@@ -68,6 +68,7 @@ impl Counts {
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             connections: self.connections.load(Relaxed),
+            connections_open: self.connections_open.load(Relaxed),
             connections_peak: self.connections_peak.load(Relaxed),
             handshakes: self.handshakes.load(Relaxed),
             connections_h1: self.connections_h1.load(Relaxed),
@@ -184,13 +185,23 @@ pub(crate) async fn patiently<T>(
     patience: Duration,
     doing: &str,
 ) -> Result<T, Error> {
-    let mut io = pin!(io);
+    let (mut io, mut left) = (pin!(io), patience);
     for _ in 0..PATIENCE_BESIDE_OTHERS {
-        match tokio::time::timeout(patience, &mut io).await {
+        let waited = tokio::select! {
+            biased;
+            waited = tokio::time::timeout(left, &mut io) => waited,
+            () = progress.given_up() => {
+                let why = format!("the connection is silent since this machine stood still, {doing}");
+                return Err(Error::new(Kind::Timeout, why));
+            }
+        };
+        let idle = progress.idle(Instant::now());
+        match waited {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(e)) => return Err(interrupted(doing, e)),
-            Err(_) if progress.idle(Instant::now()) >= patience => break,
-            Err(_) => {}
+            Err(_) if idle >= patience => break,
+            // What has been silent for half of the time already isn't given all of it again.
+            Err(_) => left = patience - idle,
         }
     }
     Err(Error::new(Kind::Timeout, format!("no progress for {patience:?} while {doing}")))

@@ -6,6 +6,7 @@ mod exchange {
     mod h1;
     mod h2;
     mod hedging;
+    mod idle;
     mod support;
     mod trace;
 }

@@ -151,11 +151,26 @@ pub enum Event {
         /// The lane.
         lane: LaneId,
     },
-    /// The lane is gone.
+    /// The lane is gone. Of one that was idle it is learned how long its server keeps those.
     Closed {
         /// The lane.
         lane: LaneId,
     },
+    /// The server had closed the lane before a request was sent on it, or about to be. [`Event::Finished`] and
+    /// [`Event::Closed`] come besides.
+    Stale {
+        /// The lane.
+        lane: LaneId,
+    },
+    /// The server says how long it keeps idle connections.
+    KeepsIdle {
+        /// The lane on which it does.
+        lane: LaneId,
+        /// How long.
+        limit: Duration,
+    },
+    /// The machine, or this process, has stood still for long.
+    Slept,
     /// How many bulk bytes the origin has moved since the engine started.
     Moved {
         /// The origin.

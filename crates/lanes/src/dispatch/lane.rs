@@ -1,7 +1,7 @@
 //! One lane, as the dispatcher knows it.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{OriginId, Role};
 use crate::Protocol;
@@ -25,6 +25,10 @@ pub(super) struct Lane {
     pub(super) weight: u64,
     /// How many of them are bulk that goes up.
     pub(super) uploads: usize,
+    /// Since when nothing has been on it.
+    pub(super) idle_since: Instant,
+    /// How long nothing had been on it before what is on it now, or was last.
+    pub(super) rested: Duration,
     /// Where it leads.
     pub(super) address: Option<SocketAddr>,
     streams_max: usize,
@@ -49,6 +53,8 @@ impl Lane {
             in_flight: 0,
             weight: 0,
             uploads: 0,
+            idle_since: now,
+            rested: Duration::ZERO,
             address: None,
             streams_max: STREAMS_MAX,
         }
@@ -56,7 +62,7 @@ impl Lane {
 
     pub(super) fn open(&mut self, now: Instant, protocol: Protocol) {
         self.state = LaneState::Open(protocol);
-        self.since = now;
+        (self.since, self.idle_since) = (now, now);
     }
 
     pub(super) fn limit_streams(&mut self, max: usize) {
@@ -69,6 +75,11 @@ impl Lane {
 
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, LaneState::Open(_))
+    }
+
+    /// Whether it is open and nothing is on it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_open() && self.in_flight == 0
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -93,13 +104,17 @@ impl Lane {
         self.in_flight < streams && (self.in_flight == 0 || share.is_none_or(|s| self.weight + weight <= s))
     }
 
-    pub(super) fn take(&mut self, weight: u64) {
+    pub(super) fn take(&mut self, now: Instant, weight: u64) {
+        if self.in_flight == 0 {
+            self.rested = now.saturating_duration_since(self.idle_since);
+        }
         self.in_flight += 1;
         self.weight += weight;
     }
 
-    pub(super) fn give_back(&mut self, weight: u64) {
+    pub(super) fn give_back(&mut self, now: Instant, weight: u64) {
         self.in_flight -= 1;
+        self.idle_since = now;
         self.weight -= weight;
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::class::OPENER_ASSUMED;
 use super::freight_lanes::FreightLanes;
+use super::idle::IdleLimit;
 use super::in_flight::InFlight;
 use super::queue::Queue;
 use super::{LaneId, Role, WorkId, express_lanes};
@@ -46,6 +47,7 @@ pub(super) struct OriginState {
     /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) in_flight: InFlight,
+    pub(super) idle: IdleLimit,
     /// How large openers were of late that turned out small, in bytes.
     opener_size: Option<u64>,
     pub(super) freight: FreightLanes,

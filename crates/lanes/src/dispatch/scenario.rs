@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod hedging;
+mod idle;
 mod link;
 mod network;
 mod random;
 mod sending;
 mod world;
 
-use network::{Faults, Path, Want, nanos};
+use network::{Ending, Faults, Path, Want, nanos};
 use world::World;
 
 use super::*;

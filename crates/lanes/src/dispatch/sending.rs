@@ -36,7 +36,7 @@ impl Dispatcher {
         let (origin, weight, opener, up) = (work.origin, work.weight, work.opener, work.piece.up);
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
-            lane.take(weight);
+            lane.take(now, weight);
             lane.uploads += usize::from(work.uploads_bulk());
         }
         if work.role == Role::Express {

@@ -17,6 +17,9 @@ use crate::shared::Shared;
 use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
 
+/// An HTTP/2 connection on which nothing has moved for so long had nobody on it.
+const RESTED: Duration = Duration::from_millis(500);
+
 /// A request's ride on a lane.
 pub(super) struct Carriage {
     pub(super) lane: LaneId,
@@ -82,7 +85,12 @@ impl Waiter {
 
     /// Ends a request whose connection is of no use any more.
     fn end_broken(self, error: Error, connection: &H1) {
-        let reusable = Reusable::after_h1(&error, connection.is_expired());
+        let reusable = match connection.progress().is_given_up() {
+            true => Reusable::No,
+            false => Reusable::after_h1(&error, connection.is_expired()),
+        };
+        let is_stale = matches!(reusable, Reusable::Stale);
+        let error = if is_stale { error.stale() } else { error };
         self.end(Err(error), reusable);
     }
 
@@ -138,6 +146,9 @@ impl Carriage {
         if let Some(bytes) = intake.announced().filter(|_| is_opener) {
             self.shared.tell(Command::Sized { work, bytes });
         }
+        if let Some(limit) = pending.keeps_idle {
+            self.shared.tell(Command::KeepsIdle { lane: self.lane, limit });
+        }
         let moves = pending.route == Route::Freight && !self.freight;
         let home = self.shared.freight(self.lane.0).clone();
         if moves {
@@ -172,7 +183,8 @@ impl Carriage {
     pub(super) async fn over_h2(self, mut connection: H2, job: Box<Job>) {
         let patience = job.request.patience.unwrap_or(self.shared.no_progress);
         if connection.ready(patience).await.is_err() {
-            return self.shared.tell(Command::Bounced { job, lane: self.lane });
+            let is_unused = connection.answers().load(Relaxed) == 0;
+            return self.shared.tell(Command::Bounced { job, lane: self.lane, is_unused });
         }
         let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
         let mut waiter = self.waiter(work, reply, &request);
@@ -180,9 +192,19 @@ impl Carriage {
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
         intake = intake.counting(self.freight_bytes()).through(request.gate.take());
         self.shared.counts.asked(&request, beside.is_some());
-        let progress = connection.progress();
+        let (progress, answers) = (connection.progress(), connection.answers());
+        let before = (progress.idle(Instant::now()), answers.load(Relaxed));
+        // What had rested, and answered nobody since, was gone before the request came, most likely.
+        let stale = move |error: Error| {
+            let has_rested = before.0 >= RESTED && before.1 > 0 && answers.load(Relaxed) == before.1;
+            let is_stale = has_rested && error.kind() == Kind::Interrupted && !error.is_unsent();
+            if is_stale { error.stale() } else { error }
+        };
         let reusable = move |outcome: &Result<_, Error>| {
             let Err(error) = outcome else { return Reusable::H2 };
+            if progress.is_given_up() {
+                return Reusable::No;
+            }
             let is_hedged = hedged.is_some_and(|pulse| pulse.is_hedged());
             Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), patience)
         };
@@ -199,7 +221,7 @@ impl Carriage {
         let pending = match asked {
             Ok(pending) => pending,
             Err(e) => {
-                let outcome = Err(e);
+                let outcome = Err(stale(e));
                 let reusable = reusable(&outcome);
                 return waiter.end(outcome, reusable);
             }

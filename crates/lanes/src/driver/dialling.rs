@@ -40,11 +40,14 @@ impl Driver {
     pub(super) fn dialled(&mut self, now: Instant, lane: LaneId, outcome: Result<Opened, Error>) {
         match outcome {
             Ok(Opened { connection, rtt, address }) => {
-                let (entry, protocol) = match connection {
-                    Connection::H1(c) => (Lane::H1(Some(c)), Protocol::H1),
+                let (entry, protocol, progress) = match connection {
+                    Connection::H1(c) => {
+                        let progress = c.progress();
+                        (Lane::H1(Some(c)), Protocol::H1, progress)
+                    }
                     Connection::H2(c) => {
-                        let streams_max = c.streams_max();
-                        (Lane::H2 { connection: c, streams_max }, Protocol::H2)
+                        let (streams_max, progress) = (c.streams_max(), c.progress());
+                        (Lane::H2 { connection: c, streams_max }, Protocol::H2, progress)
                     }
                 };
                 if !self.lanes.contains_key(&lane) {
@@ -53,6 +56,7 @@ impl Driver {
                 }
                 self.lanes.insert(lane, entry);
                 self.lane_addresses.insert(lane, address);
+                self.lane_progress.insert(lane, progress);
                 self.shared.note(|| What::Opened { lane: lane.0, protocol });
                 self.dispatcher.handle(now, Event::Located { lane, address });
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });

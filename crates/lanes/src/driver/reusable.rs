@@ -12,6 +12,10 @@ pub(crate) enum Reusable {
     No,
     /// It was too quiet under a request that a second one overtook.
     Slow,
+    /// It was gone before the request came, most likely.
+    Stale,
+    /// It said nothing to a request that came after others: something on the path has forgotten it, most likely.
+    Lost,
     /// It broke off or fell silent under its request.
     Broken,
     H1(Box<H1>),
@@ -23,8 +27,10 @@ impl Reusable {
     /// for this one: most likely the server closed it because it was idle, and the request crossed that.
     pub(super) fn after_h1(error: &Error, is_expired: bool) -> Self {
         match error.kind() {
+            Kind::Timeout if is_expired => Self::Lost,
             Kind::Timeout => Self::Broken,
-            Kind::Interrupted if !is_expired && !error.is_unsent() => Self::Broken,
+            Kind::Interrupted if is_expired => Self::Stale,
+            Kind::Interrupted if !error.is_unsent() => Self::Broken,
             _ => Self::No,
         }
     }
@@ -33,6 +39,7 @@ impl Reusable {
     /// is not asked again: TCP itself would take a quarter of an hour.
     pub(super) fn after_h2(error: &Error, is_hedged: bool, idle: Duration, patience: Duration) -> Self {
         match error.kind() {
+            Kind::Interrupted if error.is_stale() => Self::Stale,
             Kind::Timeout if idle >= patience => Self::Broken,
             // Cancelled because a second request was sooner.
             Kind::Closed if is_hedged && idle >= SMALL_SILENT_MIN => Self::Slow,
@@ -43,9 +50,9 @@ impl Reusable {
     /// How long new connections leave its address out.
     pub(super) fn shuns_for(&self) -> Option<Duration> {
         match self {
-            Self::Broken => Some(FAILED_FOR),
+            Self::Broken | Self::Lost => Some(FAILED_FOR),
             Self::Slow => Some(SLOW_FOR),
-            Self::No | Self::H1(_) | Self::H2 => None,
+            Self::No | Self::Stale | Self::H1(_) | Self::H2 => None,
         }
     }
 }
@@ -82,6 +89,7 @@ mod tests {
         let after = |error: Error, is_expired| Reusable::after_h1(&error, is_expired).shuns_for();
         assert_eq!(after(error(Kind::Interrupted), false), Some(FAILED_FOR));
         assert_eq!(after(error(Kind::Interrupted), true), None);
+        assert!(matches!(Reusable::after_h1(&error(Kind::Interrupted), true), Reusable::Stale));
         assert_eq!(after(error(Kind::Interrupted).unsent(), false), None);
         assert_eq!(after(error(Kind::Timeout), true), Some(FAILED_FOR), "a closed one would have said so");
         assert_eq!(after(error(Kind::Sink), false), None);

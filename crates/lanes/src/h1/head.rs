@@ -1,6 +1,7 @@
 //! Request and answer heads of HTTP/1.1.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -108,6 +109,13 @@ pub(super) fn encode(request: &Request, proxy: Option<&Proxy>) -> Vec<u8> {
     }
     out.extend_from_slice(b"\r\n");
     out
+}
+
+/// The seconds of `Keep-Alive: timeout=5, max=100`.
+pub(super) fn keep_alive_timeout(value: &str) -> Option<Duration> {
+    let parameters = value.split(',').filter_map(|parameter| parameter.split_once('='));
+    let mut timeouts = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"));
+    timeouts.next()?.1.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
 }
 
 /// Moves the part of `read` that belongs to the head into `collected`.
@@ -218,6 +226,14 @@ mod tests {
         assert!(keep("HTTP/1.1 200 OK\r\n\r\n"));
         assert!(!keep("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n\r\n"));
         assert!(!keep("HTTP/1.0 200 OK\r\n\r\n"));
+    }
+
+    #[test]
+    fn how_long_an_idle_connection_is_kept_is_read_where_it_is_told() {
+        let secs = |value| keep_alive_timeout(value).map(|timeout| timeout.as_secs());
+        assert_eq!(secs("timeout=5"), Some(5));
+        assert_eq!(secs("max=100, Timeout = \"72\""), Some(72));
+        assert_eq!((secs("max=100"), secs("timeout=soon"), secs("")), (None, None, None));
     }
 
     #[test]

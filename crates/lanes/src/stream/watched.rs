@@ -3,12 +3,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use super::buffers::{self, Locks};
 use super::delivered::{Delivered, Listed};
@@ -30,6 +31,8 @@ pub(crate) struct Progress {
     send_buffer: AtomicU32,
     /// What of it may be unsent; 0 leaves it to TCP.
     unsent: AtomicU32,
+    is_given_up: AtomicBool,
+    given_up: Notify,
 }
 
 impl Progress {
@@ -41,6 +44,26 @@ impl Progress {
             low_water: AtomicU32::new(1),
             send_buffer: AtomicU32::new(0),
             unsent: AtomicU32::new(0),
+            is_given_up: AtomicBool::new(false),
+            given_up: Notify::new(),
+        }
+    }
+
+    /// Ends everything that waits on the connection.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+        self.given_up.notify_waiters();
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
+    }
+
+    /// Resolves when the connection is given up.
+    pub(crate) async fn given_up(&self) {
+        let given_up = self.given_up.notified();
+        if !self.is_given_up() {
+            given_up.await;
         }
     }
 

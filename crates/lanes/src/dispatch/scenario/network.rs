@@ -27,7 +27,21 @@ pub(super) struct Path {
     pub(super) answers_max: usize,
     /// After so long it closes an idle one.
     pub(super) idle_max: Duration,
+    pub(super) ending: Ending,
     pub(super) faults: Faults,
+}
+
+/// How it shows that a server has closed an idle connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    /// When the next request is about to go on it.
+    Found,
+    /// When it comes.
+    Seen,
+    /// The next request is answered by a reset.
+    Reset,
+    /// The next request is never answered.
+    Silence,
 }
 
 /// How often something goes wrong, of 1000 dials or requests.
@@ -54,6 +68,7 @@ impl Path {
             streams_max: 100,
             answers_max: usize::MAX,
             idle_max: Duration::MAX,
+            ending: Ending::Found,
             faults: Faults::default(),
         }
     }

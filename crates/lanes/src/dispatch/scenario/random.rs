@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::network::{Faults, Path, Want};
+use super::network::{Ending, Faults, Path, Want};
 use super::world::World;
 use super::*;
 
@@ -109,6 +109,14 @@ fn path(random: &mut StdRng) -> Path {
     let express = protocol(random);
     let often =
         |random: &mut StdRng, most: u32| if random.random() { 0 } else { random.random_range(0..most) };
+    let idle_max = if random.random_range(0..4) > 0 {
+        Duration::MAX
+    } else {
+        Duration::from_millis(random.random_range(1..1000))
+    };
+    let ending = [Ending::Found, Ending::Seen, Ending::Reset][random.random_range(0..3)];
+    // With a shorter patience than a few round trips every connection would be gone when it is used again.
+    let is_patient = idle_max > Duration::from_millis(500);
     Path {
         rtt: Duration::from_micros(10_f64.powf(random.random_range(2.0..5.3)) as u64),
         rate: if random.random() { f64::INFINITY } else { 10_f64.powf(random.random_range(5.5..9.0)) },
@@ -119,11 +127,8 @@ fn path(random: &mut StdRng) -> Path {
         handshake: Duration::from_micros(random.random_range(10..3000)),
         streams_max: random.random_range(1..130),
         answers_max: if random.random_range(0..4) > 0 { usize::MAX } else { random.random_range(1..50) },
-        idle_max: if random.random_range(0..4) > 0 {
-            Duration::MAX
-        } else {
-            Duration::from_millis(random.random_range(1..1000))
-        },
+        idle_max,
+        ending: if is_patient { ending } else { Ending::Found },
         faults: Faults {
             dials_fail: if random.random_range(0..20) == 0 { 1000 } else { often(random, 400) },
             resets: often(random, 100),

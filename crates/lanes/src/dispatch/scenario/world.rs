@@ -28,9 +28,11 @@ pub(super) struct Request {
     pub(super) failed: bool,
     /// The lanes it was sent on.
     pub(super) lanes: Vec<LaneId>,
+    /// How many of them had been closed before.
+    pub(super) stale: u32,
     pub(super) role: Role,
     running: bool,
-    bounces: u32,
+    pub(super) bounces: u32,
 }
 
 impl Request {
@@ -41,6 +43,7 @@ impl Request {
             ended: None,
             failed: false,
             lanes: Vec::new(),
+            stale: 0,
             role: Role::Express,
             running: false,
             bounces: 0,
@@ -73,6 +76,9 @@ enum Due {
     Answer(WorkId, LaneId),
     GiveUp(WorkId, LaneId),
     Reset(LaneId),
+    /// The server's end of a connection that has been idle since then comes.
+    IdleEnds(LaneId, Nanos),
+    Stale(WorkId, LaneId),
     Valve(Way, Option<u64>, usize),
 }
 
@@ -153,6 +159,12 @@ impl World {
     /// The program says that so many requests to an origin are about to come, true or not.
     pub(super) fn anticipate(&mut self, after: Duration, origin: usize, works: usize) {
         self.at(nanos(after), Due::Anticipate(origin, works));
+    }
+
+    /// The machine stands still, and every server forgets it.
+    pub(super) fn stand_still(&mut self) {
+        self.tell(Event::Slept);
+        self.carry_out();
     }
 
     fn at(&mut self, after: Nanos, due: Due) {
@@ -259,11 +271,13 @@ impl World {
                 self.end(work, false);
             }
             Due::Reset(lane) => self.reset(lane),
+            Due::IdleEnds(lane, since) => self.idle_ends(lane, since),
+            Due::Stale(work, lane) if self.is_on(work, lane) => self.found_stale(work, lane),
             Due::Valve(way, rate, said) if self.yields[way as usize].1 == said => match way {
                 Way::Down => self.down.set_valve(rate),
                 Way::Up => self.up.set_valve(rate),
             },
-            Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Valve(..) => {}
+            Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
         }
     }
 

@@ -47,6 +47,7 @@ impl World {
         connection.protocol = Some(protocol);
         connection.last_used = self.now;
         self.tell(Event::Opened { lane, protocol, rtt });
+        self.rests(lane);
     }
 
     pub(super) fn carry_out(&mut self) {
@@ -100,12 +101,27 @@ impl World {
         assert!(others.all(|w| self.requests[w.0 as usize].role == role), "express beside freight");
         let running = connection.riding.len() + connection.waiting.len();
         assert!(running < if protocol == Protocol::H1 { 1 } else { 100 }, "too many on one lane");
-        let is_idle = running == 0 && self.now - connection.last_used > nanos(path.idle_max);
+        let rtt = nanos(path.rtt);
+        let is_idle = running == 0 && self.now - connection.last_used + rtt > nanos(path.idle_max);
+        let after = match path.ending {
+            Ending::Reset => Some(rtt),
+            Ending::Silence => Some(NO_PROGRESS),
+            Ending::Found | Ending::Seen => None,
+        };
+        if let Some(after) = after.filter(|_| is_idle && protocol == Protocol::H1) {
+            connection.riding.push(work);
+            let request = &mut self.requests[work.0 as usize];
+            (request.running, request.role) = (true, role);
+            request.lanes.push(lane);
+            return self.at(after, Due::Stale(work, lane));
+        }
+        let is_idle = is_idle && self.now - connection.last_used > nanos(path.idle_max);
         if connection.is_last || is_idle {
             connection.is_last = true;
             if protocol == Protocol::H1 {
                 self.connections.remove(&lane);
                 self.forget_flows(lane);
+                self.tell(Event::Stale { lane });
                 self.tell(Event::Closed { lane });
             }
             self.tell(Event::Finished { work, reusable: false });
@@ -240,9 +256,39 @@ impl World {
             }
         }
         self.tell(Event::Finished { work, reusable });
+        self.rests(lane);
         if well {
             self.cancel_other(work);
         }
+    }
+
+    /// The server begins to wait for another request, if the lane is idle.
+    fn rests(&mut self, lane: LaneId) {
+        let Some(connection) = self.connections.get(&lane).filter(|c| c.riding.is_empty()) else { return };
+        let path = &self.paths[connection.origin];
+        if path.ending == Ending::Seen && path.idle_max < Duration::MAX {
+            // By its own clock, half a round trip behind, and as much until we hear of it.
+            self.at(nanos(path.idle_max), Due::IdleEnds(lane, connection.last_used));
+        }
+    }
+
+    pub(super) fn idle_ends(&mut self, lane: LaneId, since: Nanos) {
+        let is_idle = |c: &&Connection| c.riding.is_empty() && c.last_used == since;
+        if self.connections.get(&lane).filter(is_idle).is_some() {
+            self.reset(lane);
+        }
+    }
+
+    /// A request has found its connection closed: it goes again, and costs nobody an attempt.
+    pub(super) fn found_stale(&mut self, work: WorkId, lane: LaneId) {
+        self.connections.remove(&lane);
+        self.forget_flows(lane);
+        self.request(work).stale += 1;
+        self.request(work).running = false;
+        self.stop_watching(work, false);
+        self.tell(Event::Stale { lane });
+        self.tell(Event::Finished { work, reusable: false });
+        self.submitted(work);
     }
 
     /// The connection dies, and everything on it.

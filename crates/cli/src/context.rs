@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, Settings, Summary};
+use laneway::{Client, Location, Settings, Summary};
 
 use crate::arguments::{Addressing, Options};
+use crate::exit::Tally;
 use crate::mfa;
 use crate::output::Output;
 use crate::report::json::ErrorRecord;
@@ -28,21 +29,22 @@ impl Context {
         Self { options, started, output: Arc::new(Output::new()) }
     }
 
-    /// Reports that one of several things failed.
+    /// Reports that one of several places failed, of which `url` is one, and counts it.
     ///
     /// # Errors
     /// When standard output, which `--json` prints on, can't be written.
-    pub(crate) fn fail(&self, error: &laneway::Error) -> io::Result<()> {
-        self.fail_with(&error.to_string(), error.class())
+    pub(crate) fn fail(&self, url: &Location, error: &laneway::Error, tally: &mut Tally) -> io::Result<()> {
+        tally.failed(error.is_usage());
+        self.report_failure(Some(&url.to_string()), &error.to_string(), error.class())
     }
 
-    /// As [`fail`](Self::fail), for what is no error of the library.
+    /// Prints a failure, of a place or of the whole command.
     ///
     /// # Errors
     /// As [`fail`](Self::fail).
-    pub(crate) fn fail_with(&self, message: &str, class: &str) -> io::Result<()> {
+    pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
         complain(message);
-        if self.options.json { self.output.json(&ErrorRecord::new(message, class)) } else { Ok(()) }
+        if self.options.json { self.output.json(&ErrorRecord::new(url, message, class)) } else { Ok(()) }
     }
 
     /// What a command took so far, if that is wanted. `summary` is that of its job.

@@ -47,6 +47,35 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// How a command over several places goes: some of them may fail, and the rest is done.
+#[derive(Default, Debug)]
+pub(crate) struct Tally {
+    done: bool,
+    failed: bool,
+    usage: bool,
+}
+
+impl Tally {
+    pub(crate) fn done(&mut self) {
+        self.done = true;
+    }
+
+    /// Counts a failure; `usage` says that the place could not be meant.
+    pub(crate) fn failed(&mut self, usage: bool) {
+        self.failed = true;
+        self.usage |= usage;
+    }
+
+    /// How it ended. Where nothing was done because of what was typed, that is bad usage.
+    pub(crate) fn exit(&self) -> Exit {
+        match (self.failed, self.usage && !self.done) {
+            (_, true) => Exit::Usage,
+            (true, false) => Exit::Failed,
+            (false, false) => Exit::Done,
+        }
+    }
+}
+
 /// An error that is the command line's: it ends the program with [`Exit::Usage`].
 #[derive(Debug)]
 pub(crate) struct BadUsage(pub(crate) String);
@@ -58,3 +87,18 @@ impl std::fmt::Display for BadUsage {
 }
 
 impl std::error::Error for BadUsage {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_meant_is_bad_usage_unless_something_was_done() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.exit(), Exit::Done);
+        tally.failed(true);
+        assert_eq!(tally.exit(), Exit::Usage);
+        tally.done();
+        assert_eq!(tally.exit(), Exit::Failed);
+    }
+}

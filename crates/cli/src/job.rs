@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use laneway::{Client, Event, Item, Job, Outcome, Summary, Verified};
+use laneway::{Client, Event, Item, Job, Op, Outcome, Summary, Verified, Warning};
 
 use crate::context::{Context, complain, say};
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Ticker;
 use crate::quantity;
-use crate::report::json::{ItemRecord, SummaryRecord};
+use crate::report::json::{ItemRecord, SummaryRecord, WarningRecord};
 use crate::report::line::{self, Wording};
 
 /// Starts a job and stays with it. What fails is printed as it fails; the rest goes on.
@@ -49,10 +49,7 @@ pub(crate) fn run(
                 seen.note(&item);
                 print_item(context, &item)
             }
-            Event::Warning(text) => {
-                complain(&format!("warning: {text}"));
-                Ok(())
-            }
+            Event::Warning(warning) => print_warning(context, &warning),
             Event::Done(done) => {
                 summary = Some(done);
                 break;
@@ -71,8 +68,11 @@ pub(crate) fn run(
         if !output::is_closed(&error) {
             return Err(error.into());
         }
-        complain("nobody reads standard output any more; stopped");
+        // As of a program that a broken pipe ends: nothing is said, and what was not done is not claimed.
         return Ok(Exit::Failed);
+    }
+    if seen.reader_left {
+        return Ok(Exit::Done);
     }
     let summary = summary.unwrap_or_default();
     print_end(context, &wording, &client, &summary, &seen)?;
@@ -95,6 +95,8 @@ struct Seen {
     planned: bool,
     /// Whether the request as a whole made no sense.
     usage: bool,
+    /// Whether who reads the object on standard output has all that was wanted of it.
+    reader_left: bool,
 }
 
 impl Seen {
@@ -103,10 +105,24 @@ impl Seen {
             Outcome::Done { verified: Verified::Unverified } => {}
             Outcome::Done { verified } => self.checksums.extend(line::shown(*verified)),
             Outcome::Planned => self.planned = true,
-            Outcome::Failed(error) => self.usage |= error.is_usage(),
+            Outcome::Failed(error) => {
+                self.usage |= error.is_usage();
+                self.reader_left |= has_enough(item, error);
+            }
             Outcome::Skipped { .. } => {}
         }
     }
+}
+
+/// Whether an object was given up because nobody reads standard output any more, as with `cp gs://b/k - | head`. A move says
+/// so: its source is still there.
+fn has_enough(item: &Item, error: &laneway::Error) -> bool {
+    error.is_broken_pipe() && item.op != Op::Move && item.destination.as_deref() == Some("-")
+}
+
+fn print_warning(context: &Context, warning: &Warning) -> std::io::Result<()> {
+    complain(&format!("warning: {warning}"));
+    if context.options.json { context.output.json(&WarningRecord::new(warning)) } else { Ok(()) }
 }
 
 fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
@@ -114,6 +130,7 @@ fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     // What Ctrl-C has ended is told by the one line about it.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
+        && !has_enough(item, error)
     {
         complain(&error.to_string());
     }

@@ -17,6 +17,7 @@ mod progress;
 mod quantity;
 mod report;
 mod retrying;
+mod standard_streams;
 mod stderr;
 mod verbs;
 mod version;
@@ -24,9 +25,13 @@ mod version;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use laneway::Class;
+
 use crate::arguments::{Arguments, Verb};
-use crate::context::Context;
+use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
+use crate::output::Output;
+use crate::report::json::ErrorRecord;
 
 /// A small upload makes some hundred allocations on two threads and frees them on a third, which glibc's arenas are slow at.
 #[global_allocator]
@@ -34,8 +39,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let Arguments { verb, options } =
-        arguments::parsed(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let Arguments { verb, options } = match arguments::parsed(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => return told(&error).into(),
+    };
     let context = Context::new(options, started);
     let ended = run(verb, &context).and_then(|exit| match context.output.flush() {
         // Who stopped reading doesn't change how the work ended.
@@ -43,6 +50,30 @@ fn main() -> ExitCode {
         flushed => Ok(flushed.map(|()| exit)?),
     });
     ended.unwrap_or_else(|error| failure(&context, &error)).into()
+}
+
+/// Prints help or the version, which are asked for, or what is wrong with the command line.
+fn told(error: &clap::Error) -> Exit {
+    let output = Output::new();
+    if error.use_stderr() {
+        // When this can't be printed, there is nobody left to tell.
+        let _ = error.print();
+        // Whoever reads records finds one, although it isn't known yet what else was asked for.
+        if std::env::args_os().any(|argument| argument == "--json") {
+            let message = error.render().to_string();
+            let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let record = ErrorRecord::new(None, message, Class::Usage.name());
+            let _ = output.json(&record).and_then(|()| output.flush());
+        }
+        return Exit::Usage;
+    }
+    match output.bytes(error.render().to_string().as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if !output::is_closed(&error) => {
+            complain(&error.to_string());
+            Exit::Failed
+        }
+        _ => Exit::Done,
+    }
 }
 
 fn run(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
@@ -68,12 +99,19 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
         return Exit::Done;
     }
     let usage = error.is::<BadUsage>();
-    let class = match error.downcast_ref::<laneway::Error>() {
+    let ours = error.downcast_ref::<laneway::Error>();
+    let class = match ours {
         Some(error) => error.class(),
-        None if usage => "usage",
-        None => "local",
+        None if usage => Class::Usage.name(),
+        None => Class::Local.name(),
+    };
+    let about = ours.map(laneway::Error::target).filter(|target| !target.is_empty());
+    // An error that tells its cause itself has it told once.
+    let message = match error.downcast_ref::<std::io::Error>() {
+        Some(error) => error.to_string(),
+        None => format!("{error:#}"),
     };
     // When this can't be printed either, there is nobody left to tell.
-    let _ = context.fail_with(&format!("{error:#}"), class).and_then(|()| context.output.flush());
-    if class == "usage" { Exit::Usage } else { Exit::Failed }
+    let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
+    if class == Class::Usage.name() { Exit::Usage } else { Exit::Failed }
 }

@@ -1,7 +1,12 @@
 //! Standard output: buffered lines, and what happens when nobody reads them any more.
 
-use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
 use std::sync::Mutex;
+
+use crate::standard_streams;
 
 /// Big enough that a listing of a million names is written with few system calls.
 const BUFFER: usize = 64 * 1024;
@@ -9,13 +14,17 @@ const BUFFER: usize = 64 * 1024;
 /// Standard output, shared by the thread that prints and the ticker that flushes what has been left lying.
 #[derive(Debug)]
 pub(crate) struct Output {
-    writer: Mutex<BufWriter<Stdout>>,
+    /// Not [`io::Stdout`], which takes a descriptor that can't be written for one that takes everything.
+    writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
 impl Output {
     /// Standard output with an empty buffer.
     pub(crate) fn new() -> Self {
-        Self { writer: Mutex::new(BufWriter::with_capacity(BUFFER, io::stdout())) }
+        let file = standard_streams::output()
+            .and_then(|()| io::stdout().as_fd().try_clone_to_owned())
+            .map(|owned| BufWriter::with_capacity(BUFFER, File::from(owned)));
+        Self { writer: Mutex::new(file) }
     }
 
     /// Adds a line.
@@ -53,7 +62,13 @@ impl Output {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn flush(&self) -> io::Result<()> {
-        self.with(|writer| writer.flush())
+        match &*self.lock() {
+            // Nothing was to be written, or whoever wanted to write it has been told.
+            Err(_) => return Ok(()),
+            Ok(writer) if writer.buffer().is_empty() => return Ok(()),
+            Ok(_) => {}
+        }
+        self.with(Write::flush)
     }
 
     /// Whether a person looks at it.
@@ -61,9 +76,33 @@ impl Output {
         io::stdout().is_terminal()
     }
 
-    fn with<T>(&self, write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<T>) -> io::Result<T> {
+    fn with<T>(&self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+        let written = match &mut *self.lock() {
+            Ok(writer) => write(writer),
+            Err(closed) => Err(io::Error::new(closed.kind(), closed.to_string())),
+        };
+        written.map_err(|e| io::Error::new(e.kind(), Unwritten(e)))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, io::Result<BufWriter<File>>> {
         // A writer whose owner panicked still holds whole lines.
-        write(&mut self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// An error of a system call says what happened, not to what.
+#[derive(Debug)]
+struct Unwritten(io::Error);
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "standard output can't be written: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unwritten {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
     }
 }
 

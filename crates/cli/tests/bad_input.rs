@@ -234,7 +234,9 @@ fn a_folder_where_a_file_should_go_is_left_alone() {
 fn a_folder_without_r_is_not_copied() {
     let (endpoint, laneway) = plain();
     fs::create_dir(endpoint.folder().join("d")).expect("made");
-    laneway.run(["cp", "d", "s3://bucket/"]).complains(&["d", "-r"]);
+    laneway.run(["cp", "d", "s3://bucket/"]).exits(2).complains(&["d", "-r"]);
+    laneway.run(["stat", "s3://bucket/"]).exits(2).complains(&["s3://bucket", "no object"]);
+    laneway.run(["cat", "gs://bucket"]).exits(2).complains(&["gs://bucket", "no object"]);
     assert!(endpoint.server().store().keys("bucket").is_empty());
 }
 

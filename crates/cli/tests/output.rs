@@ -150,6 +150,63 @@ fn json_tells_failures_with_their_class() {
 }
 
 #[test]
+fn every_record_has_its_urls_and_a_class_of_the_documented_list() {
+    let (endpoint, laneway) = stocked();
+    fs::create_dir(endpoint.folder().join("elsewhere")).expect("made");
+    std::os::unix::fs::symlink("../elsewhere", endpoint.folder().join("d/link")).expect("linked");
+    std::os::unix::net::UnixListener::bind(endpoint.folder().join("d/socket")).expect("bound");
+    let run = laneway.run(["mv", "--json", "-r", "d", "none", "gs://bucket/up/"]).exits(1);
+    let of_kind = |kind: &str| run.json().into_iter().filter(|r| r["kind"] == kind).collect::<Vec<_>>();
+    for item in of_kind("item") {
+        assert_eq!(item["op"], "move", "{item}");
+        assert!(item["source"].is_string() && item["destination"].is_string(), "{item}");
+    }
+    assert_eq!(of_kind("item").len(), 4);
+    let warnings = of_kind("warning");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    for warning in warnings {
+        assert!(warning["source"].as_str().is_some_and(|at| at.starts_with("d/")), "{warning}");
+        assert!(warning["warning"].as_str().is_some_and(|why| why.starts_with("left out: ")), "{warning}");
+    }
+
+    for command in [
+        &["stat", "--json", "s3://bucket/none"][..],
+        &["ls", "--json", "gs://nowhere"],
+        &["cp", "--json", "ftp://h/x", "x"],
+    ] {
+        let run = laneway.run(command);
+        let record = run.record("error");
+        assert_eq!(record["url"].as_str(), command.iter().copied().find(|a| a.contains("://")), "{record}");
+        let class = record["class"].as_str().expect("a class");
+        assert!(laneway::Class::ALL.iter().any(|known| known.name() == class), "{record}");
+    }
+    assert_eq!(laneway.run(["cp", "--json", "--nothing"]).exits(2).record("error")["class"], "usage");
+}
+
+#[test]
+fn a_move_is_told_as_such_to_people_too() {
+    let (_endpoint, laneway) = stocked();
+    let run = laneway.run(["mv", "--dry-run", "d/f1", "s3://bucket/"]).succeeds();
+    assert_eq!(run.text(), "would move d/f1 -> s3://bucket/f1\n");
+}
+
+#[test]
+fn links_to_folders_are_entered_where_that_is_asked_for() {
+    let (endpoint, laneway) = stocked();
+    std::os::unix::fs::symlink("d", endpoint.folder().join("link")).expect("linked");
+    fs::create_dir(endpoint.folder().join("tree")).expect("made");
+    std::os::unix::fs::symlink("../d", endpoint.folder().join("tree/d")).expect("linked");
+    let run = laneway.run(["cp", "-r", "tree", "gs://bucket/"]).succeeds();
+    assert!(
+        run.stderr.contains("tree/d: left out: it is a link to a directory; --follow-symlinks"),
+        "{}",
+        run.stderr
+    );
+    laneway.run(["cp", "-q", "-r", "--follow-symlinks", "tree", "gs://bucket/"]).succeeds();
+    assert_eq!(endpoint.server().store().keys("bucket"), ["tree/d/f0", "tree/d/f1", "tree/d/f2"]);
+}
+
+#[test]
 fn records_and_bytes_never_share_standard_output() {
     let (endpoint, laneway) = stocked();
     endpoint.server().store().put("bucket", "k", b"x").expect("stored");

@@ -2,6 +2,8 @@
 
 mod combine;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use combine::combine;
 use crc_fast::CrcAlgorithm;
 use laneway_store::Checksums;
@@ -216,24 +218,25 @@ impl Run {
     /// # Errors
     /// The name of a checksum that differs, and both values.
     pub(crate) fn verify(&self, told: &Checksums) -> Result<Verified, String> {
-        let differs = |name: &str, ours: String, theirs: String| {
+        let differs = |name: &str, ours: &[u8], theirs: &[u8]| {
+            let (ours, theirs) = (written(ours), written(theirs));
             Err(format!("the {name} of the bytes is {ours}, the store says {theirs}"))
         };
         if let (Some(ours), Some(theirs)) = (self.crc32c, told.crc32c) {
             if ours != theirs {
-                return differs("crc32c", format!("{ours:08x}"), format!("{theirs:08x}"));
+                return differs("crc32c", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc32c);
         }
         if let (Some(ours), Some(theirs)) = (self.crc64nvme, told.crc64nvme) {
             if ours != theirs {
-                return differs("crc64nvme", format!("{ours:016x}"), format!("{theirs:016x}"));
+                return differs("crc64nvme", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc64nvme);
         }
         if let (Some(ours), Some(theirs)) = (self.crc32, told.crc32) {
             if ours != theirs {
-                return differs("crc32", format!("{ours:08x}"), format!("{theirs:08x}"));
+                return differs("crc32", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc32);
         }
@@ -241,13 +244,13 @@ impl Run {
         if let (Some(ours), Some(theirs)) = (self.crc32c, told.parts.filter(|theirs| theirs.parts == 1)) {
             let ours = composite_crc32c([ours]);
             if ours != theirs.value {
-                return differs("crc32c of parts", format!("{ours:08x}"), format!("{:08x}", theirs.value));
+                return differs("crc32c of parts", &ours.to_be_bytes(), &theirs.value.to_be_bytes());
             }
             return Ok(Verified::Composite);
         }
         if let (Some(ours), Some(theirs)) = (self.md5, told.md5) {
             if ours != theirs {
-                return differs("md5", hex(&ours), hex(&theirs));
+                return differs("md5", &ours, &theirs);
             }
             return Ok(Verified::Md5);
         }
@@ -264,8 +267,10 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     crc.finalize() as u32
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A checksum as everything that Laneway tells writes it: base64 of its bytes, the highest first, which is how both stores'
+/// headers and listings have it, so that the two can be compared by eye.
+pub(crate) fn written(sum: &[u8]) -> String {
+    STANDARD.encode(sum)
 }
 
 #[cfg(test)]
@@ -280,7 +285,7 @@ mod tests {
         assert_eq!(run.crc32c, Some(0xe306_9283));
         assert_eq!(run.crc64nvme, Some(0xae8b_1486_0a79_9888));
         assert_eq!(run.crc32, Some(0xcbf4_3926));
-        assert_eq!(run.md5.map(|md5| hex(&md5)).as_deref(), Some("25f9e794323b453885f5181f1b624d0b"));
+        assert_eq!(run.md5.map(|md5| written(&md5)).as_deref(), Some("JfnnlDI7RTiF9RgfG2JNCw=="));
     }
 
     #[test]

@@ -34,14 +34,15 @@ impl Client {
     /// Copies files and objects.
     pub fn copy(&self, request: CopyRequest) -> Job {
         let (job, ends) = Job::new();
-        self.runtime.spawn(copy::run(Work::new(Arc::clone(&self.engine), ends), request));
+        self.runtime
+            .spawn(copy::run(Work::new(Arc::clone(&self.engine), ends, request.remove_source), request));
         job
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
         let (job, ends) = Job::new();
-        self.runtime.spawn(remove::run(Work::new(Arc::clone(&self.engine), ends), request));
+        self.runtime.spawn(remove::run(Work::new(Arc::clone(&self.engine), ends, false), request));
         job
     }
 
@@ -67,7 +68,7 @@ impl Client {
     /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::new();
-        let work = Work::new(Arc::clone(&self.engine), ends);
+        let work = Work::new(Arc::clone(&self.engine), ends, false);
         let begun = read::begin(&work, request);
         let (chunks, taken) = download::in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);

@@ -166,7 +166,8 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 })
                 .collect();
             if let Err(error) = up.paths(&paths).await {
-                work.fail(Op::Upload, request.destination.to_string(), None, error).await;
+                let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+                work.fail(Op::Upload, source, Some(request.destination.to_string()), error).await;
             }
             let to = Destination { provider: *provider, bucket, key };
             for source in &request.sources {
@@ -181,7 +182,7 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 };
                 if let Err(error) = result {
                     let op = if source.is_object() { Op::Copy } else { Op::Upload };
-                    work.fail(op, source.to_string(), None, error).await;
+                    work.fail(op, source.to_string(), Some(request.destination.to_string()), error).await;
                 }
             }
         }
@@ -193,7 +194,8 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 let from = listed(bucket, key, request);
                 let size = if from.is_listed() { None } else { sizes.of(key).await };
                 if let Err(error) = down.source(*provider, &from, size).await {
-                    work.fail(Op::Download, source.to_string(), None, error).await;
+                    let destination = Some(request.destination.to_string());
+                    work.fail(Op::Download, source.to_string(), destination, error).await;
                 }
             }
         }

@@ -9,7 +9,9 @@ mod news;
 mod opening;
 mod pieces;
 
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -228,7 +230,13 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            To::Output | To::Folder(_) => ("-".to_owned(), Box::new(std::io::stdout())),
+            To::Output | To::Folder(_) => match standard_output() {
+                Ok(file) => ("-".to_owned(), Box::new(file)),
+                Err(error) => {
+                    self.work.fail(Op::Download, source, Some("-".to_owned()), error).await;
+                    return Ok(());
+                }
+            },
         };
         self.work.progress.found(1, 0);
         let (work, store) = (Arc::clone(&self.work), store.clone());
@@ -273,7 +281,8 @@ impl<'a> Search<'a> {
 
     async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
         let error = Error::refused(&source, why);
-        self.work.fail(Op::Download, source, None, error).await;
+        let destination = Some(self.request.destination.to_string());
+        self.work.fail(Op::Download, source, destination, error).await;
         Ok(())
     }
 
@@ -350,6 +359,13 @@ async fn stream_one(
         Err(error) => Err(error),
     };
     work.end(begun, 0, result).await;
+}
+
+/// Standard output as a file of its own: [`std::io::Stdout`] looks for line ends in every chunk, and takes a descriptor
+/// that can't be written for one that takes everything.
+fn standard_output() -> Result<File, Error> {
+    let owned = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))
 }
 
 /// Writes chunks until there are no more. Blocks.

@@ -1,10 +1,14 @@
 //! Why an item, or a whole request, failed.
 
+mod class;
+
 use std::fmt;
 use std::io;
 use std::path::Path;
 
 use laneway_store::SinkError;
+
+pub use class::Class;
 
 /// A failure. `Display` is one line that names the object or path and the cause, and never holds a secret.
 pub struct Error(Box<Inner>);
@@ -19,50 +23,50 @@ enum Cause {
     Store(laneway_store::Error),
     Lanes(laneway_lanes::Error),
     Local { target: String, message: &'static str, source: io::Error },
-    Told { class: &'static str, target: String, message: String },
+    Told { class: Class, target: String, message: String },
 }
 
 impl Error {
     /// Bytes or checksums that differ from what they must be.
     pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("integrity", target, message)
+        Self::told(Class::Integrity, target, message)
     }
 
     /// A name or a combination that is not carried out, because it would be unsafe or ambiguous.
     pub(crate) fn refused(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("refused", target, message)
+        Self::told(Class::Refused, target, message)
     }
 
     /// The request makes no sense as a whole.
     pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("usage", target, message)
+        Self::told(Class::Usage, target, message)
     }
 
     /// The source can't be sent as it is: it changed, vanished, or is no file.
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("source", target, message)
+        Self::told(Class::Source, target, message)
     }
 
     /// A range outside the object.
     pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("invalid_range", target, message)
+        Self::told(Class::InvalidRange, target, message)
     }
 
     /// A move whose copy could not be compared, so that its source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
         let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept: remove it yourself \
                        once you have compared the two";
-        Self::told("integrity", target, message)
+        Self::told(Class::Integrity, target, message)
     }
 
     /// Nothing is there.
     pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told("not_found", target, message)
+        Self::told(Class::NotFound, target, message)
     }
 
     /// The job was cancelled before the item was done.
     pub(crate) fn cancelled(target: impl Into<String>) -> Self {
-        Self::told("cancelled", target, "cancelled")
+        Self::told(Class::Cancelled, target, "cancelled")
     }
 
     /// A file operation failed. `message` says what was done.
@@ -71,7 +75,7 @@ impl Error {
         Self::from(Cause::Local { target, message, source: source.into() })
     }
 
-    fn told(class: &'static str, target: impl Into<String>, message: impl Into<String>) -> Self {
+    fn told(class: Class, target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::from(Cause::Told { class, target: target.into(), message: message.into() })
     }
 
@@ -109,14 +113,23 @@ impl Error {
         self.0.kept
     }
 
-    /// What went wrong, for programs: [`laneway_store::ErrorKind::class`]'s names, or `local` (a file operation
-    /// failed), `refused` (an unsafe or ambiguous name), `cancelled`, `usage` (the request makes no sense).
+    /// What went wrong, for programs: the name of one of [`Class::ALL`].
     pub fn class(&self) -> &'static str {
+        let class = match &self.0.cause {
+            Cause::Store(error) => Class::of(error.kind()),
+            Cause::Lanes(_) => Class::Transport,
+            Cause::Local { .. } => Class::Local,
+            Cause::Told { class, .. } => *class,
+        };
+        class.name()
+    }
+
+    /// What it is about: a URL or a path; empty where it is about none.
+    pub fn target(&self) -> &str {
         match &self.0.cause {
-            Cause::Store(error) => error.class(),
-            Cause::Lanes(_) => "transport",
-            Cause::Local { .. } => "local",
-            Cause::Told { class, .. } => class,
+            Cause::Store(error) => error.target(),
+            Cause::Lanes(_) => "",
+            Cause::Local { target, .. } | Cause::Told { target, .. } => target,
         }
     }
 
@@ -180,7 +193,7 @@ impl From<laneway_store::Error> for Error {
         let (attempts, target, message) = (error.attempts(), error.target().to_owned(), error.to_string());
         match error.into_sink_error().map(|source: SinkError| source.downcast::<Self>()) {
             Some(Ok(ours)) => ours.after(attempts),
-            _ => Self::told("destination", target, message),
+            _ => Self::told(Class::Destination, target, message),
         }
     }
 }
@@ -227,7 +240,7 @@ impl std::error::Error for Error {
 }
 
 /// Names come from stores and disks and may hold line breaks; a terminal obeys control characters.
-struct Printable<'a>(&'a str);
+pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

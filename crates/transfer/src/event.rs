@@ -1,9 +1,11 @@
 //! What a job tells while it runs and at its end.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::Error;
+use crate::error::Printable;
 
 /// One thing that happened. Everything that the program prints about a transfer is made of these.
 #[derive(Debug)]
@@ -11,9 +13,31 @@ pub enum Event {
     /// An item ended.
     Item(Item),
     /// Something was left out that the caller may have meant, or done differently than asked.
-    Warning(String),
+    Warning(Warning),
     /// The job ended; nothing follows.
     Done(Summary),
+}
+
+/// Something was left out that the caller may have meant, or done differently than asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// What it is about: a path or a URL.
+    pub target: String,
+    /// What was done, or not, and why.
+    pub message: String,
+}
+
+impl Warning {
+    /// A path that is no part of the job, although it lies where the job looks.
+    pub(crate) fn left_out(path: &Path, why: &str) -> Self {
+        Self { target: path.display().to_string(), message: format!("left out: {why}") }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", Printable(&self.target), self.message)
+    }
 }
 
 /// What was done with an item.
@@ -27,18 +51,21 @@ pub enum Op {
     Copy,
     /// Deleted.
     Remove,
+    /// Copied, wherever the two ends are, and removed from where it was.
+    Move,
     /// Read to a stream.
     Read,
 }
 
 impl Op {
-    /// `upload`, `download`, `copy`, `remove` or `read`.
+    /// `upload`, `download`, `copy`, `remove`, `move` or `read`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
             Self::Download => "download",
             Self::Copy => "copy",
             Self::Remove => "remove",
+            Self::Move => "move",
             Self::Read => "read",
         }
     }

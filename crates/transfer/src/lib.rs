@@ -43,8 +43,8 @@ mod walk;
 mod work;
 
 pub use client::Client;
-pub use error::Error;
-pub use event::{Event, Item, Op, Outcome, Summary, Verified};
+pub use error::{Class, Error};
+pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};

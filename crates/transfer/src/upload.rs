@@ -13,6 +13,7 @@ mod verify;
 
 use std::ffi::OsStr;
 use std::io::Read;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ impl Search<'_> {
                     Ok(m) if m.is_dir() && self.request.recursive => self.tree(&store, path).await?,
                     Ok(m) if m.is_dir() => {
                         let why = "is a directory; -r copies it with what it holds";
-                        self.fail(path, |name| Error::refused(name, why)).await
+                        self.fail(path, |name| Error::usage(name, why)).await
                     }
                     Ok(m) if !m.is_file() => self.special(&store, path).await,
                     Ok(m) => self.file(&store, path, m.len(), &mut group).await,
@@ -190,7 +191,7 @@ impl Search<'_> {
         let store = self.work.store(self.provider)?.clone();
         let id = ObjectId::new(self.bucket, self.key);
         let options = self.terms.options(self.key);
-        let stream = input::Stream { name: "-".to_owned(), input: Box::new(std::io::stdin()), found: 0 };
+        let stream = input::Stream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
         let _ = self.stream(&store, stream, id, options).await;
         Ok(())
     }
@@ -290,8 +291,8 @@ impl Search<'_> {
                         self.target(store, Target { path, size, id }, &mut group).await
                     }
                     Sighting::Failed(path, error) => self.fail(path, |_| error).await,
-                    Sighting::LeftOut(message) => {
-                        self.work.warn(message).await;
+                    Sighting::LeftOut(warning) => {
+                        self.work.warn(warning).await;
                         Ok(())
                     }
                 };
@@ -333,7 +334,8 @@ impl Search<'_> {
     async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {
         let name = path.display().to_string();
         let error = error(name.clone());
-        self.work.fail(Op::Upload, name, None, error).await;
+        let destination = Some(self.request.destination.to_string());
+        self.work.fail(Op::Upload, name, destination, error).await;
         Ok(())
     }
 
@@ -394,4 +396,11 @@ async fn remove_moved(
     };
     work.engine.files.run(remove).await??;
     Ok(moved)
+}
+
+/// Standard input as a file of its own: [`std::io::Stdin`] takes a descriptor that can't be read for one at its end, and an
+/// empty object would be stored.
+fn standard_input() -> Result<std::fs::File, Error> {
+    let owned = std::io::stdin().as_fd().try_clone_to_owned();
+    Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))
 }

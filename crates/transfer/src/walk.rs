@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::Error;
 use crate::folder::is_temporary_name;
+use crate::{Error, Warning};
 
 /// Most files in a batch.
 const BATCH_MAX: usize = 256;
@@ -27,7 +27,7 @@ pub(crate) enum Sighting {
     /// Something that can't be read; the walk goes on.
     Failed(PathBuf, Error),
     /// Something that is left out.
-    LeftOut(String),
+    LeftOut(Warning),
 }
 
 /// A file.
@@ -245,19 +245,19 @@ impl Walker {
             }
         };
         if metadata.is_file() && is_temporary_name(file_name) {
-            let message = format!("{}: left out: it is what is left of a download", path.display());
-            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+            let why = "it is what is left of a download";
+            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
             return self.tell(Sighting::File(Found { path, name, size: metadata.len() })).map(|()| None);
         }
         if !metadata.is_dir() {
-            let message = format!("{}: left out: it is no regular file", path.display());
-            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+            let why = "it is no regular file";
+            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if is_link && !self.shared.follow_links {
-            let message = format!("{}: left out: it is a link to a directory", path.display());
-            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+            let why = "it is a link to a directory; --follow-symlinks enters it";
+            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if !self.shared.follow_links {
             return Ok(Some(Directory { path, name, above: None }));
@@ -279,9 +279,8 @@ impl Walker {
         };
         let id = (metadata.dev(), metadata.ino());
         if above.as_ref().is_some_and(|above| above.holds(id)) {
-            let message =
-                format!("{}: left out: the link leads back to a directory above it", path.display());
-            return self.tell(Sighting::LeftOut(message)).map(|()| None);
+            let why = "the link leads back to a directory above it";
+            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
     }
@@ -320,7 +319,7 @@ mod tests {
                 match sighting {
                     Sighting::File(found) => files.push(found.name),
                     Sighting::Failed(_, error) => others.push(error.to_string()),
-                    Sighting::LeftOut(message) => others.push(message),
+                    Sighting::LeftOut(warning) => others.push(warning.to_string()),
                 }
             }
         }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::engine::Engine;
 use crate::job::{Cancel, JobEnds};
-use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified};
+use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
 const WRITES_MAX: u32 = 1 << 16;
@@ -21,6 +21,8 @@ pub(crate) struct Work {
     pub(crate) engine: Arc<Engine>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
+    /// Whether what is copied is removed from where it was.
+    moves: bool,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
     events: mpsc::Sender<Event>,
@@ -58,11 +60,11 @@ pub(crate) struct Moved {
 }
 
 impl Work {
-    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds) -> Arc<Self> {
+    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, moves: bool) -> Arc<Self> {
         let JobEnds { events, progress, cancel } = ends;
         let (tally, started, before) = (Tally::default(), Instant::now(), engine.lanes.counters());
         let writes = Arc::new(Semaphore::new(WRITES_MAX as usize));
-        Arc::new(Self { engine, progress, cancel, writes, events, tally, started, before })
+        Arc::new(Self { engine, progress, cancel, moves, writes, events, tally, started, before })
     }
 
     /// The store of a provider.
@@ -70,8 +72,9 @@ impl Work {
         self.engine.store(provider)
     }
 
-    /// Begins an item.
+    /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
+        let op = if self.moves { Op::Move } else { op };
         Begun { op, source, destination, start: self.engine.now() }
     }
 
@@ -114,8 +117,8 @@ impl Work {
         self.tally.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) async fn warn(&self, message: String) {
-        self.send(Event::Warning(message)).await;
+    pub(crate) async fn warn(&self, warning: Warning) {
+        self.send(Event::Warning(warning)).await;
     }
 
     async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome) {

@@ -1,6 +1,6 @@
 //! The JSON lines of a job.
 
-use laneway::{Item, Outcome, Summary};
+use laneway::{Item, Outcome, Summary, Warning};
 use serde::Serialize;
 
 use super::stats::{Stats, StatsRecord};
@@ -55,10 +55,20 @@ pub(crate) struct SummaryRecord {
     stats: Option<StatsRecord>,
 }
 
-/// A failure of the whole command, as the record of kind `error`.
+/// Something that was left out or done differently, as the record of kind `warning`.
+#[derive(Serialize, Debug)]
+pub(crate) struct WarningRecord<'a> {
+    kind: &'static str,
+    source: &'a str,
+    warning: &'a str,
+}
+
+/// A failure of the whole command, or of a place that it looks at, as the record of kind `error`.
 #[derive(Serialize, Debug)]
 pub(crate) struct ErrorRecord<'a> {
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
     error: &'a str,
     class: &'a str,
 }
@@ -116,8 +126,14 @@ impl SummaryRecord {
 }
 
 impl<'a> ErrorRecord<'a> {
-    pub(crate) fn new(error: &'a str, class: &'a str) -> Self {
-        Self { kind: "error", error, class }
+    pub(crate) fn new(url: Option<&'a str>, error: &'a str, class: &'a str) -> Self {
+        Self { kind: "error", url, error, class }
+    }
+}
+
+impl<'a> WarningRecord<'a> {
+    pub(crate) fn new(warning: &'a Warning) -> Self {
+        Self { kind: "warning", source: &warning.target, warning: &warning.message }
     }
 }
 

@@ -69,7 +69,7 @@ fn exceptions(summary: &Summary) -> String {
 pub(crate) fn item(item: &Item) -> Option<String> {
     let op = item.op.name();
     let what = match (&item.destination, item.op) {
-        (Some(destination), Op::Upload | Op::Download | Op::Copy) => {
+        (Some(destination), Op::Upload | Op::Download | Op::Copy | Op::Move) => {
             format!("{} -> {destination}", item.source)
         }
         _ => item.source.clone(),

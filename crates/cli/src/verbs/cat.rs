@@ -9,8 +9,8 @@ use clap::Args;
 use laneway::{ByteRange, ReadRequest};
 
 use crate::context::Context;
-use crate::exit::{BadUsage, Exit};
-use crate::locations;
+use crate::exit::{BadUsage, Exit, Tally};
+use crate::{locations, standard_streams};
 
 /// Write objects to standard output
 #[derive(Args, Debug)]
@@ -29,21 +29,21 @@ impl Cat {
             return Err(BadUsage("--json: standard output carries the objects' bytes".into()).into());
         }
         let places = locations::remote(&self.urls)?;
+        standard_streams::output()?;
         // Not `Stdout` itself, which looks for line ends in every chunk and copies what follows the last of them.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
-        let mut failed = false;
+        let mut tally = Tally::default();
         for at in places {
-            match client.read(&ReadRequest { at, range: self.range }, &mut stdout) {
-                Ok(_) => {}
+            match client.read(&ReadRequest { at: at.clone(), range: self.range }, &mut stdout) {
+                Ok(_) => tally.done(),
                 Err(error) if error.is_broken_pipe() => return Ok(Exit::Done),
                 Err(error) => {
-                    failed = true;
-                    context.fail(&error)?;
+                    context.fail(&at, &error, &mut tally)?;
                 }
             }
         }
         context.print_stats(&client)?;
-        Ok(if failed { Exit::Failed } else { Exit::Done })
+        Ok(tally.exit())
     }
 }

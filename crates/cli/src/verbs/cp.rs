@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
 use crate::job;
 use crate::report::line::Wording;
+use crate::standard_streams;
 
 /// Copy files and objects
 ///
@@ -53,6 +54,9 @@ pub(crate) struct Copying {
     /// Leave alone what is already there
     #[arg(long, short)]
     no_clobber: bool,
+    /// Enter folders through symbolic links too; links to files are followed in any case
+    #[arg(long)]
+    follow_symlinks: bool,
     /// Have files and their folders on the disk itself before they count as done
     #[arg(long)]
     durable: bool,
@@ -96,6 +100,7 @@ impl Cp {
         if context.options.json && request.destination == Location::Standard {
             return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
         }
+        standard_streams::check(&request)?;
         let wording = match request.destination {
             Location::Object { provider: Provider::Gcs, .. } => WORDING_TO_GCS,
             _ => WORDING,
@@ -113,6 +118,7 @@ impl Copying {
             dry_run: self.dry_run,
             no_clobber: self.no_clobber,
             durable: self.durable,
+            follow_symlinks: self.follow_symlinks,
             gzip: self.gzip_local.unwrap_or_default(),
             keep_partial: true,
             put: PutOptions {

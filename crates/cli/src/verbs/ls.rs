@@ -9,7 +9,7 @@ use laneway::{Entry, ListRequest, Location, Provider};
 
 use crate::arguments;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Tally};
 use crate::locations;
 use crate::report::listing::{self, printable};
 use crate::report::object::{ObjectRecord, PlaceRecord};
@@ -55,7 +55,7 @@ impl Ls {
         let client = context.client()?;
         let mut printer =
             Printer { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
-        let mut failed = false;
+        let mut tally = Tally::default();
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
             let mut listing = client.list(ListRequest { at: at.clone(), recursive: self.recursive });
@@ -67,17 +67,20 @@ impl Ls {
                         printer.print(*provider, &entry)?;
                     }
                     Some(Err(error)) => {
-                        failed = true;
-                        context.fail(&error)?;
+                        context.fail(&at, &error, &mut tally)?;
                         break;
                     }
                     // An empty bucket and an account without buckets are no mistake of the caller's.
                     None if !found && !bucket.is_empty() && !key.is_empty() => {
-                        failed = true;
-                        context.fail_with(&format!("{at}: nothing matches"), "not_found")?;
+                        tally.failed(false);
+                        let (url, class) = (at.to_string(), laneway::Class::NotFound.name());
+                        context.report_failure(Some(&url), &format!("{at}: nothing matches"), class)?;
                         break;
                     }
-                    None => break,
+                    None => {
+                        tally.done();
+                        break;
+                    }
                 }
             }
         }
@@ -86,7 +89,7 @@ impl Ls {
             context.output.line(&listing::total(objects, bytes))?;
         }
         context.print_stats(&client)?;
-        Ok(if failed { Exit::Failed } else { Exit::Done })
+        Ok(tally.exit())
     }
 }
 

@@ -1,12 +1,13 @@
 //! `laneway mv`: a copy whose sources are removed as each of them has arrived.
 
 use clap::Args;
-use laneway::CopyRequest;
+use laneway::{CopyRequest, Location};
 
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{BadUsage, Exit};
 use crate::job;
 use crate::report::line::Wording;
+use crate::standard_streams;
 use crate::verbs::cp::{Copying, Items};
 
 /// Copy, then remove what was copied
@@ -35,6 +36,10 @@ impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request =
             CopyRequest { remove_source: true, ..self.copying.request(&self.items, self.recursive)? };
+        if context.options.json && request.destination == Location::Standard {
+            return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
+        }
+        standard_streams::check(&request)?;
         job::run(context, WORDING, |client| client.copy(request))
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Tally};
 use crate::locations;
 use crate::report::object::ObjectRecord;
 
@@ -21,10 +21,11 @@ impl Stat {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
         let client = context.client()?;
-        let mut failed = false;
+        let mut tally = Tally::default();
         for at in &places {
             match client.stat(at) {
                 Ok(meta) => {
+                    tally.done();
                     let url = at.to_string();
                     let record = ObjectRecord::new(&url, &meta);
                     if context.options.json {
@@ -34,12 +35,11 @@ impl Stat {
                     }
                 }
                 Err(error) => {
-                    failed = true;
-                    context.fail(&error)?;
+                    context.fail(at, &error, &mut tally)?;
                 }
             }
         }
         context.print_stats(&client)?;
-        Ok(if failed { Exit::Failed } else { Exit::Done })
+        Ok(tally.exit())
     }
 }

@@ -9,6 +9,7 @@ use laneway_store::{Checksums, Condition, ObjectMeta, Part, Provider, PutOptions
 
 use super::across::Copied;
 use super::{Ends, Target, across};
+use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::pieces_in_flight;
@@ -87,7 +88,8 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     match (source.checksums.crc32c, copied.checksums.crc32c) {
         (Some(a), Some(b)) if a == b => Ok(Verified::Crc32c),
         (Some(a), Some(b)) => {
-            let message = format!("the crc32c of the copy is {b:08x}, that of its source {a:08x}");
+            let (a, b) = (written(&a.to_be_bytes()), written(&b.to_be_bytes()));
+            let message = format!("the crc32c of the copy is {b}, that of its source {a}");
             Err(Error::integrity(url(ends.to.provider(), &copied.id), message))
         }
         _ => Ok(Verified::NotApplicable),

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use laneway_store::{CompositeCrc32c, ObjectMeta, Store};
 
 use crate::Error;
-use crate::checksum::{Crc, Run, Wanted, composite_crc32c};
+use crate::checksum::{Crc, Run, Wanted, composite_crc32c, written};
 use crate::event::Verified;
 use crate::folder::Staged;
 use crate::location::url;
@@ -47,8 +47,11 @@ pub(super) async fn verify(
     };
     let ours = value(work, staged, parts).await?;
     if ours != told.value {
-        let message =
-            format!("the crc32c of the parts' bytes is {ours:08x}, the store says {:08x}", told.value);
+        let message = format!(
+            "the crc32c of the parts' bytes is {}, the store says {}",
+            written(&ours.to_be_bytes()),
+            written(&told.value.to_be_bytes())
+        );
         return Err(Error::integrity(url(store.provider(), &meta.id), message));
     }
     Ok(Verified::Composite)

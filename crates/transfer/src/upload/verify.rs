@@ -4,7 +4,7 @@ use bytes::Bytes;
 use laneway_store::{Checksums, ObjectMeta, Store};
 
 use crate::Error;
-use crate::checksum::{Run, Wanted};
+use crate::checksum::{Run, Wanted, written};
 use crate::event::Verified;
 use crate::location::url;
 use crate::work::Work;
@@ -24,9 +24,9 @@ pub(crate) fn verify(
         return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
     }
     let told = &meta.checksums;
-    let crc32 = |sum: Option<u32>| sum.map(|sum| format!("{sum:08x}"));
-    let crc64 = |sum: Option<u64>| sum.map(|sum| format!("{sum:016x}"));
-    let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| format!("{:032x}", u128::from_be_bytes(sum)));
+    let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
+    let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
+    let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
     let composite = |sums: &Checksums| crc32(sums.parts.map(|parts| parts.value));
     let pairs = [
         (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(told.crc32c)),

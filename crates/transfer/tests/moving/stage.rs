@@ -216,7 +216,7 @@ impl Report {
         while let Some(event) = job.next_blocking() {
             match event {
                 Event::Item(item) => report.items.push(item),
-                Event::Warning(warning) => report.warnings.push(warning),
+                Event::Warning(warning) => report.warnings.push(warning.to_string()),
                 Event::Done(summary) => report.summary = summary,
             }
         }

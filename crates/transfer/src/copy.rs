@@ -9,6 +9,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, ObjectId, Provider, Store, Version};
 
 use crate::event::Verified;
+use crate::existing::Existing;
 use crate::listing::{Sighted, Source, folder_prefix};
 use crate::location::url;
 use crate::lookup::Sizes;
@@ -156,6 +157,7 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 provider: *provider,
                 bucket,
                 key,
+                existing: request.no_clobber.then(Existing::default),
             };
             let paths: Vec<_> = request
                 .sources
@@ -176,7 +178,7 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                     Location::Object { provider, bucket, key } => {
                         let source = listed(bucket, key, request);
                         let mut across = Search { work, request, terms: &terms, units: &units, to: &to };
-                        across.source(*provider, &source, &mut up.names).await
+                        across.source(*provider, &source, &mut up.names, &mut up.existing).await
                     }
                     Location::Local(_) => Ok(()),
                 };
@@ -238,7 +240,13 @@ struct Ends {
 }
 
 impl Search<'_> {
-    async fn source(&mut self, provider: Provider, source: &Source, names: &mut Names) -> Result<(), Error> {
+    async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        names: &mut Names,
+        existing: &mut Option<Existing>,
+    ) -> Result<(), Error> {
         let ends = Ends {
             from: self.work.store(provider)?.clone(),
             to: self.work.store(self.to.provider)?.clone(),
@@ -248,6 +256,7 @@ impl Search<'_> {
         let is_folder = self.to.key.is_empty() || self.to.key.ends_with('/');
         let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
         let prefix = tree_prefix(self.to.key, is_folder, &name);
+        let tree = source.recursive.then_some(prefix.as_str());
         let mut objects = source.objects(&ends.from);
         while let Some(page) = objects.next().await? {
             let mut group = Vec::new();
@@ -258,11 +267,11 @@ impl Search<'_> {
                 };
                 let target = Target { to: ObjectId::new(self.to.bucket, key), from };
                 group.extend(self.admit(&ends, target, names).await);
-                if group.len() >= GROUP_MAX && self.send(&ends, &mut group).await.is_err() {
+                if group.len() >= GROUP_MAX && self.send(&ends, &mut group, existing, tree).await.is_err() {
                     return Ok(());
                 }
             }
-            if self.send(&ends, &mut group).await.is_err() {
+            if self.send(&ends, &mut group, existing, tree).await.is_err() {
                 return Ok(());
             }
         }
@@ -271,7 +280,7 @@ impl Search<'_> {
 
     /// Refuses a copy, or only tells it, where that is what has to be done.
     async fn admit(&self, ends: &Ends, target: Target, names: &mut Names) -> Option<Target> {
-        let size = target.from.meta.as_ref().map_or(0, |meta| meta.size);
+        let size = target.size();
         let source = url(ends.from.provider(), &target.from.id);
         let destination = url(self.to.provider, &target.to);
         if source == destination {
@@ -285,19 +294,29 @@ impl Search<'_> {
             return None;
         }
         self.work.progress.found(1, size);
-        if self.request.dry_run {
-            let begun = self.work.begin(Op::Copy, source, Some(destination));
-            self.work.planned(begun, size).await;
-            return None;
-        }
         Some(target)
     }
 
-    async fn send(&self, ends: &Ends, group: &mut Vec<Target>) -> Result<(), Cancelled> {
-        if group.is_empty() {
+    async fn send(
+        &self,
+        ends: &Ends,
+        group: &mut Vec<Target>,
+        existing: &mut Option<Existing>,
+        tree: Option<&str>,
+    ) -> Result<(), Cancelled> {
+        let mut targets = std::mem::take(group);
+        if let Some(existing) = existing {
+            targets = self.unless_existing(ends, targets, existing, tree).await?;
+        }
+        if self.request.dry_run {
+            for target in targets.drain(..) {
+                let begun = ends.begin(self.work, &target);
+                self.work.planned(begun, target.size()).await;
+            }
+        }
+        if targets.is_empty() {
             return Ok(());
         }
-        let targets = std::mem::take(group);
         let cost = targets.len() * ITEM_COST;
         let (work, ends) = (Arc::clone(self.work), ends.clone());
         if ends.from.provider() == ends.to.provider() {
@@ -319,8 +338,39 @@ impl Search<'_> {
     }
 }
 
+impl Search<'_> {
+    /// The targets whose destinations don't exist; the others are told of.
+    async fn unless_existing(
+        &self,
+        ends: &Ends,
+        targets: Vec<Target>,
+        existing: &mut Existing,
+        tree: Option<&str>,
+    ) -> Result<Vec<Target>, Cancelled> {
+        let ids: Vec<&ObjectId> = targets.iter().map(|target| &target.to).collect();
+        let asked = self.work.unless_cancelled(existing.among(&ends.to, &ids, tree)).await;
+        let mut left = Vec::with_capacity(targets.len());
+        for (target, exists) in targets.into_iter().zip(asked.map_err(|_| Cancelled)?) {
+            if exists {
+                let begun = ends.begin(self.work, &target);
+                self.work.skip(begun, target.size(), upload::EXISTS).await;
+            } else {
+                left.push(target);
+            }
+        }
+        Ok(left)
+    }
+}
+
 /// The job takes no more units.
 struct Cancelled;
+
+impl Target {
+    /// Its size, as far as it is known.
+    fn size(&self) -> u64 {
+        self.from.meta.as_ref().map_or(0, |meta| meta.size)
+    }
+}
 
 impl Ends {
     fn begin(&self, work: &Work, target: &Target) -> Begun {
@@ -336,7 +386,7 @@ impl Ends {
         begun: Begun,
         result: Result<(Moved, Option<Version>), Error>,
     ) {
-        let size = target.from.meta.as_ref().map_or(0, |meta| meta.size);
+        let size = target.size();
         let result = match result {
             Ok((moved, version)) if self.remove_source => {
                 remove_source(&self.from, &target.from.id, version.as_ref(), moved.verified)

@@ -176,7 +176,7 @@ impl<'a> Search<'a> {
     ) -> Result<(), Cancelled> {
         if self.request.no_clobber && target.place.exists() {
             let begun = target.begin(&self.work, store);
-            self.work.skip(begun, size.unwrap_or(0), "the destination exists").await;
+            self.work.skip(begun, size.unwrap_or(0), crate::upload::EXISTS).await;
             return Ok(());
         }
         if self.request.dry_run {

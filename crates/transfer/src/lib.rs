@@ -18,6 +18,7 @@ mod download;
 mod engine;
 mod error;
 mod event;
+mod existing;
 mod files;
 mod folder;
 mod job;

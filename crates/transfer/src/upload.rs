@@ -22,6 +22,7 @@ use laneway_store::{Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store
 
 use crate::content_type;
 use crate::event::Verified;
+use crate::existing::Existing;
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::names::Names;
@@ -37,6 +38,9 @@ pub(crate) use journal::Identity;
 pub(crate) use journal::Subject;
 pub(crate) use parts::{Input, Parts, Piece};
 pub(crate) use verify::{also_told, verify};
+
+/// Why a destination is left alone.
+pub(crate) const EXISTS: &str = "the destination exists";
 
 /// Local sources that are looked at together.
 const SOURCES_AT_ONCE: usize = 256;
@@ -101,7 +105,7 @@ impl Terms {
     pub(crate) async fn end(&self, work: &Work, begun: Begun, bytes: u64, result: Result<Moved, Error>) {
         match result {
             Err(error) if self.no_clobber && error.is_precondition() => {
-                work.skip(begun, bytes, "the destination exists").await;
+                work.skip(begun, bytes, EXISTS).await;
             }
             result => work.end(begun, bytes, result).await,
         }
@@ -148,6 +152,8 @@ pub(crate) struct Search<'a> {
     pub(crate) provider: Provider,
     pub(crate) bucket: &'a str,
     pub(crate) key: &'a str,
+    /// Where destinations that exist are left alone: what is known of them.
+    pub(crate) existing: Option<Existing>,
 }
 
 impl Search<'_> {
@@ -176,6 +182,9 @@ impl Search<'_> {
                 if told.is_err() {
                     return Ok(());
                 }
+            }
+            if self.ask(&store, &mut group, None).await.is_err() {
+                return Ok(());
             }
         }
         // An error means that the job was cancelled.
@@ -257,6 +266,12 @@ impl Search<'_> {
     ) -> Result<(), Cancelled> {
         self.work.progress.found(1, 0);
         let begun = self.work.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
+        if let Some(existing) = &mut self.existing
+            && existing.among(store, &[&id], None).await == [true]
+        {
+            self.work.skip(begun, 0, EXISTS).await;
+            return Ok(());
+        }
         if self.request.dry_run {
             self.work.planned(begun, 0).await;
             return Ok(());
@@ -278,7 +293,9 @@ impl Search<'_> {
         }
         let prefix = tree_prefix(self.key, self.is_folder(), &name);
         let threads = self.work.engine.cores.min(4);
-        let mut batches = walk::start(root, self.request.follow_symlinks, threads)?;
+        // What is asked for in order is answered by few pages.
+        let in_order = self.existing.is_some();
+        let mut batches = walk::start(root, self.request.follow_symlinks, in_order, threads)?;
         while let Some(batch) = batches.recv().await {
             let mut group = Group::default();
             for sighting in batch {
@@ -300,7 +317,8 @@ impl Search<'_> {
                     return Ok(Err(Cancelled));
                 }
             }
-            if group.send(self, store).await.is_err() {
+            let asked = self.ask(store, &mut group, Some(&prefix)).await;
+            if asked.is_err() || group.send(self, store).await.is_err() {
                 return Ok(Err(Cancelled));
             }
         }
@@ -317,6 +335,33 @@ impl Search<'_> {
                 .await;
         }
         self.work.progress.found(1, target.size);
+        if self.existing.is_some() {
+            group.unasked.push(target);
+            return Ok(());
+        }
+        self.admit(store, target, group).await
+    }
+
+    /// Leaves those of a group's targets alone whose destinations exist. `tree` is the prefix of all of them.
+    async fn ask(&mut self, store: &Store, group: &mut Group, tree: Option<&str>) -> Result<(), Cancelled> {
+        let Some(existing) = &mut self.existing else { return Ok(()) };
+        let unasked = std::mem::take(&mut group.unasked);
+        let ids: Vec<&ObjectId> = unasked.iter().map(|target| &target.id).collect();
+        let exist =
+            self.work.unless_cancelled(existing.among(store, &ids, tree)).await.map_err(|_| Cancelled)?;
+        for (target, exists) in unasked.into_iter().zip(exist) {
+            if exists {
+                let begun = target.begin(&self.work, store);
+                self.work.skip(begun, target.size, EXISTS).await;
+            } else {
+                self.admit(store, target, group).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a target on its way, or only tells of it.
+    async fn admit(&mut self, store: &Store, target: Target, group: &mut Group) -> Result<(), Cancelled> {
         if self.request.dry_run {
             let begun = target.begin(&self.work, store);
             self.work.planned(begun, target.size).await;
@@ -352,6 +397,8 @@ struct Cancelled;
 struct Group {
     targets: Vec<Target>,
     cost: usize,
+    /// Those of which it is still to be found out whether they exist.
+    unasked: Vec<Target>,
 }
 
 impl Group {
@@ -360,7 +407,7 @@ impl Group {
     }
 
     async fn send(&mut self, search: &Search<'_>, store: &Store) -> Result<(), Cancelled> {
-        let Self { targets, cost } = std::mem::take(self);
+        let (targets, cost) = (std::mem::take(&mut self.targets), std::mem::take(&mut self.cost));
         if targets.is_empty() {
             return Ok(());
         }

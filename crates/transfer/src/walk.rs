@@ -39,13 +39,15 @@ pub(crate) struct Found {
     pub(crate) size: u64,
 }
 
-/// Starts walking `root` on threads of its own. Dropping the receiver ends them.
+/// Starts walking `root` on threads of its own. Dropping the receiver ends them. `in_order` reads each directory to its
+/// end and hands on what it holds in the order of the names.
 ///
 /// # Errors
 /// When no thread can be started.
 pub(crate) fn start(
     root: PathBuf,
     follow_links: bool,
+    in_order: bool,
     threads_max: usize,
 ) -> Result<mpsc::Receiver<Vec<Sighting>>, Error> {
     let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
@@ -55,6 +57,7 @@ pub(crate) fn start(
         wake: Condvar::new(),
         threads_max: threads_max.max(1),
         follow_links,
+        in_order,
     });
     shared.grow(&out).map_err(|e| Error::local(&root, "can't be walked: no thread", e))?;
     Ok(batches)
@@ -85,6 +88,7 @@ struct Shared {
     wake: Condvar,
     threads_max: usize,
     follow_links: bool,
+    in_order: bool,
 }
 
 struct State {
@@ -114,6 +118,34 @@ impl Shared {
     /// No code that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a directory holds.
+enum Entries {
+    Unread(ReadDir),
+    InOrder(std::vec::IntoIter<io::Result<fs::DirEntry>>),
+}
+
+impl Entries {
+    fn of(entries: ReadDir, in_order: bool) -> Self {
+        if !in_order {
+            return Self::Unread(entries);
+        }
+        let mut entries: Vec<_> = entries.collect();
+        // An error stands where the directory could be read no further: behind what was.
+        entries.sort_by_cached_key(|entry| match entry {
+            Ok(entry) => (false, entry.file_name()),
+            Err(_) => (true, Default::default()),
+        });
+        Self::InOrder(entries.into_iter())
+    }
+
+    fn next(&mut self) -> Option<io::Result<fs::DirEntry>> {
+        match self {
+            Self::Unread(entries) => entries.next(),
+            Self::InOrder(entries) => entries.next(),
+        }
     }
 }
 
@@ -156,13 +188,13 @@ impl Walker {
 
     /// Reads a directory and all below it, except what idle threads take over.
     fn descend(&mut self, directory: Directory) -> Result<(), Gone> {
-        let mut open: Vec<(Directory, ReadDir)> = Vec::new();
+        let mut open: Vec<(Directory, Entries)> = Vec::new();
         let mut deferred = Vec::new();
         let mut next = Some(directory);
         loop {
             if let Some(directory) = next.take() {
                 match fs::read_dir(&directory.path) {
-                    Ok(entries) => open.push((directory, entries)),
+                    Ok(entries) => open.push((directory, Entries::of(entries, self.shared.in_order))),
                     Err(e) => {
                         let error = Error::local(&directory.path, "can't be read", e);
                         self.tell(Sighting::Failed(directory.path, error))?;
@@ -311,7 +343,7 @@ mod tests {
 
     /// Names of the files, and everything else as text, both sorted.
     fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<String>) {
-        let mut batches = start(root.to_owned(), follow_links, threads).unwrap();
+        let mut batches = start(root.to_owned(), follow_links, false, threads).unwrap();
         let (mut files, mut others) = (Vec::new(), Vec::new());
         while let Some(batch) = batches.blocking_recv() {
             assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
@@ -442,8 +474,22 @@ mod tests {
         for i in 0..(BATCH_MAX * (BATCHES_WAITING_MAX + 4)) {
             fs::write(dir.path().join(i.to_string()), "").unwrap();
         }
-        let mut batches = start(dir.path().to_owned(), false, 1).unwrap();
+        let mut batches = start(dir.path().to_owned(), false, false, 1).unwrap();
         assert!(batches.blocking_recv().is_some());
         drop(batches);
+    }
+
+    #[test]
+    fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["c", "a", "b", "a.d"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let mut batches = start(dir.path().to_owned(), false, true, 1).unwrap();
+        let names = batches.blocking_recv().unwrap().into_iter().map(|sighting| match sighting {
+            Sighting::File(found) => found.name,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
     }
 }

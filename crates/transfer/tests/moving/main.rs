@@ -12,6 +12,7 @@ mod hedging;
 mod integrity;
 mod listings;
 mod memory;
+mod no_clobber;
 mod removals;
 mod resuming;
 mod resuming_uploads;

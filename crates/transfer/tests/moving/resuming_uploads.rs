@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, StoreSettings};
-use laneway_server::{Config, Faults};
+use laneway_server::{Config, Faults, GcsConfig};
 use laneway_testkit::{Changes, recorded_parts};
 use tempfile::TempDir;
 
@@ -247,8 +247,12 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
 #[test]
 fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
     for is_same in [true, false] {
-        let kind = KINDS[0];
-        let mut way = ways(kind).remove(1);
+        let mut way = Interrupted::new(KINDS[0], false);
+        let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+        way.stage = Stage::set_up(KINDS[0], Config { gcs, ..Config::default() }, |settings| {
+            settings.upload_journals = Some(way.journals.path().to_owned());
+        });
+        way.file = way.stage.file("big", &way.bytes);
         way.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
         let report = way.stage.copy(way.request());
         assert_eq!(report.failure().0, "permission");
@@ -264,7 +268,8 @@ fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
             report.all_verified();
             assert_eq!((way.count("part"), way.count("begin")), (parts, begun));
         } else {
-            assert_eq!(report.summary.skipped, 1, "{report:?}");
+            report.all_verified();
+            assert!(way.count("part") > parts);
         }
         assert!(names(way.journals.path()).is_empty());
     }

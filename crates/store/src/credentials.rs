@@ -4,13 +4,11 @@ mod ask;
 mod aws;
 mod cache;
 mod command;
-mod context;
 mod deadline;
 mod google;
 mod lacking;
 mod presence;
 mod sigv4;
-mod source;
 
 pub(crate) use aws::Aws;
-pub(crate) use google::Google;
+pub(crate) use google::{Google, universe};

@@ -18,19 +18,16 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
-use crate::credentials::Google;
+use crate::credentials::{Google, universe};
 use crate::endpoint::Endpoint;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
 use crate::{Error, ErrorKind, Operation, Provider, Settings};
-
-const PUBLIC: &str = "https://storage.googleapis.com";
 
 /// The GCS dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -72,7 +69,8 @@ impl Buckets {
 
 impl Gcs {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
-        let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().unwrap_or(PUBLIC))?;
+        let public = || format!("https://storage.{}", universe(&settings.environment));
+        let endpoint = Endpoint::parse(&settings.gcs_endpoint.clone().unwrap_or_else(public))?;
         if endpoint.is_tls() {
             lanes.expect(&endpoint.origin, Protocol::H2);
         }
@@ -82,8 +80,7 @@ impl Gcs {
                 |_| Error::new(ErrorKind::Invalid, Operation::Open, format!("{project:?} is no project"));
             headers.insert("x-goog-user-project", HeaderValue::try_from(project).map_err(invalid)?);
         }
-        let credentials =
-            if settings.anonymous { Google::anonymous() } else { Google::for_endpoint(&endpoint, &lanes) };
+        let credentials = Google::new(settings, &endpoint, &lanes);
         Ok(Arc::new(Self {
             lanes,
             tally: Tally::default(),
@@ -158,8 +155,8 @@ impl Dialect for Gcs {
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();
         request.headers.extend(outgoing.headers.clone());
-        if ours && let Some(bearer) = self.credentials.authorization().await? {
-            request.headers.insert(AUTHORIZATION, bearer);
+        if ours {
+            self.credentials.authorize(&mut request.headers).await?;
         }
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;

@@ -14,6 +14,7 @@ use laneway_lanes::Lanes;
 use reqsign_aws_v4::Credential;
 
 use self::chain::Chain;
+pub(super) use self::temporary::read as read_keys;
 use super::cache::Cache;
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, Operation, Settings};

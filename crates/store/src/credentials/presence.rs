@@ -30,6 +30,7 @@ const REFUSALS_AT_HOME: [Duration; 6] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cloud {
     Aws,
+    Google,
 }
 
 impl Cloud {
@@ -44,6 +45,7 @@ impl Cloud {
     fn is_named_in(self, text: &str) -> bool {
         match self {
             Self::Aws => text.trim().starts_with("Amazon EC2"),
+            Self::Google => text.trim().starts_with("Google"),
         }
     }
 }
@@ -96,6 +98,7 @@ mod tests {
 
     #[test]
     fn a_cloud_is_known_by_its_firmware() {
+        assert!(Cloud::Google.is_named_in("Google Compute Engine\n"));
         assert!(Cloud::Aws.is_named_in("Amazon EC2\n"));
         assert!(!Cloud::Aws.is_named_in("QEMU\n"));
     }

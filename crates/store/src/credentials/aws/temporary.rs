@@ -61,7 +61,7 @@ struct Document {
 ///
 /// # Errors
 /// For another document, in words that repeat nothing of it.
-pub(super) fn read(body: &[u8]) -> Result<Credential, String> {
+pub(in crate::credentials) fn read(body: &[u8]) -> Result<Credential, String> {
     let document: Document = serde_json::from_slice(body).map_err(|e| super::super::ask::malformed(&e))?;
     let Document { access_key_id: id, secret_access_key: secret, token, expiration: ends } = document;
     Temporary { id, secret, token, ends }.into_credential()

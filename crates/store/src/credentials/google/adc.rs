@@ -1,0 +1,302 @@
+//! Google's application default credentials: which are meant, read from variables and a file without asking anybody
+//! (<https://google.aip.dev/auth/4110>).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::ask::malformed;
+use super::super::lacking::Lacking;
+use crate::Environment;
+
+/// Whose cloud it is when nobody says: Google's own.
+pub(super) const GOOGLE: &str = "googleapis.com";
+
+/// Who is meant, and what belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Adc {
+    /// As errors name it.
+    pub(super) name: String,
+    pub(super) identity: Identity,
+    /// Who is billed for requests.
+    pub(super) quota_project: Option<String>,
+    /// The domain of the cloud that they belong to; `None` where only the machine knows.
+    pub(super) universe: Option<String>,
+}
+
+/// What a token is had by.
+#[derive(Clone, Debug)]
+pub(super) enum Identity {
+    User(User),
+    ServiceAccount(ServiceAccount),
+    External(Box<External>),
+    ExternalUser(ExternalUser),
+    Impersonated(Box<Impersonated>),
+    Machine(Machine),
+}
+
+/// A person's login, as gcloud makes it.
+#[derive(Clone, Deserialize)]
+pub(super) struct User {
+    pub(super) client_id: String,
+    pub(super) client_secret: String,
+    pub(super) refresh_token: String,
+    #[serde(default = "token_uri")]
+    pub(super) token_uri: String,
+}
+
+/// The key of a service account.
+#[derive(Clone, Deserialize)]
+pub(super) struct ServiceAccount {
+    pub(super) client_email: String,
+    pub(super) private_key: String,
+    pub(super) private_key_id: Option<String>,
+    #[serde(default = "token_uri")]
+    pub(super) token_uri: String,
+}
+
+/// An identity of somebody else's cloud or directory, which is exchanged
+/// (<https://google.aip.dev/auth/4117>).
+#[derive(Clone, Deserialize)]
+pub(super) struct External {
+    pub(super) audience: String,
+    pub(super) subject_token_type: String,
+    #[serde(default = "sts")]
+    pub(super) token_url: String,
+    pub(super) credential_source: Subject,
+    pub(super) service_account_impersonation_url: Option<String>,
+    #[serde(default)]
+    pub(super) service_account_impersonation: Lifetime,
+    pub(super) client_id: Option<String>,
+    pub(super) client_secret: Option<String>,
+    pub(super) workforce_pool_user_project: Option<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct Lifetime {
+    pub(super) token_lifetime_seconds: Option<u64>,
+}
+
+/// Where an external identity's token is: one of these.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct Subject {
+    pub(super) file: Option<String>,
+    pub(super) url: Option<String>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) executable: Option<Executable>,
+    pub(super) certificate: Option<Value>,
+    pub(super) environment_id: Option<String>,
+    pub(super) region_url: Option<String>,
+    pub(super) regional_cred_verification_url: Option<String>,
+    pub(super) imdsv2_session_token_url: Option<String>,
+    /// Text where it is left out.
+    #[serde(default)]
+    pub(super) format: Format,
+}
+
+/// A program that prints a token.
+#[derive(Clone, Deserialize)]
+pub(super) struct Executable {
+    pub(super) command: String,
+    pub(super) timeout_millis: Option<u64>,
+    pub(super) output_file: Option<String>,
+}
+
+/// How a token stands in a file or an answer.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct Format {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) subject_token_field_name: Option<String>,
+}
+
+/// The login of somebody else's directory, as `gcloud auth login --cred-file` makes it.
+#[derive(Clone, Deserialize)]
+pub(super) struct ExternalUser {
+    pub(super) refresh_token: String,
+    pub(super) token_url: String,
+    pub(super) client_id: String,
+    pub(super) client_secret: String,
+}
+
+/// A service account that somebody may act as.
+#[derive(Clone)]
+pub(super) struct Impersonated {
+    pub(super) url: String,
+    pub(super) delegates: Vec<String>,
+    pub(super) base: Identity,
+}
+
+/// The machine's own service account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Machine {
+    /// Host, and port where it isn't 80.
+    pub(super) host: String,
+    /// Whether somebody said that it is there.
+    pub(super) is_asked_for: bool,
+    /// Where it was looked before.
+    pub(super) tried: Vec<String>,
+}
+
+fn token_uri() -> String {
+    "https://oauth2.googleapis.com/token".to_owned()
+}
+
+fn sts() -> String {
+    "https://sts.googleapis.com/v1/token".to_owned()
+}
+
+/// Who is meant.
+///
+/// # Errors
+/// What is wrong with the file that is set up. Nothing is tried after it.
+pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
+    let own_quota = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
+    let named = environment.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
+    let usual = gcloud_file(environment);
+    let found = match (named, usual) {
+        (Some(path), _) => Some(("GOOGLE_APPLICATION_CREDENTIALS".to_owned(), path)),
+        // A folder that can't be looked into may hold it: only what isn't there is passed over.
+        (None, Some((name, path))) if !is_absent(&path) => Some((name, path)),
+        _ => None,
+    };
+    if let Some((name, path)) = found {
+        let name = format!("{name} ({})", path.display());
+        let text = std::fs::read(&path).map_err(|e| Lacking::unusable(&name, e.to_string()))?;
+        let mut adc = read(&name, &text).map_err(|cause| Lacking::unusable(&name, cause))?;
+        adc.quota_project = own_quota.or(adc.quota_project);
+        return Ok(adc);
+    }
+    let tried =
+        ["GOOGLE_APPLICATION_CREDENTIALS", "gcloud's default credentials"].map(str::to_owned).to_vec();
+    if environment.switch("NO_GCE_CHECK") == Some(true) {
+        return Err(Lacking::Nothing(tried));
+    }
+    let host = environment.first(&["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"]);
+    let is_asked_for = host.is_some();
+    // Not its name, which a resolver may not know, or know better.
+    let host = host.unwrap_or_else(|| "169.254.169.254".to_owned());
+    Ok(Adc {
+        name: "the metadata server".to_owned(),
+        identity: Identity::Machine(Machine { host, is_asked_for, tried }),
+        quota_project: own_quota,
+        universe: None,
+    })
+}
+
+/// Where gcloud puts what `gcloud auth application-default login` makes.
+fn gcloud_file(environment: &Environment) -> Option<(String, PathBuf)> {
+    const FILE: &str = "application_default_credentials.json";
+    match environment.get("CLOUDSDK_CONFIG") {
+        Some(folder) => Some(("CLOUDSDK_CONFIG".to_owned(), PathBuf::from(folder).join(FILE))),
+        None => {
+            let path = environment.home()?.join(".config/gcloud").join(FILE);
+            Some(("gcloud's default credentials".to_owned(), path))
+        }
+    }
+}
+
+fn is_absent(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    std::fs::metadata(path).is_err_and(|e| matches!(e.kind(), NotFound | NotADirectory))
+}
+
+/// Reads a credentials file.
+///
+/// # Errors
+/// What is wrong with it, without what it holds.
+fn read(name: &str, text: &[u8]) -> Result<Adc, String> {
+    let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
+    let text = |field: &str| document[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    Ok(Adc {
+        name: name.to_owned(),
+        quota_project: text("quota_project_id"),
+        universe: Some(text("universe_domain").unwrap_or_else(|| GOOGLE.to_owned())),
+        identity: identity(document)?,
+    })
+}
+
+fn identity(document: Value) -> Result<Identity, String> {
+    fn fields<T: for<'de> Deserialize<'de>>(document: Value) -> Result<T, String> {
+        serde_json::from_value(document).map_err(|e| malformed(&e))
+    }
+    let kind = document["type"].as_str().unwrap_or_default().to_owned();
+    let in_kind = |cause: String| format!("{kind}: {cause}");
+    Ok(match kind.as_str() {
+        "authorized_user" => Identity::User(fields(document).map_err(in_kind)?),
+        "service_account" => Identity::ServiceAccount(fields(document).map_err(in_kind)?),
+        "external_account_authorized_user" => Identity::ExternalUser(fields(document).map_err(in_kind)?),
+        "external_account" => {
+            let external: External = fields(document).map_err(in_kind)?;
+            check(&external.credential_source).map_err(in_kind)?;
+            Identity::External(Box::new(external))
+        }
+        "impersonated_service_account" => {
+            #[derive(Deserialize)]
+            struct Fields {
+                service_account_impersonation_url: String,
+                #[serde(default)]
+                delegates: Vec<String>,
+                source_credentials: Value,
+            }
+            let Fields { service_account_impersonation_url: url, delegates, source_credentials } =
+                fields(document).map_err(in_kind)?;
+            let base =
+                identity(source_credentials).map_err(|cause| format!("its source_credentials: {cause}"))?;
+            Identity::Impersonated(Box::new(Impersonated { url, delegates, base }))
+        }
+        "" => return Err("it has no type".to_owned()),
+        _ => {
+            return Err(format!(
+                "credentials of the type {kind:?} can't be used: authorized_user, service_account, external_account, \
+                 external_account_authorized_user and impersonated_service_account can"
+            ));
+        }
+    })
+}
+
+/// One source, and one that can be used.
+fn check(subject: &Subject) -> Result<(), String> {
+    if subject.certificate.is_some() {
+        return Err("a credential_source that is a certificate (mutual TLS) can't be used".to_owned());
+    }
+    if let Some(environment) = &subject.environment_id {
+        return match environment.strip_prefix("aws") {
+            Some("1") => Ok(()),
+            Some(version) => Err(format!("version {version:?} of AWS's credential_source isn't known")),
+            None => Err(format!("its environment_id {environment:?} isn't known")),
+        };
+    }
+    match (&subject.file, &subject.url, &subject.executable) {
+        (None, None, None) => {
+            Err("its credential_source has neither file, url, executable nor environment_id".to_owned())
+        }
+        (Some(_), None, None) | (None, Some(_), None) | (None, None, Some(_)) => format(&subject.format),
+        _ => Err("its credential_source has more than one source".to_owned()),
+    }
+}
+
+fn format(format: &Format) -> Result<(), String> {
+    match (format.kind.as_deref(), &format.subject_token_field_name) {
+        (None | Some("text"), _) | (Some("json"), Some(_)) => Ok(()),
+        (Some("json"), None) => Err("its format is json, and has no subject_token_field_name".to_owned()),
+        (Some(kind), _) => Err(format!("its format {kind:?} is neither text nor json")),
+    }
+}
+
+macro_rules! without_secrets {
+    ($($name:ident),*) => {
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        })*
+    };
+}
+without_secrets!(User, ServiceAccount, External, ExternalUser, Impersonated);
+
+#[cfg(test)]
+mod tests;

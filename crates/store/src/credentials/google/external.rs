@@ -1,0 +1,278 @@
+//! Tokens of external identities: what they show of themselves, and what Google gives them for it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::Method;
+use laneway_lanes::Lanes;
+use reqsign_aws_v4::Credential;
+use reqsign_core::hash::hex_sha256;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::ask::{Ask, malformed, short};
+use super::super::{command, sigv4};
+use super::adc::{Executable, External, Format, Subject};
+use super::token::{SCOPE, Token, basic, granted, impersonated};
+use crate::Environment;
+use crate::encode::component;
+
+/// How long a program may take that doesn't say.
+const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
+
+/// The token, of the service account that is to be impersonated where one is.
+///
+/// # Errors
+/// What can't be read, run, asked or exchanged, and why.
+pub(super) async fn token(
+    external: &External,
+    environment: &Environment,
+    lanes: &Lanes,
+) -> Result<Token, String> {
+    let subject = subject(external, environment, lanes)
+        .await
+        .map_err(|cause| format!("its credential_source: {cause}"))?;
+    let mut fields = vec![
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+        ("audience", external.audience.as_str()),
+        ("scope", SCOPE),
+        ("subject_token_type", external.subject_token_type.as_str()),
+        ("subject_token", subject.as_str()),
+    ];
+    let options = match (&external.workforce_pool_user_project, &external.client_id) {
+        // A client's own project counts where it names itself.
+        (Some(project), None) => Some(component(&json!({"userProject": project}).to_string())),
+        _ => None,
+    };
+    fields.extend(options.as_deref().map(|options| ("options", options)));
+    let mut ask = Ask::form(&external.token_url, &fields)?;
+    if let (Some(id), Some(secret)) = (&external.client_id, &external.client_secret) {
+        ask = ask.header("authorization", &basic(id, secret))?;
+    }
+    let federated = granted(&ask, &ask.send(lanes).await?)?;
+    match &external.service_account_impersonation_url {
+        None => Ok(federated),
+        Some(url) => {
+            let lifetime_s = external.service_account_impersonation.token_lifetime_seconds;
+            impersonated(url, &[], lifetime_s, &federated, lanes).await
+        }
+    }
+}
+
+async fn subject(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+    let source = &external.credential_source;
+    if source.environment_id.is_some() {
+        return aws(external, environment, lanes).await;
+    }
+    if let Some(executable) = &source.executable {
+        return run(executable, external, environment).await;
+    }
+    if let Some(path) = &source.file {
+        let text = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
+        return formatted(&text, &source.format).map_err(|cause| format!("{path}: {cause}"));
+    }
+    let mut ask = Ask::get(source.url.as_deref().unwrap_or_default())?;
+    for (name, value) in &source.headers {
+        ask = ask.header(name, value)?;
+    }
+    let answer = ask.send(lanes).await?;
+    if !answer.status.is_success() {
+        return Err(format!("{} answered {}: {}", ask.place(), answer.status.as_u16(), answer.text()));
+    }
+    formatted(&answer.body, &source.format).map_err(|cause| format!("{}: {cause}", ask.place()))
+}
+
+/// A token as it stands in a file or an answer.
+fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
+    let token = match (format.kind.as_deref(), &format.subject_token_field_name) {
+        (Some("json"), Some(field)) => {
+            let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
+            document[field].as_str().ok_or_else(|| format!("it has no field {field:?}"))?.to_owned()
+        }
+        _ => String::from_utf8(text.to_vec()).map_err(|_| "it is no text".to_owned())?,
+    };
+    // A file that an editor has written ends in a line break, which no token holds.
+    let token = token.trim();
+    if token.is_empty() { Err("it is empty".to_owned()) } else { Ok(token.to_owned()) }
+}
+
+/// What a program prints, or keeps in its file.
+#[derive(Deserialize)]
+struct Printed {
+    version: u64,
+    success: bool,
+    token_type: Option<String>,
+    id_token: Option<String>,
+    saml_response: Option<String>,
+    /// Seconds since 1970.
+    expiration_time: Option<u64>,
+    code: Option<Value>,
+    message: Option<String>,
+}
+
+async fn run(
+    executable: &Executable,
+    external: &External,
+    environment: &Environment,
+) -> Result<String, String> {
+    // A credentials file that somebody was handed shall not run what it likes.
+    if environment.get("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES").as_deref() != Some("1") {
+        return Err(
+            "its executable is not run unless GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1".to_owned()
+        );
+    }
+    if let Some(path) = &executable.output_file
+        && let Ok(text) = std::fs::read(path)
+        && let Ok(kept) = serde_json::from_slice::<Printed>(&text)
+        && kept.expiration_time.is_some()
+        && let Ok(token) = printed(&kept)
+    {
+        return Ok(token);
+    }
+    let mut variables = vec![
+        ("GOOGLE_EXTERNAL_ACCOUNT_AUDIENCE", external.audience.clone()),
+        ("GOOGLE_EXTERNAL_ACCOUNT_TOKEN_TYPE", external.subject_token_type.clone()),
+        ("GOOGLE_EXTERNAL_ACCOUNT_INTERACTIVE", "0".to_owned()),
+        ("GOOGLE_EXTERNAL_ACCOUNT_REVOKE", "0".to_owned()),
+    ];
+    let url = external.service_account_impersonation_url.as_deref();
+    let email = url.and_then(|url| url.rsplit('/').next()?.strip_suffix(":generateAccessToken"));
+    variables.extend(email.map(|email| ("GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL", email.to_owned())));
+    let file = executable.output_file.clone();
+    variables.extend(file.map(|file| ("GOOGLE_EXTERNAL_ACCOUNT_OUTPUT_FILE", file)));
+    let limit = executable.timeout_millis.map_or(EXECUTABLE_LIMIT, Duration::from_millis);
+    let mut output = command::run(&executable.command, &variables, Some(limit)).await?;
+    if output.is_empty()
+        && let Some(path) = &executable.output_file
+    {
+        output = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
+    }
+    let document: Printed =
+        serde_json::from_slice(&output).map_err(|e| format!("the program's output: {}", malformed(&e)))?;
+    printed(&document)
+}
+
+fn printed(document: &Printed) -> Result<String, String> {
+    if document.version > 1 {
+        return Err(format!("the program's output has version {}, which isn't known", document.version));
+    }
+    if !document.success {
+        let code = document.code.as_ref().map(|code| code.to_string()).unwrap_or_default();
+        let words = short(document.message.as_deref().unwrap_or("no reason given"));
+        return Err(format!("the program says that it failed ({}): {words}", code.trim_matches('"')));
+    }
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    if document.expiration_time.is_some_and(|ends| ends <= now_s) {
+        return Err("the program's token has expired".to_owned());
+    }
+    let token = match document.token_type.as_deref() {
+        Some("urn:ietf:params:oauth:token-type:jwt" | "urn:ietf:params:oauth:token-type:id_token") => {
+            &document.id_token
+        }
+        Some("urn:ietf:params:oauth:token-type:saml2") => &document.saml_response,
+        other => return Err(format!("the program's token_type is {:?}", other.unwrap_or_default())),
+    };
+    token.clone().ok_or_else(|| "the program's output holds no token of its token_type".to_owned())
+}
+
+/// AWS's word for who this is: a request to STS that is signed and not sent, which Google sends in our place.
+async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+    let source = &external.credential_source;
+    let session = match &source.imdsv2_session_token_url {
+        None => None,
+        Some(url) => Some(session(url, lanes).await?),
+    };
+    let ask = async |url: &str| -> Result<String, String> {
+        let mut ask = Ask::get(url)?;
+        if let Some(session) = &session {
+            ask = ask.header("x-aws-ec2-metadata-token", session)?;
+        }
+        let answer = ask.send(lanes).await?;
+        match answer.status.is_success() {
+            true => Ok(String::from_utf8_lossy(&answer.body).trim().to_owned()),
+            false => Err(format!("{} answered {}", ask.place(), answer.status.as_u16())),
+        }
+    };
+    let region = match (environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]), &source.region_url) {
+        (Some(region), _) => region,
+        (None, Some(url)) => {
+            // It tells the zone: a region and a letter.
+            let mut zone = ask(url).await?;
+            zone.pop();
+            zone
+        }
+        (None, None) => return Err("neither AWS_REGION nor its region_url tells the region".to_owned()),
+    };
+    let variables = (environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY"));
+    let credential = match (variables, &source.url) {
+        ((Some(access_key_id), Some(secret_access_key)), _) => Credential {
+            access_key_id,
+            secret_access_key,
+            session_token: environment.get("AWS_SESSION_TOKEN"),
+            expires_in: None,
+        },
+        ((None, None), Some(url)) => {
+            let role = ask(url).await?;
+            let keys = ask(&format!("{}/{role}", url.trim_end_matches('/'))).await?;
+            super::super::aws::read_keys(keys.as_bytes())?
+        }
+        ((None, None), None) => return Err("neither AWS_ACCESS_KEY_ID nor its url gives keys".to_owned()),
+        _ => return Err("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set".to_owned()),
+    };
+    let verify = verification_url(source, &region);
+    let unsigned = Ask::new(Method::POST, &verify)?
+        .header("x-goog-cloud-target-resource", &external.audience)?
+        .header("x-amz-content-sha256", &hex_sha256(b""))?;
+    let mut parts = unsigned.parts()?;
+    sigv4::sign(&mut parts, &credential, (&region, "sts"), SystemTime::now())?;
+    let host = parts.uri.host().unwrap_or_default().to_owned();
+    let mut headers = vec![json!({"key": "host", "value": host})];
+    for (name, value) in &parts.headers {
+        let value = value.to_str().map_err(|_| format!("the header {name} is no text"))?;
+        headers.push(json!({"key": name.as_str(), "value": value}));
+    }
+    let request = json!({"url": verify, "method": "POST", "headers": headers});
+    Ok(component(&request.to_string()))
+}
+
+fn verification_url(source: &Subject, region: &str) -> String {
+    const USUAL: &str = "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15";
+    source.regional_cred_verification_url.as_deref().unwrap_or(USUAL).replace("{region}", region)
+}
+
+async fn session(url: &str, lanes: &Lanes) -> Result<String, String> {
+    let ask = Ask::new(Method::PUT, url)?.header("x-aws-ec2-metadata-token-ttl-seconds", "300")?;
+    let answer = ask.send(lanes).await?;
+    match answer.status.is_success() {
+        true => Ok(String::from_utf8_lossy(&answer.body).trim().to_owned()),
+        false => Err(format!("{} answered {}", ask.place(), answer.status.as_u16())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_text_unless_a_field_is_named() {
+        assert_eq!(formatted(b"token\n", &Format::default()).as_deref(), Ok("token"));
+        let json = Format { kind: Some("json".into()), subject_token_field_name: Some("f".into()) };
+        assert_eq!(formatted(br#"{"f":"token"}"#, &json).as_deref(), Ok("token"));
+        for (text, format) in [(&b" \n"[..], &Format::default()), (b"{}", &json), (b"hush", &json)] {
+            let error = formatted(text, format).expect_err("no token");
+            assert!(!error.contains("hush"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_program_prints_is_a_token_or_why_there_is_none() {
+        let read = |text: &str| printed(&serde_json::from_str(text).expect("a document"));
+        let jwt = r#"{"version":1,"success":true,"token_type":"urn:ietf:params:oauth:token-type:jwt","id_token":"t"}"#;
+        assert_eq!(read(jwt).as_deref(), Ok("t"));
+        let failed = read(r#"{"version":1,"success":false,"code":"401","message":"Caller not authorized."}"#);
+        assert!(failed.is_err_and(|error| error.contains("401") && error.contains("not authorized")));
+        let old = r#"{"version":1,"success":true,"token_type":"urn:ietf:params:oauth:token-type:jwt","id_token":"t","expiration_time":1}"#;
+        assert!(read(old).is_err_and(|error| error.contains("expired")));
+        assert!(read(r#"{"version":2,"success":true}"#).is_err_and(|error| error.contains("version 2")));
+    }
+}

@@ -1,0 +1,59 @@
+//! The machine's own service account, by Google's metadata server or the agent that stands in for it
+//! (<https://cloud.google.com/compute/docs/access/authenticate-workloads#curl>).
+
+use laneway_lanes::Lanes;
+
+use super::super::ask::Ask;
+use super::super::lacking::Lacking;
+use super::super::presence::{Cloud, is_there};
+use super::adc::{GOOGLE, Machine};
+use super::token::{Token, granted};
+
+/// Hands out a token. Where nobody said that there is a server, one that can't be reached or knows no account is no
+/// credentials; one that fails otherwise is told.
+///
+/// # Errors
+/// Why there is none.
+pub(super) async fn token(
+    name: &str,
+    machine: &Machine,
+    universe: &str,
+    lanes: &Lanes,
+) -> Result<Token, Lacking> {
+    let unusable = |cause: String| Lacking::unusable(name, cause);
+    let nothing = |cause: &str| {
+        if machine.is_asked_for {
+            return Lacking::unusable(format!("GCE_METADATA_HOST ({})", machine.host), cause);
+        }
+        let last = format!("{name} ({cause})");
+        Lacking::Nothing(machine.tried.iter().cloned().chain([last]).collect())
+    };
+    let ask = ask(machine, "instance/service-accounts/default/token").map_err(unusable)?;
+    let (host, port) = ask.host();
+    if !machine.is_asked_for && !is_there(host, port, Cloud::Google).await {
+        return Err(nothing("nothing answers"));
+    }
+    let answer = ask.send(lanes).await.map_err(unusable)?;
+    if answer.status.as_u16() == 404 {
+        return Err(nothing("the machine has no service account"));
+    }
+    let token = granted(&ask, &answer).map_err(unusable)?;
+    // Only another cloud than Google's is worth the question.
+    if universe != GOOGLE {
+        let ask = self::ask(machine, "universe/universe-domain").map_err(unusable)?;
+        let answer = ask.send(lanes).await.map_err(unusable)?;
+        let own = if answer.status.is_success() { answer.text() } else { String::new() };
+        let own = if own.is_empty() { GOOGLE } else { &own };
+        if own != universe {
+            return Err(unusable(format!(
+                "it is of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {universe}"
+            )));
+        }
+    }
+    Ok(token)
+}
+
+fn ask(machine: &Machine, path: &str) -> Result<Ask, String> {
+    Ask::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
+        .header("metadata-flavor", "Google")
+}

@@ -1,0 +1,210 @@
+//! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use laneway_lanes::Lanes;
+use reqsign_core::jwt::encode_rs256_pem;
+use reqsign_core::time::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::ask::{Answer, Ask, short};
+use super::adc::{ExternalUser, ServiceAccount, User};
+use crate::timestamp::rfc3339;
+
+/// What tokens are for. As gcloud asks for: what they may do is the roles' to say.
+pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+
+/// How long a service account's own token lasts, the longest that Google accepts.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+/// A token is no longer used so long before its end: a request shall arrive while it is good.
+const MARGIN: Duration = Duration::from_secs(120);
+
+/// A token and when it ends, if it does.
+#[derive(Clone)]
+pub(super) struct Token {
+    pub(super) access_token: String,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+impl Token {
+    pub(super) fn is_valid(&self) -> bool {
+        self.is_valid_at(Timestamp::now() + MARGIN)
+    }
+
+    pub(super) fn is_valid_at(&self, time: Timestamp) -> bool {
+        self.expires_at.is_none_or(|ends| ends > time)
+    }
+}
+
+/// A person's token, for the login's right to renew it.
+pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String> {
+    let fields = [
+        ("grant_type", "refresh_token"),
+        ("client_id", &user.client_id),
+        ("client_secret", &user.client_secret),
+        ("refresh_token", &user.refresh_token),
+    ];
+    let ask = Ask::form(&user.token_uri, &fields)?;
+    granted(&ask, &ask.send(lanes).await?).map_err(|cause| match cause.contains("invalid_grant") {
+        true => {
+            format!("{cause}; the login was revoked or has ended: run gcloud auth application-default login")
+        }
+        false => cause,
+    })
+}
+
+/// The same for the login of another directory.
+pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Result<Token, String> {
+    let fields = [("grant_type", "refresh_token"), ("refresh_token", &*user.refresh_token)];
+    let ask = Ask::form(&user.token_url, &fields)?;
+    let ask = ask.header("authorization", &basic(&user.client_id, &user.client_secret))?;
+    granted(&ask, &ask.send(lanes).await?)
+}
+
+/// A client that names itself.
+pub(super) fn basic(id: &str, secret: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{id}:{secret}")))
+}
+
+/// A service account's token for its key's signature. In Google's own cloud it is exchanged; others take the signature
+/// itself.
+pub(super) async fn of_service_account(
+    account: &ServiceAccount,
+    universe: &str,
+    lanes: &Lanes,
+) -> Result<Token, String> {
+    let is_google = universe == super::adc::GOOGLE;
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let ends_s = now_s + LIFETIME.as_secs();
+    let mut header = json!({"alg": "RS256", "typ": "JWT"});
+    if let Some(id) = &account.private_key_id {
+        header["kid"] = Value::String(id.clone());
+    }
+    let mut claims = json!({"iss": account.client_email, "scope": SCOPE, "iat": now_s, "exp": ends_s});
+    if is_google {
+        claims["aud"] = Value::String(account.token_uri.clone());
+    } else {
+        claims["sub"] = Value::String(account.client_email.clone());
+    }
+    let assertion = encode_rs256_pem(&header, &claims, account.private_key.as_bytes())
+        .map_err(|_| "its private_key is no RSA key in PEM".to_owned())?;
+    if !is_google {
+        let expires_at = i64::try_from(ends_s).ok().and_then(|ends| Timestamp::from_second(ends).ok());
+        return Ok(Token { access_token: assertion, expires_at });
+    }
+    let fields = [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)];
+    let ask = Ask::form(&account.token_uri, &fields)?;
+    granted(&ask, &ask.send(lanes).await?)
+}
+
+/// A service account's token for the token of somebody who may act as it.
+pub(super) async fn impersonated(
+    url: &str,
+    delegates: &[String],
+    lifetime_s: Option<u64>,
+    base: &Token,
+    lanes: &Lanes,
+) -> Result<Token, String> {
+    let lifetime = format!("{}s", lifetime_s.unwrap_or(LIFETIME.as_secs()));
+    let document = json!({"delegates": delegates, "scope": [SCOPE], "lifetime": lifetime});
+    let ask = Ask::json(url, &document)?.header("authorization", &format!("Bearer {}", base.access_token))?;
+    let answer = ask.send(lanes).await?;
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Document {
+        access_token: String,
+        expire_time: String,
+    }
+    if !answer.status.is_success() {
+        return Err(format!("{} answered {}", ask.place(), refusal(&answer)));
+    }
+    let Document { access_token, expire_time } =
+        answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
+    let ends = rfc3339(&expire_time).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let ends = ends.and_then(|time| Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok());
+    let expires_at = Some(ends.ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?);
+    Ok(Token { access_token, expires_at })
+}
+
+/// Reads the answer to a question for a token.
+///
+/// # Errors
+/// The server's words of refusal, or that it says something else.
+pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
+    if !answer.status.is_success() {
+        return Err(format!("{} answered {}", ask.place(), refusal(answer)));
+    }
+    #[derive(Deserialize)]
+    struct Document {
+        access_token: String,
+        /// Some servers write the number as a string.
+        expires_in: Option<Value>,
+    }
+    let Document { access_token, expires_in } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
+    let lasts_s = match &expires_in {
+        Some(Value::Number(seconds)) => seconds.as_u64(),
+        Some(Value::String(seconds)) => seconds.parse().ok(),
+        _ => None,
+    };
+    let expires_at = lasts_s.map(|lasts_s| Timestamp::now() + Duration::from_secs(lasts_s));
+    Ok(Token { access_token, expires_at })
+}
+
+/// A refusal in a server's words: OAuth's, or those of Google's other services.
+fn refusal(answer: &Answer) -> String {
+    let status = answer.status.as_u16();
+    let Ok(document) = answer.json::<Value>() else { return format!("{status}: {}", answer.text()) };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let words = match &document["error"] {
+        Value::Object(error) => text(error.get("message").unwrap_or(&Value::Null)),
+        Value::String(error) => match document["error_description"].as_str() {
+            Some(description) => format!("{error}: {description}"),
+            None => error.clone(),
+        },
+        _ => String::new(),
+    };
+    short(&format!("{status}: {}", if words.is_empty() { "no reason given" } else { &words }))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    fn answer(status: u16, body: &'static str) -> Answer {
+        Answer { status: StatusCode::from_u16(status).expect("a status"), body: body.into() }
+    }
+
+    #[test]
+    fn tokens_come_with_their_lifetime_in_either_way() {
+        let ask = Ask::get("https://h/token").expect("a question");
+        for body in
+            [r#"{"access_token":"t","expires_in":3600}"#, r#"{"access_token":"t","expires_in":"3600"}"#]
+        {
+            let token = granted(&ask, &answer(200, body)).expect("a token");
+            assert!(token.access_token == "t" && token.expires_at.is_some());
+        }
+        let odd = granted(&ask, &answer(200, r#"{"access_token":{"hush":1}}"#)).expect_err("no token");
+        assert!(!odd.contains("hush"), "{odd}");
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_servers_words() {
+        let oauth = r#"{"error":"invalid_grant","error_description":"Token has been expired or revoked."}"#;
+        assert_eq!(refusal(&answer(400, oauth)), "400: invalid_grant: Token has been expired or revoked.");
+        let service = r#"{"error":{"code":403,"message":"Permission denied","status":"PERMISSION_DENIED"}}"#;
+        assert_eq!(refusal(&answer(403, service)), "403: Permission denied");
+        assert_eq!(refusal(&answer(500, "<html>")), "500: <html>");
+    }
+}

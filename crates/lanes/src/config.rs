@@ -14,11 +14,12 @@ use crate::trace::Trace;
 pub struct Config {
     /// Which certificates are trusted.
     pub trust: Trust,
-    /// Proxy for `https` origins (`http://host:port`, credentials allowed), as `HTTPS_PROXY` gives it.
+    /// Proxy for `https` origins (`http://host:port` or `https://host:port`, credentials allowed), as `HTTPS_PROXY` gives it.
     pub https_proxy: Option<String>,
     /// Proxy for `http` origins, as `http_proxy` gives it.
     pub http_proxy: Option<String>,
-    /// Hosts that are reached directly, as `NO_PROXY` gives them: names, `.suffixes`, addresses, `*`.
+    /// Hosts that are reached directly, as `NO_PROXY` gives them: names with their subdomains, `.suffixes`, addresses, networks
+    /// (`10.0.0.0/8`, `fd00::/8`), each of these but networks with a `:port` or without, and `*`.
     pub no_proxy: Vec<String>,
     /// Addresses of hosts, by their names in lower case: these are connected to and the resolver isn't asked. For private
     /// endpoints that no name server knows of. Several are used in turn.

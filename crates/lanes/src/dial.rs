@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use http::HeaderValue;
 use rustls_pki_types::ServerName;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::error::{Error, Kind};
 use crate::proxy::{Proxies, Proxy};
 use crate::stream::{Ahead, Delivered, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
+use crate::tunnel::tunnel;
 use crate::{Origin, Protocol, Scheme};
 
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
@@ -44,6 +47,8 @@ pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
+    /// What proxies are told of us.
+    pub(crate) user_agent: HeaderValue,
     pub(crate) patience: Duration,
     /// Addresses of hosts that the resolver isn't asked for.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
@@ -87,9 +92,9 @@ impl Dialer {
         .unwrap_or_else(|_| Err(late()))
     }
 
-    /// The TLS settings, where the scheme needs any: built at the first use, on a thread where that delays nobody.
-    async fn settings(&self, scheme: Scheme) -> Result<Option<&TlsSettings>, Error> {
-        if scheme == Scheme::Http {
+    /// The TLS settings, where any are needed: built at the first use, on a thread where that delays nobody.
+    async fn settings(&self, needs_tls: bool) -> Result<Option<&TlsSettings>, Error> {
+        if !needs_tls {
             return Ok(None);
         }
         let build = || async {
@@ -130,6 +135,10 @@ impl Dialer {
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let proxy = self.proxies.for_origin(origin);
+        let needs_tls = [Some(origin), proxy.map(|proxy| &proxy.origin)]
+            .into_iter()
+            .flatten()
+            .any(|to| to.scheme == Scheme::Https);
         let connect = async {
             let started = Instant::now();
             let (address, tcp) = connect_first(origin, addresses, tried).await?;
@@ -146,41 +155,66 @@ impl Dialer {
         // Reading the platform's certificates takes some milliseconds: the first time, they pass beside a handshake that
         // has far to go.
         let ((address, mut tcp, mut rtt), settings) = match reached {
-            Some(reached) => (reached, self.settings(origin.scheme).await?),
-            None => tokio::try_join!(connect, self.settings(origin.scheme))?,
+            Some(reached) => (reached, self.settings(needs_tls).await?),
+            None => tokio::try_join!(connect, self.settings(needs_tls))?,
         };
-        if let (Some(proxy), Scheme::Https) = (proxy, origin.scheme) {
-            tunnel(&mut tcp, origin, proxy).await?;
+        let is_tunneled = origin.scheme == Scheme::Https;
+        let is_secret = proxy.is_some_and(|proxy| proxy.origin.scheme == Scheme::Https);
+        if let (Some(proxy), true, false) = (proxy, is_tunneled, is_secret) {
+            tunnel(&mut tcp, origin, proxy, &self.user_agent).await?;
         }
         let progress = Arc::new(Progress::new());
         progress.clamp(window);
         let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress), Arc::clone(&self.delivered)));
-        let Some(settings) = settings else {
-            let stream = Stream::plain(tcp);
-            return Ok(Dialed {
-                stream,
-                protocol: Protocol::H1,
-                rtt,
-                progress,
-                address,
-                absolute_form: proxy.cloned(),
-            });
+        let mut protocol = Protocol::H1;
+        let stream = match (settings, proxy.filter(|_| is_secret)) {
+            (None, _) => Stream::plain(tcp),
+            (Some(settings), Some(proxy)) => {
+                let mut tls = secured(settings, &proxy.origin, Some(Protocol::H1), tcp).await?.stream;
+                if is_tunneled {
+                    tunnel(&mut tls, origin, proxy, &self.user_agent).await?;
+                    let secured = secured(settings, origin, only, tls).await?;
+                    (rtt, protocol) = (secured.rtt, secured.protocol);
+                    Stream::nested(secured.stream)
+                } else {
+                    Stream::tls(tls)
+                }
+            }
+            (Some(settings), None) => {
+                let secured = secured(settings, origin, only, tcp).await?;
+                (rtt, protocol) = (secured.rtt, secured.protocol);
+                Stream::tls(secured.stream)
+            }
         };
-        let name = ServerName::try_from(origin.host.to_string())
-            .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
-        let started = Instant::now();
-        let tls = TlsConnector::from(settings.offering(only))
-            .connect(name, tcp)
-            .await
-            .map_err(|e| tls_error(origin, e))?;
-        // The TLS flight is answered by the server itself, where a TCP handshake may end at a middlebox.
-        rtt = started.elapsed();
-        let protocol = match tls.get_ref().1.alpn_protocol() {
-            Some(b"h2") => Protocol::H2,
-            _ => Protocol::H1,
-        };
-        Ok(Dialed { stream: Stream::tls(tls), protocol, rtt, progress, address, absolute_form: None })
+        let absolute_form = proxy.filter(|_| !is_tunneled).cloned();
+        Ok(Dialed { stream, protocol, rtt, progress, address, absolute_form })
     }
+}
+
+/// A stream after its TLS handshake.
+struct Secured<S> {
+    stream: TlsStream<S>,
+    protocol: Protocol,
+    /// The TLS flight is answered by the server itself, where a TCP handshake may end at a middlebox.
+    rtt: Duration,
+}
+
+async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
+    settings: &TlsSettings,
+    origin: &Origin,
+    only: Option<Protocol>,
+    below: S,
+) -> Result<Secured<S>, Error> {
+    let name = ServerName::try_from(origin.host.to_string())
+        .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
+    let started = Instant::now();
+    let connector = TlsConnector::from(settings.offering(only));
+    let stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
+    let protocol = match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => Protocol::H2,
+        _ => Protocol::H1,
+    };
+    Ok(Secured { stream, protocol, rtt: started.elapsed() })
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
@@ -244,41 +278,6 @@ async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (Socket
         Ok((address, tcp))
     };
     attempt.await.map_err(|e| (address, e))
-}
-
-/// Asks a proxy for a tunnel to the origin.
-async fn tunnel(tcp: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::because(Kind::Connect, format!("proxy {} broke off", proxy.origin), e);
-    let target = match origin.host.contains(':') {
-        true => format!("[{}]:{}", origin.host, origin.port),
-        false => format!("{}:{}", origin.host, origin.port),
-    };
-    let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
-    if let Some(authorization) = &proxy.authorization {
-        request += &format!("Proxy-Authorization: {authorization}\r\n");
-    }
-    request += "\r\n";
-    tcp.write_all(request.as_bytes()).await.map_err(failed)?;
-    // One byte at a time: what follows the head belongs to TLS. A head is some hundred bytes, once a connection.
-    let mut head = Vec::with_capacity(256);
-    while !head.ends_with(b"\r\n\r\n") {
-        if head.len() > 8192 {
-            return Err(Error::new(Kind::Connect, format!("proxy {} sent an endless head", proxy.origin)));
-        }
-        head.push(tcp.read_u8().await.map_err(failed)?);
-    }
-    let status = head.split(|b| *b == b' ').nth(1).unwrap_or_default();
-    match status {
-        [b'2', ..] => Ok(()),
-        _ => Err(Error::new(
-            Kind::Connect,
-            format!(
-                "proxy {} refused a tunnel to {target} ({})",
-                proxy.origin,
-                String::from_utf8_lossy(status)
-            ),
-        )),
-    }
 }
 
 fn tls_error(origin: &Origin, e: io::Error) -> Error {

@@ -81,6 +81,7 @@ impl Lanes {
             tls: tokio::sync::OnceCell::new(),
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
+            user_agent: config.user_agent.clone(),
             patience: config.no_progress,
             resolve: config.resolve,
         };

@@ -39,6 +39,7 @@ mod stream;
 mod throttle;
 pub mod trace;
 mod trust;
+mod tunnel;
 mod valve;
 
 pub use body::{Body, Segment};

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::error::{Error, Kind};
+use ipnet::IpNet;
+
+use crate::error::Error;
 use crate::{Config, Origin, Scheme};
 
 /// The proxies of an engine.
@@ -10,10 +12,10 @@ use crate::{Config, Origin, Scheme};
 pub(crate) struct Proxies {
     https: Option<Proxy>,
     http: Option<Proxy>,
-    direct: Vec<String>,
+    direct: Vec<Rule>,
 }
 
-/// A proxy that is spoken to in clear text.
+/// A proxy. What is said to it itself goes over TLS where its URL says `https`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
     pub(crate) origin: Origin,
@@ -29,13 +31,13 @@ impl std::fmt::Debug for Proxy {
 
 impl Proxies {
     /// # Errors
-    /// [`Kind::Invalid`] for a proxy that is no `http://` URL.
+    /// [`Kind::Invalid`] for a proxy that is no `http://` or `https://` URL.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let parse = |url: &Option<String>| url.as_deref().map(Proxy::parse).transpose();
         Ok(Self {
             https: parse(&config.https_proxy)?,
             http: parse(&config.http_proxy)?,
-            direct: config.no_proxy.clone(),
+            direct: config.no_proxy.iter().map(|rule| Rule::parse(rule)).collect(),
         })
     }
 
@@ -46,13 +48,12 @@ impl Proxies {
             Scheme::Https => self.https.as_ref(),
             Scheme::Http => self.http.as_ref(),
         }?;
-        let own = match origin.host.parse::<IpAddr>() {
-            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_link_local(),
-            // fd00:ec2::254 is AWS's metadata service.
-            Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.segments() == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254],
-            Err(_) => matches!(&*origin.host, "localhost" | "metadata.google.internal"),
+        let address = address(&origin.host);
+        let own = match address {
+            Some(ip) => is_of_this_machine(ip),
+            None => matches!(origin.host.trim_end_matches('.'), "localhost" | "metadata.google.internal"),
         };
-        let direct = own || self.direct.iter().any(|rule| matches(rule, &origin.host, origin.port));
+        let direct = own || self.direct.iter().any(|rule| rule.names(&origin.host, address, origin.port));
         (!direct).then_some(proxy)
     }
 }
@@ -68,12 +69,6 @@ impl Proxy {
             None => (None, full),
         };
         let origin = Origin::parse(&address)?;
-        if origin.scheme == Scheme::Https {
-            return Err(Error::new(
-                Kind::Invalid,
-                format!("proxy {origin}: only http:// proxies are supported"),
-            ));
-        }
         let authorization = credentials.map(|c| {
             use base64::Engine as _;
             let plain = percent_encoding::percent_decode_str(&c).collect::<Vec<u8>>();
@@ -83,21 +78,65 @@ impl Proxy {
     }
 }
 
-/// Whether a `NO_PROXY` rule names the host: `*`, a name and all its subdomains, a `.suffix`, `host:port`, or an
-/// address.
-fn matches(rule: &str, host: &str, port: u16) -> bool {
-    if rule == "*" || rule == host {
-        return true;
+/// The address that a host is written as, if it is one. An IPv4 address may be dressed up as an IPv6 one.
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok().map(|ip: IpAddr| ip.to_canonical())
+}
+
+/// Whether what answers there is this machine, or hands it its own credentials: the metadata services of the clouds
+/// (169.254.169.254, and AWS's fd00:ec2::254), of ECS (169.254.170.2) and of EKS (169.254.170.23, fd00:ec2::23).
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),
+        IpAddr::V6(ip) => {
+            let [first, second, ..] = ip.segments();
+            ip.is_loopback() || ip.is_unicast_link_local() || (first, second) == (0xfd00, 0xec2)
+        }
     }
-    let (rule, wanted) = match rule.rsplit_once(':') {
-        Some((name, p)) if !name.contains(':') => (name, p.parse::<u16>().ok()),
-        _ => (rule, None),
-    };
-    if wanted.is_some_and(|p| p != port) {
-        return false;
+}
+
+/// One entry of `NO_PROXY`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Rule {
+    /// `*`.
+    Everything,
+    /// Addresses: `10.0.0.0/8`, `fd00::/8`.
+    Network(IpNet),
+    /// An address, or a name with all its subdomains (also written `.name` and `*.name`), of any port or of one.
+    Host { host: String, address: Option<IpAddr>, port: Option<u16> },
+}
+
+impl Rule {
+    fn parse(rule: &str) -> Self {
+        let rule = rule.trim();
+        if rule == "*" {
+            return Self::Everything;
+        }
+        if let Ok(network) = rule.replace(['[', ']'], "").parse::<IpNet>() {
+            return Self::Network(network);
+        }
+        // The last of several colons is part of an IPv6 address, unless that stands in brackets.
+        let (host, port) = match rule.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
+            _ => (rule, None),
+        };
+        let name = host.strip_prefix('*').unwrap_or(host).trim_matches('.').to_ascii_lowercase();
+        Self::Host { address: address(host), host: name, port }
     }
-    let suffix = rule.trim_start_matches('.');
-    host == suffix || (!suffix.is_empty() && host.strip_suffix(suffix).is_some_and(|h| h.ends_with('.')))
+
+    fn names(&self, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Network(network) => ip.is_some_and(|ip| network.contains(&ip)),
+            Self::Host { port: Some(only), .. } if *only != port => false,
+            Self::Host { address: Some(address), .. } => ip == Some(*address),
+            Self::Host { host: name, .. } => {
+                let host = host.trim_end_matches('.');
+                let below = host.strip_suffix(name.as_str());
+                !name.is_empty() && below.is_some_and(|below| below.is_empty() || below.ends_with('.'))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +162,34 @@ mod tests {
     }
 
     #[test]
+    fn addresses_and_networks_are_left_out_in_every_notation() {
+        let rules = ["10.0.0.0/8", "192.168.1.5", "fd12::/16", "[fd34::7]:8443", "fd56::1", "*.corp", "x"];
+        let p = proxies(&rules);
+        let via = |url: &str| p.for_origin(&Origin::parse(url).unwrap()).is_some();
+        let direct = [
+            "https://10.20.30.40:9000",
+            "https://192.168.1.5",
+            "https://[fd12:3456::1]",
+            "https://[fd34::7]:8443",
+            "https://[fd56:0::1]",
+            "https://a.b.corp",
+            "https://X",
+            "https://[::ffff:10.1.1.1]",
+        ];
+        for url in direct {
+            assert!(!via(url), "{url}");
+        }
+        let through = ["https://11.0.0.1", "https://192.168.1.50", "https://[fd13::1]", "https://[fd34::7]"];
+        for url in through.into_iter().chain(["https://10.0.0.0.example.com", "https://xcorp"]) {
+            assert!(via(url), "{url}");
+        }
+        assert!(proxies(&["*"]).for_origin(&Origin::parse("https://h").unwrap()).is_none());
+        assert!(
+            via("https://h") && proxies(&[""]).for_origin(&Origin::parse("https://h").unwrap()).is_some()
+        );
+    }
+
+    #[test]
     fn loopback_and_plain_http_do_not_go_through_the_https_proxy() {
         let p = proxies(&[]);
         assert!(p.for_origin(&Origin::parse("https://127.0.0.1:4443").unwrap()).is_none());
@@ -133,7 +200,18 @@ mod tests {
     fn this_machines_own_credentials_never_pass_a_proxy() {
         let p =
             Proxies::new(&Config { http_proxy: Some("http://proxy".into()), ..Config::default() }).unwrap();
-        for url in ["http://169.254.169.254", "http://metadata.google.internal", "http://[fd00:ec2::254]"] {
+        let own = [
+            "http://169.254.169.254",
+            "http://169.254.170.2",
+            "http://169.254.170.23",
+            "http://metadata.google.internal",
+            "http://METADATA.google.internal.:80",
+            "http://[fd00:ec2::254]",
+            "http://[fd00:ec2::23]",
+            "http://[fe80::a9fe:a9fe]",
+            "http://[::ffff:169.254.169.254]",
+        ];
+        for url in own {
             assert!(p.for_origin(&Origin::parse(url).unwrap()).is_none(), "{url}");
         }
         assert!(p.for_origin(&Origin::parse("http://example.com").unwrap()).is_some());

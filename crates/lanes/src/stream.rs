@@ -28,6 +28,8 @@ pub(crate) struct Stream(Kind);
 enum Kind {
     Plain(Box<Ahead<Watched>>),
     Tls(Box<Gathered<TlsStream<Ahead<Watched>>>>),
+    /// To an origin, through a proxy that is itself spoken to over TLS.
+    Nested(Box<Gathered<TlsStream<TlsStream<Ahead<Watched>>>>>),
 }
 
 impl Stream {
@@ -37,6 +39,10 @@ impl Stream {
 
     pub(crate) fn tls(tls: TlsStream<Ahead<Watched>>) -> Self {
         Self(Kind::Tls(Box::new(Gathered::new(tls))))
+    }
+
+    pub(crate) fn nested(tls: TlsStream<TlsStream<Ahead<Watched>>>) -> Self {
+        Self(Kind::Nested(Box::new(Gathered::new(tls))))
     }
 }
 
@@ -48,6 +54,10 @@ macro_rules! each {
                 $do
             }
             Kind::Tls(s) => {
+                let $stream = Pin::new(s.as_mut());
+                $do
+            }
+            Kind::Nested(s) => {
                 let $stream = Pin::new(s.as_mut());
                 $do
             }

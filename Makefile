@@ -33,5 +33,5 @@ bench: ## measure Laneway beside the usual ways on an embedded store; leaves lan
 docs: ## build the documentation of the crates
 	$(CARGO) doc --workspace --no-deps --locked
 
-interop: ## run against fake-gcs-server, MinIO, boto3 and google-cloud-storage (installs them)
+interop: ## run against other people's servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run

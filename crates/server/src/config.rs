@@ -147,10 +147,13 @@ pub struct GcsConfig {
     pub xml: bool,
     /// Whether there is a batch endpoint.
     pub batch: bool,
+    /// Whether every object that isn't composed has an MD5, as at GCS. Off, only those whose writer sent one, which spares
+    /// 1.6 CPU seconds per GiB.
+    pub md5: bool,
 }
 
 impl Default for GcsConfig {
     fn default() -> GcsConfig {
-        GcsConfig { rewrite_bytes_max: None, part_size_min: 5 << 20, xml: true, batch: true }
+        GcsConfig { rewrite_bytes_max: None, part_size_min: 5 << 20, xml: true, batch: true, md5: true }
     }
 }

@@ -8,8 +8,10 @@ mod conditions;
 mod copy;
 mod hash;
 mod list;
+pub(crate) mod managed_folders;
 mod media;
 mod metadata;
+mod moving;
 mod related;
 mod resource;
 pub(crate) mod resumable;
@@ -27,9 +29,6 @@ use crate::route::Resource;
 use crate::service::Shared;
 use answer::{Answer, Problem};
 
-/// MD5 of larger objects is left out unless their writer sent one, as GCS leaves it out of composite objects: the
-/// 13 ms that 8 MiB take are bearable, 1.6 s for a GiB are not.
-pub(crate) const MD5_BYTES_MAX: u64 = 8 << 20;
 /// JSON bodies beyond this are refused; the largest that GCS takes is about that.
 pub(crate) const JSON_BYTES_MAX: usize = 1 << 20;
 
@@ -92,6 +91,8 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::Buckets, Method::POST) => buckets::insert(call).await,
         (Resource::Bucket, Method::GET | Method::HEAD) => buckets::get(&call),
         (Resource::Bucket, Method::DELETE) => buckets::delete(&call),
+        (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
+        (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
         (Resource::Objects, Method::GET) => list::list(&call),
         (Resource::Object, Method::GET) if verb == Verb::Get => media::get(&call),
         (Resource::Object, Method::GET | Method::HEAD) => metadata::get(&call),
@@ -106,6 +107,7 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         },
         (Resource::Compose, _) => compose::compose(call).await,
         (Resource::Copy { bucket, key }, Method::POST) => copy::copy(call, &bucket, &key).await,
+        (Resource::Move { key }, _) => moving::to(&call, &key),
         (Resource::Rewrite { bucket, key }, Method::POST) => copy::rewrite(call, &bucket, &key).await,
         (Resource::Unknown | Resource::Batch, _) => Err(Problem::not_found("Not Found")),
         _ => Err(Problem::not_allowed()),

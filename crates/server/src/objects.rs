@@ -8,6 +8,7 @@ pub(crate) mod assembly;
 pub(crate) mod content;
 mod deletions;
 pub(crate) mod disk;
+pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;
@@ -295,6 +296,19 @@ impl Objects {
         let mut index = write(&bucket.objects);
         let present = index.get(key.as_bytes());
         precondition.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
+        let object = self.generation(key, written, new);
+        if let Some(disk) = &self.disk {
+            disk.publish(&bucket.name, &object)?;
+        }
+        let replaced = index.insert(key.as_bytes().into(), object.clone());
+        drop(index);
+        // Outside the lock, because dropping the last reader of a large file takes its time.
+        drop(replaced);
+        Ok(object)
+    }
+
+    /// A new generation, which nobody can see yet.
+    fn generation(&self, key: &str, written: Written, new: NewObject) -> Arc<Object> {
         let generation = self.next_generation();
         let now = now_us();
         let Written { content, sums } = written;
@@ -302,7 +316,7 @@ impl Objects {
             .etag
             .or_else(|| sums.md5.map(|md5| hex(&md5)))
             .unwrap_or_else(|| opaque_etag(generation, sums.crc32c));
-        let object = Arc::new(Object {
+        Arc::new(Object {
             key: key.to_owned(),
             size: sums.size,
             generation,
@@ -319,14 +333,40 @@ impl Objects {
             updated_us: now,
             checksum: new.checksum,
             content,
-        });
+        })
+    }
+
+    /// Gives an object another key in its bucket: a new generation there and none where it was, at one moment.
+    pub(crate) fn rename(
+        &self,
+        bucket: &str,
+        from: &str,
+        to: &str,
+        source: &Precondition,
+        destination: &Precondition,
+    ) -> Result<Arc<Object>, Refused> {
+        let bucket = self.bucket(bucket)?;
+        let mut index = write(&bucket.objects);
+        let old = index.get(from.as_bytes()).cloned().ok_or(Refused::NoObject)?;
+        source.check(Some(&old)).map_err(Refused::Precondition)?;
+        let present = index.get(to.as_bytes());
+        destination.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
+        let new = NewObject {
+            attributes: old.attributes.clone(),
+            checksum: old.checksum.clone(),
+            components: old.components,
+            ..Default::default()
+        };
+        let object = self.generation(to, Objects::written_from(&old), new);
         if let Some(disk) = &self.disk {
             disk.publish(&bucket.name, &object)?;
+            disk.unpublish(&bucket.name, from)?;
         }
-        let replaced = index.insert(key.as_bytes().into(), object.clone());
+        let replaced = index.insert(to.as_bytes().into(), object.clone());
+        let removed = index.remove(from.as_bytes());
+        bucket.deletions.note(from, now_us());
         drop(index);
-        // Outside the lock, because dropping the last reader of a large file takes its time.
-        drop(replaced);
+        drop((replaced, removed));
         Ok(object)
     }
 

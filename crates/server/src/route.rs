@@ -3,7 +3,7 @@
 //! Both dialects are served on one address. The rule:
 //!
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
-//!    GCS JSON API.
+//!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
 //! 2. Everything else is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
 //!    `x-goog-` header, or a `Host` ending in `storage.googleapis.com`.
 //! 3. What is left is S3: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
@@ -38,6 +38,12 @@ pub(crate) enum Call {
 pub(crate) enum Resource {
     Buckets,
     Bucket,
+    /// `/b/{bucket}/storageLayout`.
+    StorageLayout,
+    /// `/b/{bucket}/managedFolders`, and one of them by its name.
+    ManagedFolders {
+        name: Option<String>,
+    },
     Objects,
     Object,
     /// `/upload/...`.
@@ -52,6 +58,10 @@ pub(crate) enum Resource {
     /// The same with `copyTo`.
     Copy {
         bucket: String,
+        key: String,
+    },
+    /// `/o/{object}/moveTo/o/{object}`.
+    Move {
         key: String,
     },
     Batch,
@@ -71,6 +81,10 @@ impl Route {
             && (below.is_empty() || below.starts_with('/'))
         {
             return json(below, upload.is_some(), head, query);
+        }
+        // No bucket of S3's has a name of one letter, but requests that are S3's for certain are left to it.
+        if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
+            return json(path, upload.is_some(), head, query);
         }
         let call = if speaks_gcs_xml(&head.headers, head.uri.host()) { Call::Xml } else { Call::S3 };
         let path = path.strip_prefix('/').unwrap_or(path);
@@ -93,6 +107,11 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
     match segments.as_slice() {
         ["b"] | ["b", ""] => Route::json(Resource::Buckets, Verb::Bucket, "", ""),
         ["b", bucket] => Route::json(Resource::Bucket, Verb::Bucket, bucket, ""),
+        ["b", bucket, "storageLayout"] => Route::json(Resource::StorageLayout, Verb::Bucket, bucket, ""),
+        ["b", bucket, "managedFolders", name @ ..] => {
+            let name = (!name.is_empty()).then(|| decode(&name.join("/")));
+            Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")
+        }
         ["b", bucket, "o"] if upload => upload_route(bucket, method, &head.headers, query),
         ["b", bucket, "o"] => {
             let verb = if *method == Method::GET { Verb::List } else { Verb::Other };
@@ -110,6 +129,9 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
                 _ => Resource::Rewrite { bucket: to_bucket, key: to },
             };
             Route::json(resource, Verb::Copy, bucket, key)
+        }
+        ["b", bucket, "o", key, "moveTo", "o", to @ ..] if !to.is_empty() && *method == Method::POST => {
+            Route::json(Resource::Move { key: decode(&to.join("/")) }, Verb::Copy, bucket, key)
         }
         ["b", bucket, "o", key @ ..] => {
             let verb = match *method {
@@ -175,9 +197,18 @@ fn object_verb(head: &Parts, query: &Query, bucket: &str, key: &str) -> Verb {
     }
 }
 
+/// Whether a request is signed as Amazon's are, or carries their headers.
+fn speaks_s3(headers: &HeaderMap, query: &Query) -> bool {
+    let signed =
+        headers.get(http::header::AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS"));
+    signed || query.has("X-Amz-Algorithm") || headers.keys().any(|name| name.as_str().starts_with("x-amz-"))
+}
+
 fn speaks_gcs_xml(headers: &HeaderMap, authority: Option<&str>) -> bool {
+    // The token may be empty: so `object_store` writes to emulators.
     let bearer = headers.get(http::header::AUTHORIZATION).is_some_and(|value| {
-        value.as_bytes().get(..7).is_some_and(|kind| kind.eq_ignore_ascii_case(b"bearer "))
+        let kind = value.as_bytes().split(|byte| *byte == b' ').next();
+        kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"bearer"))
     });
     let host = authority.or_else(|| headers.get(http::header::HOST).and_then(|value| value.to_str().ok()));
     bearer
@@ -223,6 +254,21 @@ mod tests {
         assert_eq!(json("POST", "/storage/v1/b?project=p").0, Resource::Buckets);
         assert_eq!(json("POST", "/batch/storage/v1").1, Verb::Batch);
         assert_eq!(json("GET", "/storage/v1/nothing").0, Resource::Unknown);
+        let moved = Resource::Move { key: "c/d".to_owned() };
+        assert_eq!(json("POST", "/storage/v1/b/x/o/a/moveTo/o/c%2Fd").0, moved);
+        assert_eq!(json("GET", "/storage/v1/b/x/storageLayout").0, Resource::StorageLayout);
+        let folder = Resource::ManagedFolders { name: Some("a/".to_owned()) };
+        assert_eq!(json("DELETE", "/storage/v1/b/x/managedFolders/a%2F").0, folder);
+    }
+
+    #[test]
+    fn paths_without_their_version_are_json_unless_s3_asks() {
+        assert_eq!(json("GET", "/b/x/o/k?alt=media"), (Resource::Object, Verb::Get, "k".to_owned()));
+        assert_eq!(json("GET", "/b?project=p").0, Resource::Buckets);
+        assert_eq!(route("GET", "/b/k", &[("x-amz-date", "20261122T000000Z")]).call, Call::S3);
+        assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
+        assert_eq!(route("GET", "/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256", &[]).call, Call::S3);
+        assert_eq!(route("GET", "/bb/k", &[]).call, Call::S3);
     }
 
     #[test]
@@ -241,21 +287,22 @@ mod tests {
 
     #[test]
     fn the_same_path_is_gcs_xml_or_s3_by_its_headers() {
-        assert_eq!(route("GET", "/b/k", &[]).call, Call::S3);
-        assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
-        assert_eq!(route("GET", "/b/k", &[("authorization", "Bearer t")]).call, Call::Xml);
-        assert_eq!(route("PUT", "/b/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Call::Xml);
-        assert_eq!(route("GET", "/b/k", &[("host", "storage.googleapis.com:443")]).call, Call::Xml);
+        assert_eq!(route("GET", "/bin/k", &[]).call, Call::S3);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer t")]).call, Call::Xml);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer ")]).call, Call::Xml);
+        assert_eq!(route("PUT", "/bin/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Call::Xml);
+        assert_eq!(route("GET", "/bin/k", &[("host", "storage.googleapis.com:443")]).call, Call::Xml);
         assert_eq!(route("GET", "/storage/v10/k", &[]).call, Call::S3);
     }
 
     #[test]
     fn object_paths_keep_their_keys_exactly() {
-        let found = route("PUT", "/b//a%2F/%41+b/?partNumber=1&uploadId=u", &[]);
-        assert_eq!((found.bucket.as_str(), found.key.as_str()), ("b", "/a//A+b/"));
+        let found = route("PUT", "/bin//a%2F/%41+b/?partNumber=1&uploadId=u", &[]);
+        assert_eq!((found.bucket.as_str(), found.key.as_str()), ("bin", "/a//A+b/"));
         assert_eq!(found.verb, Verb::Part);
-        assert_eq!(route("POST", "/b?delete", &[]).verb, Verb::DeleteMany);
-        assert_eq!(route("POST", "/b/k?uploads", &[]).verb, Verb::Begin);
+        assert_eq!(route("POST", "/bin?delete", &[]).verb, Verb::DeleteMany);
+        assert_eq!(route("POST", "/bin/k?uploads", &[]).verb, Verb::Begin);
         assert_eq!(route("GET", "/", &[]).verb, Verb::Bucket);
     }
 }

@@ -12,6 +12,7 @@ mod list;
 mod multipart;
 mod put;
 pub(crate) mod region;
+mod unmarked;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +75,9 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     request: Request<RequestBody>,
     bucket: &str,
+    key: &str,
 ) -> Response<ResponseBody> {
+    let anonymous = unmarked::is(request.uri(), request.headers());
     if let Some(mut refusal) = clock::refusal(&shared.s3_config, request.uri(), request.headers()) {
         clock::show(&shared.s3_config, refusal.headers_mut());
         return refusal;
@@ -99,6 +102,9 @@ pub(crate) async fn answer(
         Err(_) => refused(500, None),
     };
     clock::show(&shared.s3_config, answer.headers_mut());
+    if anonymous && answer.status().is_success() {
+        unmarked::tell(&shared.objects, bucket, key, answer.headers_mut());
+    }
     // By it clients tell S3 from any other server with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {

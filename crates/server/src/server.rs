@@ -70,6 +70,7 @@ impl Server {
             redirected: Default::default(),
             objects,
             sessions: Sessions::default(),
+            managed_folders: Default::default(),
             s3_config: config.s3,
             gcs_config: config.gcs,
             denied_buckets: config.denied_buckets,

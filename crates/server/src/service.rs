@@ -19,6 +19,7 @@ use crate::counters::Tally;
 use crate::fault::body::{Damage, Direction};
 use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
 use crate::gcs;
+use crate::gcs::managed_folders::ManagedFolders;
 use crate::gcs::resumable::Sessions;
 use crate::habits::Habits;
 use crate::length;
@@ -37,6 +38,7 @@ const DRAIN_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Shared {
     pub(crate) objects: Arc<Objects>,
     pub(crate) sessions: Sessions,
+    pub(crate) managed_folders: ManagedFolders,
     pub(crate) s3: S3Service,
     pub(crate) habits: Habits,
     /// How often requests for each bucket of another region were sent elsewhere for the time being.
@@ -199,7 +201,7 @@ pub(crate) async fn dispatch(
             gcs::xml::answer(shared, request, query, &route.bucket, &route.key).await
         }
         Call::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
-        Call::S3 => s3::answer(shared, request, &route.bucket).await,
+        Call::S3 => s3::answer(shared, request, &route.bucket, &route.key).await,
     }
 }
 

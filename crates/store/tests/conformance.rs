@@ -38,8 +38,8 @@ use capabilities::Capability::{
     CacheControl, ChecksumOnGet, ChecksumOnRange, Checksums, ConditionalComplete, ConditionalCopy,
     ConditionalDelete, ConditionalPut, ConditionalResumable, ContentLanguage, DeleteTellsMissing,
     DotSegments, DoubleSlashKeys, GcsSessions, LongComponents, MultipartUpload, NoMultipartUpload,
-    OrderedOffsets, PartCopy, ResumableStatus, SessionCancel, SourceConditions, StoresGzip,
-    WrongPartChecksum,
+    NoSuchUpload, OrderedOffsets, PartCopy, ResumableStatus, SessionCancel, SourceConditions, StoresGzip,
+    WrongChecksum,
 };
 
 macro_rules! places {
@@ -56,7 +56,7 @@ macro_rules! with_behaviours {
             writing::cache_control_is_kept [CacheControl];
             writing::content_language_is_kept [ContentLanguage];
             writing::a_body_may_be_a_range_of_a_file [];
-            writing::an_object_with_a_wrong_checksum_is_refused [Checksums];
+            writing::an_object_with_a_wrong_checksum_is_refused [Checksums WrongChecksum];
             writing::absent_lets_only_the_first_write_through [ConditionalPut];
             writing::matches_lets_only_the_known_version_be_replaced [ConditionalPut];
             writing::two_hundred_small_objects_at_once [];
@@ -101,8 +101,8 @@ macro_rules! with_behaviours {
             multipart::parts_may_come_in_any_order [MultipartUpload];
             multipart::the_parts_that_are_there_are_listed [MultipartUpload];
             multipart::a_thousand_and_one_parts_are_listed [MultipartUpload];
-            multipart::an_aborted_upload_is_gone [MultipartUpload];
-            multipart::a_part_with_a_wrong_checksum_is_refused [MultipartUpload WrongPartChecksum];
+            multipart::an_aborted_upload_is_gone [MultipartUpload NoSuchUpload];
+            multipart::a_part_with_a_wrong_checksum_is_refused [MultipartUpload WrongChecksum];
             multipart::a_wrong_checksum_of_the_whole_is_an_integrity_error [MultipartUpload Checksums];
             multipart::completing_takes_a_precondition [MultipartUpload ConditionalComplete];
             multipart::a_part_may_be_copied_from_an_object [MultipartUpload PartCopy];

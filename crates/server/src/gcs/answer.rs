@@ -42,6 +42,10 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, "notFound", message)
     }
 
+    pub(crate) fn conflict(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
     pub(crate) fn gone(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::GONE, "gone", message)
     }

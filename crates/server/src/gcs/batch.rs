@@ -37,7 +37,7 @@ pub(super) async fn batch(shared: &Arc<Shared>, request: Request<RequestBody>) -
             boundary(content_type).ok_or_else(|| Problem::invalid("The batch names no boundary."))?;
         let bytes = body.collect(BATCH_BYTES_MAX).await.map_err(Problem::interrupted)?;
         let bytes = bytes.ok_or_else(|| Problem::invalid("The batch is larger than 10 MiB."))?;
-        parse(&bytes, boundary)
+        parse(&bytes, &boundary)
     };
     let calls = match calls.await {
         Ok(calls) => calls,

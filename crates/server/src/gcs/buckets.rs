@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::JsonCall;
 use super::answer::{Answer, Problem, empty, json};
-use super::resource::BucketResource;
+use super::resource::{BucketResource, LOCATION, LOCATION_TYPE};
 
 #[derive(Serialize)]
 struct Buckets<'a> {
@@ -44,4 +44,19 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let deleted = call.shared.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// Where a bucket is and whether its folders are real ones; they aren't.
+/// <https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout>
+pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
+    let found = call.shared.objects.bucket(call.bucket);
+    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let layout = serde_json::json!({
+        "kind": "storage#storageLayout",
+        "bucket": call.bucket,
+        "location": LOCATION,
+        "locationType": LOCATION_TYPE,
+        "hierarchicalNamespace": {"enabled": false},
+    });
+    Ok(json(StatusCode::OK, &layout))
 }

@@ -5,6 +5,7 @@ use http::HeaderMap;
 
 use super::answer::Problem;
 use crate::checksum::{Sums, Wanted, base64, from_base64};
+use crate::config::GcsConfig;
 
 /// What the content must have, where it was said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +44,8 @@ impl Expected {
     }
 
     /// What has to be computed to check it.
-    pub(crate) fn wanted(&self) -> Wanted {
-        let md5_bytes_max = if self.md5.is_some() { u64::MAX } else { super::MD5_BYTES_MAX };
+    pub(crate) fn wanted(&self, config: &GcsConfig) -> Wanted {
+        let md5_bytes_max = if self.md5.is_some() || config.md5 { u64::MAX } else { 0 };
         Wanted { md5_bytes_max, crc64nvme: false, extra: None }
     }
 

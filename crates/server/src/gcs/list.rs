@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::answer::{Answer, Problem, json};
 use super::resource::ObjectResource;
 use super::{JsonCall, conditions};
+use crate::objects::glob::Glob;
 use crate::objects::listing::{From, Query};
 
 /// Most entries on a page, as at GCS.
@@ -31,13 +32,25 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         (None, Some(offset)) => From::At(offset.to_owned()),
         (None, None) => From::Start,
     };
+    let delimiter = value("delimiter").unwrap_or_default();
+    let glob = match value("matchGlob") {
+        Some(_) if !matches!(delimiter, "" | "/") => {
+            return Err(Problem::invalid("With matchGlob the delimiter can only be '/'."));
+        }
+        Some(pattern) => {
+            let glob = Glob::new(pattern);
+            Some(glob.ok_or_else(|| Problem::invalid(format!("Invalid value for matchGlob: '{pattern}'")))?)
+        }
+        None => None,
+    };
     let query = Query {
         prefix: value("prefix").unwrap_or_default().to_owned(),
-        delimiter: value("delimiter").unwrap_or_default().to_owned(),
+        delimiter: delimiter.to_owned(),
         from,
         end: value("endOffset").map(str::to_owned),
         max: conditions::number("maxResults", value("maxResults"))?.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX)
             as usize,
+        glob,
         include_trailing_delimiter: value("includeTrailingDelimiter") == Some("true"),
     };
     let page = call

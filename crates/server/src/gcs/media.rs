@@ -20,7 +20,9 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
-    download(call.shared, &call.head, &object, object.gcs_etag())
+    let mut answer = download(call.shared, &call.head, &object, object.gcs_etag())?;
+    join_hashes(answer.headers_mut());
+    Ok(answer)
 }
 
 /// The object as the preconditions allow it to be read.
@@ -121,10 +123,17 @@ pub(super) fn describe(headers: &mut HeaderMap, object: &Object, etag: &str) {
     let encoding = attributes.content_encoding.as_deref().unwrap_or("identity");
     insert(headers, HeaderName::from_static("x-goog-stored-content-encoding"), encoding);
     hashes(headers, object);
+    if let Some(time) = &attributes.custom_time {
+        insert(headers, HeaderName::from_static("x-goog-custom-time"), time);
+    }
     if let Some(components) = object.components {
         headers.insert("x-goog-component-count", components.into());
     }
-    for (name, value) in &attributes.metadata {
+    user_metadata(headers, object);
+}
+
+pub(super) fn user_metadata(headers: &mut HeaderMap, object: &Object) {
+    for (name, value) in &object.attributes.metadata {
         if let Ok(name) = HeaderName::try_from(format!("x-goog-meta-{name}")) {
             insert(headers, name, value);
         }
@@ -141,6 +150,15 @@ pub(super) fn hashes(headers: &mut HeaderMap, object: &Object) {
         && let Ok(value) = HeaderValue::try_from(format!("md5={md5}"))
     {
         headers.append(name, value);
+    }
+}
+
+/// The JSON API sends one `x-goog-hash` with both kinds, and `gcsfs` reads only one.
+fn join_hashes(headers: &mut HeaderMap) {
+    let name = HeaderName::from_static("x-goog-hash");
+    let values: Vec<&str> = headers.get_all(&name).iter().filter_map(|value| value.to_str().ok()).collect();
+    if let Ok(joined) = HeaderValue::try_from(values.join(",")) {
+        headers.insert(name, joined);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Metadata of one object: read, changed, and removed with the object.
 
 use http::StatusCode;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::{ObjectResource, apply};
@@ -20,6 +22,9 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let change = call.json_body().await?;
     let precondition = pinned(&call)?;
     let replaces = call.head.method == http::Method::PUT;
+    let present = call.shared.objects.find(call.bucket, call.key);
+    let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .shared
         .objects
@@ -41,6 +46,32 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
+/// `customTime` can be set and moved on, but neither removed nor set back.
+/// <https://cloud.google.com/storage/docs/metadata#custom-time>
+fn custom_time_goes_on(
+    present: Option<&str>,
+    change: &serde_json::Value,
+    replaces: bool,
+) -> Result<(), Problem> {
+    let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
+    let new = match change.get("customTime") {
+        Some(serde_json::Value::String(text)) => Some(
+            moment(text)
+                .ok_or_else(|| Problem::invalid(format!("Invalid value for customTime: '{text}'")))?,
+        ),
+        Some(_) => None,
+        None if replaces => None,
+        None => return Ok(()),
+    };
+    match (present.and_then(moment), new) {
+        (Some(old), Some(new)) if new < old => {
+            Err(Problem::invalid("Custom time can't be set to a time before the present one."))
+        }
+        (Some(_), None) => Err(Problem::invalid("Custom time can't be removed once it is set.")),
+        _ => Ok(()),
+    }
+}
+
 /// The preconditions, with the generation that the URL names: one that isn't there is 404 and not 412.
 fn pinned(call: &JsonCall<'_>) -> Result<Precondition, Problem> {
     let mut precondition = conditions::in_query(&call.query)?;
@@ -49,4 +80,29 @@ fn pinned(call: &JsonCall<'_>) -> Result<Precondition, Problem> {
         precondition.generation_match.get_or_insert(generation);
     }
     Ok(precondition)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn custom_time_is_set_and_moved_on_and_nothing_else() {
+        let old = Some("2026-01-02T00:00:00Z");
+        let change = |time: serde_json::Value| json!({"customTime": time});
+        let allowed =
+            |present, change: &serde_json::Value| custom_time_goes_on(present, change, false).is_ok();
+        assert!(allowed(None, &change(json!("2026-01-01T00:00:00Z"))));
+        assert!(allowed(old, &change(json!("2026-01-02T01:00:00+01:00"))));
+        assert!(allowed(old, &json!({})));
+        assert!(!allowed(old, &change(json!("2026-01-01T23:59:59.999Z"))));
+        assert!(!allowed(old, &change(json!(null))));
+        assert!(!allowed(None, &change(json!("soon"))));
+        assert!(
+            custom_time_goes_on(old, &json!({}), true).is_err(),
+            "an update that leaves it out removes it"
+        );
+    }
 }

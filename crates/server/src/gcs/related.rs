@@ -6,12 +6,24 @@ const HEAD_BYTES_MAX: usize = 1 << 20;
 const EPILOGUE_BYTES_MAX: usize = 16;
 
 /// Takes the body as it comes and lets the media through, holding back only what may be the closing delimiter.
+///
+/// Lines may end with CRLF, as the standard wants it, or with LF alone, as `gcsfs` and `gcloud` send them and GCS takes
+/// them. The media's own bytes are safe either way: they end where a line with the boundary begins, and the line end
+/// before it is of the kind that the media's first boundary line had.
 #[derive(Debug)]
 pub(crate) struct Related {
-    delimiter: Vec<u8>,
+    /// `--` and the boundary.
+    dashes: Vec<u8>,
     head: Vec<u8>,
-    found: Option<Head>,
+    found: Option<Found>,
     tail: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Found {
+    head: Head,
+    /// Line end, dashes, boundary and two dashes more: what closes the media.
+    closing: Vec<u8>,
 }
 
 /// What comes before the media.
@@ -29,8 +41,8 @@ impl Related {
     /// `content_type` is the header of the request.
     pub(crate) fn new(content_type: &str) -> Result<Related, Malformed> {
         let boundary = boundary(content_type).ok_or(Malformed("the Content-Type names no boundary"))?;
-        let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
-        Ok(Related { delimiter, head: Vec::new(), found: None, tail: Vec::new() })
+        let dashes = [b"--", boundary.as_bytes()].concat();
+        Ok(Related { dashes, head: Vec::new(), found: None, tail: Vec::new() })
     }
 
     /// Takes the next bytes; `media` gets what is certainly media, with the head that came before it.
@@ -39,16 +51,15 @@ impl Related {
         bytes: &[u8],
         media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Some(head) = &self.found {
-            return pass(&mut self.tail, self.delimiter.len() + 4 + EPILOGUE_BYTES_MAX, head, bytes, media);
+        if let Some(found) = &self.found {
+            return pass(&mut self.tail, found, bytes, media);
         }
         self.head.extend_from_slice(bytes);
-        match parse_head(&self.head, &self.delimiter)? {
-            Some((head, media_start)) => {
+        match parse_head(&self.head, &self.dashes)? {
+            Some((found, media_start)) => {
                 let rest = std::mem::take(&mut self.head);
-                let head = self.found.insert(head);
-                let keep = self.delimiter.len() + 4 + EPILOGUE_BYTES_MAX;
-                pass(&mut self.tail, keep, head, &rest[media_start..], media)
+                let found = self.found.insert(found);
+                pass(&mut self.tail, found, &rest[media_start..], media)
             }
             None if self.head.len() > HEAD_BYTES_MAX => {
                 Err(Malformed("the metadata is larger than 1 MiB").into())
@@ -62,8 +73,7 @@ impl Related {
         self,
         media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
     ) -> Result<Head, E> {
-        let head = self.found.ok_or(Malformed("the body ended before the media part"))?;
-        let closing = [&self.delimiter[..], b"--"].concat();
+        let Found { head, closing } = self.found.ok_or(Malformed("the body ended before the media part"))?;
         let end =
             find(&self.tail, &closing).ok_or(Malformed("the media part is not closed by its boundary"))?;
         media(&head, &self.tail[..end])?;
@@ -73,11 +83,11 @@ impl Related {
 
 fn pass<E>(
     tail: &mut Vec<u8>,
-    keep: usize,
-    head: &Head,
+    found: &Found,
     bytes: &[u8],
     media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
+    let (head, keep) = (&found.head, found.closing.len() + EPILOGUE_BYTES_MAX);
     if bytes.len() < keep {
         tail.extend_from_slice(bytes);
         let surplus = tail.len().saturating_sub(keep);
@@ -100,48 +110,107 @@ fn pass<E>(
 }
 
 /// The two heads and the metadata, and where the media begins; `None` if more bytes are needed.
-fn parse_head(bytes: &[u8], delimiter: &[u8]) -> Result<Option<(Head, usize)>, Malformed> {
-    // The first delimiter has no line before it, unless there is a preamble.
-    let opening = &delimiter[2..];
-    let start = if bytes.starts_with(opening) {
-        opening.len()
-    } else if bytes.len() < opening.len() {
-        return Ok(None);
-    } else {
-        match find(bytes, delimiter) {
-            Some(at) => at + delimiter.len(),
-            None if opening.starts_with(&bytes[..bytes.len().min(2)]) || bytes.starts_with(b"\r\n") => {
-                return Ok(None);
-            }
-            None => return Err(Malformed("the body does not begin with its boundary")),
-        }
-    };
-    let Some(metadata_start) = find(&bytes[start..], b"\r\n\r\n").map(|at| start + at + 4) else {
-        return Ok(None);
-    };
-    let Some(metadata_end) = find(&bytes[metadata_start..], delimiter).map(|at| metadata_start + at) else {
-        return Ok(None);
-    };
-    let media_head = metadata_end + delimiter.len();
-    if bytes[media_head..].starts_with(b"--") {
+fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Malformed> {
+    let Some(opening) = opening(bytes, dashes)? else { return Ok(None) };
+    let Some((_, metadata_head)) = rest_of_line(bytes, opening + dashes.len())? else { return Ok(None) };
+    let Some(metadata_start) = after_blank_line(bytes, metadata_head) else { return Ok(None) };
+    // The line end in front of the boundary may have been the blank line's own, where there is no metadata at all.
+    let Some(metadata_end) = next_delimiter(bytes, metadata_start, dashes) else { return Ok(None) };
+    let boundary_end = metadata_end + 1 + dashes.len();
+    if bytes[boundary_end..].starts_with(b"--") {
         return Err(Malformed("there is no media part"));
     }
-    let Some(media_start) = find(&bytes[media_head..], b"\r\n\r\n").map(|at| media_head + at + 4) else {
-        return Ok(None);
-    };
+    let Some((line_end, media_head)) = rest_of_line(bytes, boundary_end)? else { return Ok(None) };
+    let Some(media_start) = after_blank_line(bytes, media_head) else { return Ok(None) };
     let headers = String::from_utf8_lossy(&bytes[media_head..media_start]);
     let media_type = headers.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.trim().eq_ignore_ascii_case("content-type").then(|| value.trim().to_owned())
     });
-    Ok(Some((Head { metadata: bytes[metadata_start..metadata_end].to_vec(), media_type }, media_start)))
+    let metadata = bytes.get(metadata_start..metadata_end).unwrap_or_default();
+    let metadata = metadata.strip_suffix(b"\r").unwrap_or(metadata).to_vec();
+    let closing = [line_end, dashes, b"--"].concat();
+    Ok(Some((Found { head: Head { metadata, media_type }, closing }, media_start)))
 }
 
-/// The boundary parameter of a multipart content type, unquoted.
-pub(crate) fn boundary(content_type: &str) -> Option<&str> {
-    let at = content_type.to_ascii_lowercase().find("boundary=")? + "boundary=".len();
-    let value = content_type[at..].split(';').next()?.trim().trim_matches(['"', '\'']);
-    (!value.is_empty()).then_some(value)
+/// Where the first boundary line begins: at the beginning, or after empty lines.
+fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
+    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let rest = &bytes[start..];
+    if rest.starts_with(dashes) {
+        Ok(Some(start))
+    } else if dashes.starts_with(rest) {
+        Ok(None)
+    } else {
+        Err(Malformed("the body does not begin with its boundary"))
+    }
+}
+
+/// The end of a boundary line, and where the next one begins. Blanks may stand before the end.
+fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usize)>, Malformed> {
+    let blanks = bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    match &bytes[from + blanks..] {
+        [b'\n', ..] => Ok(Some((b"\n", from + blanks + 1))),
+        [b'\r', b'\n', ..] => Ok(Some((b"\r\n", from + blanks + 2))),
+        [] | [b'\r'] => Ok(None),
+        _ => Err(Malformed("a boundary is followed by something else than the end of its line")),
+    }
+}
+
+/// Where the line after the next empty one begins, if it has come.
+fn after_blank_line(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut line = from;
+    loop {
+        let end = line + bytes.get(line..)?.iter().position(|byte| *byte == b'\n')?;
+        if matches!(&bytes[line..end], [] | [b'\r']) {
+            return Some(end + 1);
+        }
+        line = end + 1;
+    }
+}
+
+/// Where the line end before the next boundary line stands, once two bytes after the boundary have come.
+fn next_delimiter(bytes: &[u8], from: usize, dashes: &[u8]) -> Option<usize> {
+    let delimiter = [b"\n", dashes].concat();
+    let from = from.checked_sub(1)?;
+    let at = from + find(&bytes[from..], &delimiter)?;
+    (bytes.len() >= at + delimiter.len() + 2).then_some(at)
+}
+
+/// The boundary parameter of a multipart content type. Quoted it may hold anything, with `\` before what would end it;
+/// `gcloud` quotes it with apostrophes.
+pub(crate) fn boundary(content_type: &str) -> Option<String> {
+    let mut rest = content_type;
+    loop {
+        rest = rest.split_once(';')?.1.trim_start();
+        let (name, value) = rest.split_once('=')?;
+        let (value, after) = parameter_value(value.trim_start());
+        if name.trim().eq_ignore_ascii_case("boundary") {
+            return Some(value).filter(|value| !value.is_empty());
+        }
+        rest = after;
+    }
+}
+
+/// A parameter's value, and what comes after it.
+fn parameter_value(text: &str) -> (String, &str) {
+    let quote = match text.as_bytes().first() {
+        Some(quote @ (b'"' | b'\'')) => char::from(*quote),
+        _ => {
+            let end = text.find(';').unwrap_or(text.len());
+            return (text[..end].trim_end().to_owned(), &text[end..]);
+        }
+    };
+    let mut value = String::new();
+    let mut chars = text.char_indices().skip(1);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            c if c == quote => return (value, &text[at + 1..]),
+            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
+            c => value.push(c),
+        }
+    }
+    (value, "")
 }
 
 /// Where the needle first stands.
@@ -166,6 +235,10 @@ mod tests {
             "--xyz\r\nContent-Type: application/json\r\n\r\n{{\"name\":\"k\"}}\r\n--xyz\r\ncontent-type: text/css\r\n\r\n\
              {media}\r\n--xyz--\r\n"
         )
+    }
+
+    fn lf(body: &str) -> String {
+        body.replace("\r\n", "\n")
     }
 
     fn parse(body: &str, step: usize) -> Result<(Head, Vec<u8>), Malformed> {
@@ -194,6 +267,34 @@ mod tests {
                 assert_eq!(head.media_type.as_deref(), Some("text/css"));
             }
         }
+    }
+
+    #[test]
+    fn bare_line_feeds_do_as_well_and_leave_the_media_as_it_is() {
+        for media in ["", "a", "\r", "a\r\n", "\n--xy", "\n", "\r\n--xyz"] {
+            let head = lf(&body("")).replace("\n\n\n--xyz--\n", "\n\n");
+            let body = format!("{head}{media}\n--xyz--");
+            for step in [1, 2, 3, 7, body.len()] {
+                let (head, found) = parse(&body, step).unwrap();
+                assert_eq!(String::from_utf8(found).unwrap(), media, "step {step}");
+                assert_eq!(head.metadata, b"{\"name\":\"k\"}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_boundary_is_found_however_it_is_written() {
+        for (written, expected) in [
+            ("multipart/related; boundary=xyz", "xyz"),
+            ("multipart/related;boundary=\"==0==\"", "==0=="),
+            ("multipart/related; type=\"a; boundary=no\"; BOUNDARY = \"a b;c\"", "a b;c"),
+            ("multipart/related; boundary='==1=='; type=x", "==1=="),
+            (r#"multipart/related; boundary="a\"b""#, "a\"b"),
+        ] {
+            assert_eq!(boundary(written).as_deref(), Some(expected), "{written}");
+        }
+        assert_eq!(boundary("multipart/related; boundary="), None);
+        assert_eq!(boundary("multipart/related"), None);
     }
 
     #[test]

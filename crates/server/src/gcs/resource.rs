@@ -9,6 +9,10 @@ use time::OffsetDateTime;
 
 use crate::objects::{Attributes, Object};
 
+/// Where every bucket is.
+pub(super) const LOCATION: &str = "US";
+/// US is a multi-region.
+pub(super) const LOCATION_TYPE: &str = "multi-region";
 /// What a key's segment in a URL may hold unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -46,6 +50,8 @@ pub(crate) struct ObjectResource<'a> {
     content_disposition: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_language: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom_time: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     component_count: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -87,6 +93,7 @@ impl<'a> ObjectResource<'a> {
             cache_control: attributes.cache_control.as_deref(),
             content_disposition: attributes.content_disposition.as_deref(),
             content_language: attributes.content_language.as_deref(),
+            custom_time: attributes.custom_time.as_deref(),
             component_count: object.components,
             metadata: &attributes.metadata,
         }
@@ -102,6 +109,7 @@ pub(crate) struct BucketResource<'a> {
     name: &'a str,
     self_link: String,
     location: &'static str,
+    location_type: &'static str,
     storage_class: &'static str,
     metageneration: &'static str,
     project_number: &'static str,
@@ -117,7 +125,8 @@ impl<'a> BucketResource<'a> {
             id: name,
             name,
             self_link: format!("{base}/storage/v1/b/{name}"),
-            location: "US",
+            location: LOCATION,
+            location_type: LOCATION_TYPE,
             storage_class: "STANDARD",
             metageneration: "1",
             project_number: "0",
@@ -141,6 +150,7 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
     set(&mut attributes.content_disposition, "contentDisposition");
     set(&mut attributes.content_language, "contentLanguage");
     set(&mut attributes.storage_class, "storageClass");
+    set(&mut attributes.custom_time, "customTime");
     match resource.get("metadata") {
         Some(Value::Null) => attributes.metadata.clear(),
         Some(Value::Object(entries)) => {

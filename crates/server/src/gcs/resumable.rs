@@ -89,7 +89,7 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     precondition.check(present.as_deref()).map_err(|failed| {
         Problem::refused(crate::objects::Refused::Precondition(failed), call.bucket, &key)
     })?;
-    let writer = Box::new(call.shared.objects.writer(expected.wanted(), total));
+    let writer = Box::new(call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), total));
     let session = Session {
         bucket: call.bucket.to_owned(),
         key,
@@ -133,7 +133,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     if let Some(first) = range.first {
         if first > writer.size() {
             // A gap can't be filled; the answer tells where to go on.
-            return Ok(incomplete(writer.size()));
+            return Ok(incomplete(writer.size(), &call.head.headers));
         }
         // What the session already has of this chunk is passed over.
         let mut surplus = writer.size() - first;
@@ -160,7 +160,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
         }
     }
     if *total != Some(writer.size()) {
-        return Ok(incomplete(writer.size()));
+        return Ok(incomplete(writer.size(), &call.head.headers));
     }
     let State::Open { writer, .. } = std::mem::replace(&mut *state, State::Failed) else {
         return Err(Problem::gone("The upload session has failed and can't be continued."));
@@ -206,8 +206,14 @@ fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
     attributes
 }
 
-fn incomplete(persisted: u64) -> Response<ResponseBody> {
-    let mut answer = empty(INCOMPLETE);
+/// 308 with what has come. To clients whose HTTP library would follow it as a redirect, and who say so by
+/// `X-GUploader-No-308`, it is told in a header of a 200.
+fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
+    let disguised = headers.get("x-guploader-no-308").is_some_and(|value| value == "yes");
+    let mut answer = empty(if disguised { StatusCode::OK } else { INCOMPLETE });
+    if disguised {
+        answer.headers_mut().insert("x-http-status-code-override", HeaderValue::from_static("308"));
+    }
     if persisted > 0
         && let Ok(range) = HeaderValue::try_from(format!("bytes=0-{}", persisted - 1))
     {

@@ -35,7 +35,8 @@ async fn media(mut call: JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let expected = Expected::in_headers(&call.head.headers)?;
     check_bucket(&call)?;
-    let mut writer = call.shared.objects.writer(expected.wanted(), call.body.expected());
+    let mut writer =
+        call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), call.body.expected());
     while let Some(bytes) = call.body.next().await {
         let bytes = bytes.map_err(Problem::interrupted)?;
         writer.write(&bytes).map_err(|error| Problem::io(&error))?;
@@ -70,7 +71,7 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
             None => {
                 let metadata = parse_metadata(&head.metadata)?;
                 let expected = in_headers.clone().and_metadata(&metadata)?;
-                let writer = call.shared.objects.writer(expected.wanted(), size);
+                let writer = call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), size);
                 upload.insert((metadata, expected, writer))
             }
         };

@@ -10,7 +10,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE,
     ETAG,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Problem, empty, whole};
 use super::hash::Expected;
@@ -149,7 +149,7 @@ fn delete_bucket(call: &XmlCall<'_>) -> Answer {
 
 /// Reads a body into the store and checks it; nothing stays of one that is refused.
 async fn receive(shared: &Shared, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
-    let mut writer = shared.objects.writer(expected.wanted(), body.expected());
+    let mut writer = shared.objects.writer(expected.wanted(&shared.gcs_config), body.expected());
     while let Some(bytes) = body.next().await {
         let bytes = bytes.map_err(Problem::interrupted)?;
         writer.write(&bytes).map_err(|error| Problem::io(&error))?;
@@ -173,6 +173,7 @@ fn attributes(headers: &HeaderMap) -> Attributes {
         content_disposition: text(CONTENT_DISPOSITION),
         content_language: text(CONTENT_LANGUAGE),
         storage_class: text(HeaderName::from_static("x-goog-storage-class")),
+        custom_time: text(HeaderName::from_static("x-goog-custom-time")),
         metadata: metadata.collect(),
     }
 }
@@ -180,14 +181,25 @@ fn attributes(headers: &HeaderMap) -> Attributes {
 /// The answer to an upload that is done.
 fn stored(object: &Object) -> Response<ResponseBody> {
     let mut answer = empty(StatusCode::OK);
-    let headers = answer.headers_mut();
-    media::insert(headers, ETAG, &quoted(&object.etag));
+    media::insert(answer.headers_mut(), ETAG, &quoted(&object.etag));
+    tell(answer.headers_mut(), object);
+    answer
+}
+
+/// What the XML API's headers tell of every object.
+fn tell(headers: &mut HeaderMap, object: &Object) {
     headers.insert("x-goog-generation", object.generation.into());
     headers.insert("x-goog-metageneration", object.metageneration.into());
     headers.insert("x-goog-stored-content-length", object.size.into());
-    headers.insert("x-goog-stored-content-encoding", HeaderValue::from_static("identity"));
+    let encoding = object.attributes.content_encoding.as_deref().unwrap_or("identity");
+    media::insert(headers, HeaderName::from_static("x-goog-stored-content-encoding"), encoding);
     media::hashes(headers, object);
-    answer
+}
+
+/// The same with what its writer made up.
+pub(crate) fn tell_all(headers: &mut HeaderMap, object: &Object) {
+    tell(headers, object);
+    media::user_metadata(headers, object);
 }
 
 fn quoted(etag: &str) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::glob::Glob;
 use super::object::Object;
 
 /// Keys in byte order, which is the order of both stores.
@@ -20,6 +21,8 @@ pub(crate) struct Query {
     pub(crate) end: Option<String>,
     /// Objects and prefixes together.
     pub(crate) max: usize,
+    /// GCS: only keys that match, and the common prefixes of those.
+    pub(crate) glob: Option<Glob>,
     /// GCS: list the object whose key is the common prefix itself beside the prefix.
     pub(crate) include_trailing_delimiter: bool,
 }
@@ -111,6 +114,9 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
             let ended = query.end.as_ref().is_some_and(|end| &**key >= end.as_bytes());
             if !key.starts_with(prefix) || ended {
                 return page;
+            }
+            if query.glob.as_ref().is_some_and(|glob| !glob.matches(&object.key)) {
+                continue;
             }
             if page.objects.len() + page.prefixes.len() >= query.max {
                 page.next = (query.max > 0).then_some(last);
@@ -243,6 +249,18 @@ mod tests {
         let shown = Query { include_trailing_delimiter: true, ..query("", "/") };
         assert_eq!(keys(&page(&index, &shown)), ["a/"]);
         assert!(page(&index, &query("", "/")).objects.is_empty());
+    }
+
+    #[test]
+    fn a_pattern_lists_what_matches_and_the_prefixes_of_that() {
+        let index = index(&["a.txt", "b/c.csv", "b/d.txt", "e/f.csv", "g.txt"]);
+        let glob = Some(Glob::new("**.txt").unwrap());
+        let flat = page(&index, &Query { glob: glob.clone(), ..query("", "") });
+        assert_eq!(keys(&flat), ["a.txt", "b/d.txt", "g.txt"]);
+        let folded = page(&index, &Query { glob: glob.clone(), ..query("", "/") });
+        assert_eq!((keys(&folded), &*folded.prefixes), (vec!["a.txt", "g.txt"], &["b/".to_owned()][..]));
+        let first = page(&index, &Query { glob, max: 1, ..query("", "") });
+        assert_eq!((keys(&first), &first.next), (vec!["a.txt"], &Some(From::After("a.txt".to_owned()))));
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct Attributes {
     pub content_language: Option<String>,
     /// The storage class; STANDARD if absent.
     pub storage_class: Option<String>,
+    /// GCS's `customTime`, an RFC 3339 time that its writer chose.
+    #[serde(default)]
+    pub custom_time: Option<String>,
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
 }

@@ -30,6 +30,7 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
             content_language: input.content_language,
             storage_class: None,
             metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+            ..Default::default()
         }
     } else {
         object.attributes.clone()

@@ -95,7 +95,7 @@ fn query(
         from,
         end: None,
         max,
-        include_trailing_delimiter: false,
+        ..Default::default()
     })
 }
 

@@ -33,6 +33,7 @@ pub(super) fn create(
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+        ..Default::default()
     };
     let upload =
         dialect.objects.begin_upload(&input.bucket, &input.key, attributes, checksum).map_err(refusal)?;

@@ -29,6 +29,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+        ..Default::default()
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
     if precondition.etag_match.is_some() {

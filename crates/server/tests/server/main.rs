@@ -5,6 +5,7 @@
 mod client;
 mod disk;
 mod faults;
+mod gcs_clients;
 mod gcs_json;
 mod gcs_resumable;
 mod gcs_xml;

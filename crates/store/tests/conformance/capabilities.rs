@@ -33,8 +33,10 @@ pub(crate) enum Capability {
     MultipartUpload,
     /// None of them.
     NoMultipartUpload,
-    /// A part whose checksum is wrong is refused.
-    WrongPartChecksum,
+    /// An object or part whose checksum is wrong is refused.
+    WrongChecksum,
+    /// An upload that has been aborted is answered with 404.
+    NoSuchUpload,
     /// A multipart upload may be completed under a precondition.
     ConditionalComplete,
     /// A part may be copied from another object.
@@ -68,14 +70,14 @@ struct Server {
 const PLAIN: &[Capability] = &[
     Checksums,
     ChecksumOnGet,
-    WrongPartChecksum,
+    WrongChecksum,
     ConditionalPut,
     ConditionalComplete,
     ConditionalCopy,
     ConditionalDelete,
 ];
 
-const SERVERS: [Server; 13] = [
+const SERVERS: [Server; 14] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     // s3s 0.14 knows no conditions on a copy's destination.
     Server { name: "embedded", dialect: Provider::S3, lacks: &[ConditionalCopy] },
@@ -100,6 +102,12 @@ const SERVERS: [Server; 13] = [
         name: "minio",
         dialect: Provider::S3,
         lacks: &[DoubleSlashKeys, DotSegments, LongComponents, ConditionalDelete, ConditionalCopy, PartCopy],
+    },
+    Server {
+        // 5.2.5: believes checksums, looks at no conditions of copies, answers 500 for uploads that it doesn't know.
+        name: "moto",
+        dialect: Provider::S3,
+        lacks: &[ConditionalCopy, SourceConditions, WrongChecksum, NoSuchUpload],
     },
 ];
 

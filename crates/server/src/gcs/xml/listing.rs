@@ -34,7 +34,7 @@ pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
         from,
         end: None,
         max: conditions::number("max-keys", value("max-keys"))?.unwrap_or(1000).min(1000) as usize,
-        include_trailing_delimiter: false,
+        ..Default::default()
     };
     let page = call.shared.objects.list(call.bucket, &query);
     let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;

@@ -1,0 +1,136 @@
+//! Managed folders: names with permissions of their own, which are kept here by name alone and in memory only.
+//! <https://cloud.google.com/storage/docs/json_api/v1/managedFolders>
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{Method, StatusCode};
+use serde::Serialize;
+
+use super::JsonCall;
+use super::answer::{Answer, Problem, empty, json};
+use super::conditions;
+use super::resource::rfc3339;
+use crate::objects::now_us;
+
+const ENTRIES_MAX: u64 = 1000;
+
+/// When each was created, by bucket and name.
+#[derive(Debug, Default)]
+pub(crate) struct ManagedFolders(Mutex<BTreeMap<(String, String), u64>>);
+
+impl ManagedFolders {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<(String, String), u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    kind: &'static str,
+    id: String,
+    self_link: String,
+    name: String,
+    bucket: String,
+    metageneration: &'static str,
+    create_time: String,
+    update_time: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<Resource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+}
+
+pub(super) async fn answer(mut call: JsonCall<'_>, name: Option<String>) -> Answer {
+    let bucket = call.shared.objects.bucket(call.bucket);
+    bucket.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    match (call.head.method.clone(), name) {
+        (Method::GET, None) => list(&call),
+        (Method::POST, None) => {
+            let resource = call.json_body().await?;
+            let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
+            insert(&call, &with_slash(name))
+        }
+        (Method::GET, Some(name)) => get(&call, &with_slash(&name)),
+        (Method::DELETE, Some(name)) => delete(&call, &with_slash(&name)),
+        _ => Err(Problem::not_allowed()),
+    }
+}
+
+fn list(call: &JsonCall<'_>) -> Answer {
+    let value = |name| call.query.value(name).filter(|value| !value.is_empty());
+    let prefix = value("prefix").unwrap_or_default();
+    let after = value("pageToken");
+    let max = conditions::number("pageSize", value("pageSize"))?.unwrap_or(ENTRIES_MAX).clamp(1, ENTRIES_MAX);
+    let map = call.shared.managed_folders.map();
+    let mut found = map
+        .iter()
+        .filter(|((bucket, name), _)| bucket == call.bucket && name.starts_with(prefix))
+        .filter(|((_, name), _)| after.is_none_or(|after| name.as_str() > after));
+    let items: Vec<Resource> = found
+        .by_ref()
+        .take(max as usize)
+        .map(|((_, name), created_us)| resource(call, name, *created_us))
+        .collect();
+    let next_page_token = found.next().and(items.last()).map(|last| last.name.clone());
+    Ok(json(StatusCode::OK, &Listing { kind: "storage#managedFolders", items, next_page_token }))
+}
+
+fn insert(call: &JsonCall<'_>, name: &str) -> Answer {
+    let mut map = call.shared.managed_folders.map();
+    let key = (call.bucket.to_owned(), name.to_owned());
+    if map.contains_key(&key) {
+        return Err(Problem::conflict("The managed folder you tried to create already exists."));
+    }
+    let created_us = now_us();
+    map.insert(key, created_us);
+    Ok(json(StatusCode::OK, &resource(call, name, created_us)))
+}
+
+fn get(call: &JsonCall<'_>, name: &str) -> Answer {
+    let key = (call.bucket.to_owned(), name.to_owned());
+    let created_us = call.shared.managed_folders.map().get(&key).copied();
+    let created_us = created_us.ok_or_else(|| missing(name))?;
+    Ok(json(StatusCode::OK, &resource(call, name, created_us)))
+}
+
+fn delete(call: &JsonCall<'_>, name: &str) -> Answer {
+    let occupied = crate::objects::listing::Query { prefix: name.to_owned(), max: 1, ..Default::default() };
+    let inside = call.shared.objects.list(call.bucket, &occupied);
+    let inside = inside.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    if !inside.objects.is_empty() && call.query.value("allowNonEmpty") != Some("true") {
+        return Err(Problem::conflict("The managed folder you tried to delete is not empty."));
+    }
+    let removed = call.shared.managed_folders.map().remove(&(call.bucket.to_owned(), name.to_owned()));
+    removed.map(|_| empty(StatusCode::NO_CONTENT)).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::not_found(format!("No such managed folder: {name}"))
+}
+
+/// Their names end with a slash, whether it was written or not.
+fn with_slash(name: &str) -> String {
+    if name.ends_with('/') { name.to_owned() } else { format!("{name}/") }
+}
+
+fn resource(call: &JsonCall<'_>, name: &str, created_us: u64) -> Resource {
+    let created = rfc3339(created_us);
+    Resource {
+        kind: "storage#managedFolder",
+        id: format!("{}/{name}", call.bucket),
+        self_link: format!("{}/storage/v1/b/{}/managedFolders/{name}", call.base_url(), call.bucket),
+        name: name.to_owned(),
+        bucket: call.bucket.to_owned(),
+        metageneration: "1",
+        create_time: created.clone(),
+        update_time: created,
+    }
+}

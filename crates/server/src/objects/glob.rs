@@ -1,0 +1,187 @@
+//! Patterns over whole keys as GCS's listings take them: `*` and `?` stay between slashes, `**` doesn't, `[a-z]` and
+//! `[!a-z]` are one character, `{a,b}` one of several patterns.
+//! <https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob>
+
+/// More alternatives than this, all combined, are refused.
+const ALTERNATIVES_MAX: usize = 256;
+
+/// A pattern, taken apart into the alternatives that its braces make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Glob(Vec<Vec<Piece>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    One(char),
+    /// `?`
+    Any,
+    /// `*`
+    Run,
+    /// `**`
+    Everything,
+    /// `[...]`, and whether it is one of those that aren't in it.
+    Class(Vec<(char, char)>, bool),
+}
+
+impl Glob {
+    /// `None` where a bracket or brace isn't closed, or where there are too many alternatives.
+    pub(crate) fn new(pattern: &str) -> Option<Glob> {
+        let plain = expand(pattern)?;
+        plain.iter().map(|pattern| pieces(pattern)).collect::<Option<Vec<_>>>().map(Glob)
+    }
+
+    pub(crate) fn matches(&self, key: &str) -> bool {
+        let key: Vec<char> = key.chars().collect();
+        self.0.iter().any(|pieces| whole(pieces, &key))
+    }
+}
+
+/// The patterns without braces that a pattern stands for.
+fn expand(pattern: &str) -> Option<Vec<String>> {
+    let Some(open) = pattern.find('{') else { return Some(vec![pattern.to_owned()]) };
+    let (mut depth, mut close, mut commas) = (0_usize, None, vec![open]);
+    for (at, c) in pattern.char_indices().skip_while(|(at, _)| *at < open) {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => {
+                close = Some(at);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 1 => commas.push(at),
+            _ => {}
+        }
+    }
+    let close = close?;
+    let mut expanded = Vec::new();
+    for (index, start) in commas.iter().enumerate() {
+        let end = commas.get(index + 1).copied().unwrap_or(close);
+        let one = format!("{}{}{}", &pattern[..open], &pattern[start + 1..end], &pattern[close + 1..]);
+        expanded.extend(expand(&one)?);
+        if expanded.len() > ALTERNATIVES_MAX {
+            return None;
+        }
+    }
+    Some(expanded)
+}
+
+fn pieces(pattern: &str) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        let piece = match c {
+            '*' if chars.peek() == Some(&'*') => {
+                while chars.next_if_eq(&'*').is_some() {}
+                Piece::Everything
+            }
+            '*' => Piece::Run,
+            '?' => Piece::Any,
+            '\\' => Piece::One(chars.next()?),
+            '[' => {
+                let outside = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
+                let mut ranges = Vec::new();
+                // A bracket that comes first is one of the characters.
+                let mut first = true;
+                loop {
+                    let low = chars.next()?;
+                    if low == ']' && !first {
+                        break;
+                    }
+                    first = false;
+                    let mut rest = chars.clone();
+                    match (rest.next(), rest.next()) {
+                        (Some('-'), Some(high)) if high != ']' => {
+                            ranges.push((low, high));
+                            chars = rest;
+                        }
+                        _ => ranges.push((low, low)),
+                    }
+                }
+                Piece::Class(ranges, outside)
+            }
+            c => Piece::One(c),
+        };
+        pieces.push(piece);
+    }
+    Some(pieces)
+}
+
+/// Whether all of the key matches: the set of places in the pattern that the key can have come to, character by character,
+/// so that time is bounded by the product of both lengths.
+fn whole(pieces: &[Piece], key: &[char]) -> bool {
+    let mut at = vec![false; pieces.len() + 1];
+    at[0] = true;
+    pass_runs(pieces, &mut at);
+    for c in key {
+        let mut next = vec![false; pieces.len() + 1];
+        for (index, piece) in pieces.iter().enumerate().filter(|(index, _)| at[*index]) {
+            match piece {
+                Piece::Run if *c != '/' => next[index] = true,
+                Piece::Everything => next[index] = true,
+                piece if piece.is_one(*c) => next[index + 1] = true,
+                _ => {}
+            }
+        }
+        pass_runs(pieces, &mut next);
+        at = next;
+    }
+    at[pieces.len()]
+}
+
+/// A run may be empty.
+fn pass_runs(pieces: &[Piece], at: &mut [bool]) {
+    for (index, piece) in pieces.iter().enumerate() {
+        if at[index] && matches!(piece, Piece::Run | Piece::Everything) {
+            at[index + 1] = true;
+        }
+    }
+}
+
+impl Piece {
+    fn is_one(&self, c: char) -> bool {
+        match self {
+            Piece::One(one) => *one == c,
+            Piece::Any => c != '/',
+            Piece::Class(ranges, outside) => {
+                c != '/' && ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *outside
+            }
+            Piece::Run | Piece::Everything => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, key: &str) -> bool {
+        Glob::new(pattern).unwrap().matches(key)
+    }
+
+    #[test]
+    fn stars_stay_between_slashes_and_two_of_them_do_not() {
+        assert!(matches("foo*bar", "foo-x-bar") && !matches("foo*bar", "foo/bar"));
+        assert!(matches("foo**bar", "foo/x/bar") && matches("foo**bar", "foobar"));
+        assert!(matches("**.jpg", "a/b/c.jpg") && !matches("**.jpg", "a/b/c.jpeg"));
+        assert!(matches("a/**/b", "a/x/y/b") && !matches("a/**/b", "a/b"));
+        assert!(matches("a?c", "abc") && !matches("a?c", "a/c") && !matches("a?c", "ac"));
+        assert!(matches("", "") && !matches("", "a"));
+    }
+
+    #[test]
+    fn classes_and_alternatives() {
+        assert!(matches("[a-c]1", "b1") && !matches("[a-c]1", "d1"));
+        assert!(matches("[!a-c]1", "d1") && matches("[^a-c]1", "d1") && !matches("[!a]", "/"));
+        assert!(matches("[]x-]", "]") && matches("[]x-]", "-"));
+        assert!(matches("{a,b/c}.{csv,json}", "b/c.json") && !matches("{a,b}.csv", "c.csv"));
+        assert!(matches("x{a,{b,c}d}", "xcd") && matches("x{,y}", "x"));
+        assert!(matches(r"\*", "*") && !matches(r"\*", "a"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in ["[a", "{a,b", "a\\"] {
+            assert_eq!(Glob::new(pattern), None, "{pattern}");
+        }
+        assert_eq!(Glob::new(&"{a,b}".repeat(9)), None, "too many alternatives");
+    }
+}

@@ -183,7 +183,8 @@ impl Store {
         Ok(got)
     }
 
-    /// Writes an object in one request. What the store says it stored is compared with `sums`; where it says nothing,
+    /// Writes an object in one request. What the store says it stored is compared with `sums`, and bytes that differ are sent
+    /// once more; where it says nothing,
     /// the checksums that come back are empty. S3 repeats little else of what it stored: `head` tells the rest.
     ///
     /// # Errors
@@ -195,9 +196,21 @@ impl Store {
         sums: &Checksums,
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
-        match &self.0 {
-            Dialect::Gcs(gcs) => gcs.put(id, body, sums, options).await,
-            Dialect::S3(s3) => s3.put(id, body, sums, options).await,
+        let put = || async {
+            match &self.0 {
+                Dialect::Gcs(gcs) => gcs.put(id, body.clone(), sums, options).await,
+                Dialect::S3(s3) => s3.put(id, body.clone(), sums, options).await,
+            }
+        };
+        match put().await {
+            // Where it wasn't refused it is stored, and under a condition stands in its own way.
+            Err(error)
+                if error.is_integrity() && (error.status().is_some() || options.condition.is_none()) =>
+            {
+                again(&error);
+                put().await
+            }
+            put => put,
         }
     }
 
@@ -291,7 +304,7 @@ impl Store {
     }
 
     /// Uploads a part: `number` from 1 to 10000, at least 5 MiB unless it is the last. The store's checksum of it is
-    /// compared before it is reported.
+    /// compared before it is reported, and one that differs sent once more.
     ///
     /// # Errors
     /// `NotFound` when the upload is gone; `Integrity` when the store has something else.
@@ -302,9 +315,18 @@ impl Store {
         body: Body,
         crc32c: u32,
     ) -> Result<Part, Error> {
-        match &self.0 {
-            Dialect::Gcs(gcs) => gcs.part(upload, number, body, crc32c).await,
-            Dialect::S3(s3) => s3.part(upload, number, body, crc32c).await,
+        let part = || async {
+            match &self.0 {
+                Dialect::Gcs(gcs) => gcs.part(upload, number, body.clone(), crc32c).await,
+                Dialect::S3(s3) => s3.part(upload, number, body.clone(), crc32c).await,
+            }
+        };
+        match part().await {
+            Err(error) if error.is_integrity() => {
+                again(&error);
+                part().await
+            }
+            part => part,
         }
     }
 
@@ -451,3 +473,8 @@ impl Store {
 }
 
 const NO_SESSIONS: &str = "S3 has no resumable sessions; multipart uploads go on";
+
+/// Says that bytes which arrived damaged are sent once more: a bit may have flipped on the way.
+fn again(error: &Error) {
+    tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
+}

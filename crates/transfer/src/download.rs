@@ -31,6 +31,7 @@ use crate::{CopyRequest, Error, Location, Op};
 
 pub(crate) use landing::{Into, Landing, Pinned};
 use large::Fetched;
+pub(crate) use large::tell_of_another_try;
 
 /// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;

@@ -17,6 +17,8 @@ struct Inner {
     cause: Cause,
     attempts: u32,
     kept: u64,
+    /// Whether it is a checksum that differs.
+    is_mismatch: bool,
 }
 
 enum Cause {
@@ -30,6 +32,31 @@ impl Error {
     /// Bytes or checksums that differ from what they must be.
     pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::told(Class::Integrity, target, message)
+    }
+
+    /// A checksum that differs from what it must be: a bit may have flipped on the way, so that moving the bytes once more
+    /// may help.
+    pub(crate) fn mismatch(target: impl Into<String>, message: impl Into<String>) -> Self {
+        let mut error = Self::integrity(target, message);
+        error.0.is_mismatch = true;
+        error
+    }
+
+    /// Whether it is a checksum that differs, and moving the bytes once more harms nobody.
+    pub(crate) fn is_mismatch(&self) -> bool {
+        self.0.is_mismatch
+    }
+
+    /// The same where moving the bytes once more may help.
+    pub(crate) fn for_now(mut self) -> Self {
+        self.0.is_mismatch = true;
+        self
+    }
+
+    /// The same where moving the bytes once more can't help.
+    pub(crate) fn for_good(mut self) -> Self {
+        self.0.is_mismatch = false;
+        self
     }
 
     /// A name or a combination that is not carried out, because it would be unsafe or ambiguous.
@@ -180,7 +207,7 @@ impl Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(Inner { cause, attempts: 0, kept: 0 }))
+        Self(Box::new(Inner { cause, attempts: 0, kept: 0, is_mismatch: false }))
     }
 }
 

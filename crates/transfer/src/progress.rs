@@ -76,6 +76,11 @@ impl Progress {
         self.items_done.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// What was moved turned out to be wrong, and is moved again.
+    pub(crate) fn taken_back(&self, bytes: u64) {
+        self.bytes_done.fetch_sub(bytes.min(self.bytes_done.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
     pub(crate) fn moved(&self, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -37,7 +37,7 @@ pub use gzip::Gzip;
 pub(crate) use journal::Identity;
 pub(crate) use journal::Subject;
 pub(crate) use parts::{Input, Parts, Piece};
-pub(crate) use verify::{also_told, verify};
+pub(crate) use verify::{put as put_verified, verify};
 
 /// Why a destination is left alone.
 pub(crate) const EXISTS: &str = "the destination exists";

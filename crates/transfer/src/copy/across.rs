@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Get, ObjectMeta, Version};
+use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
 
 use super::{Ends, Target};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
-use crate::download::{Into, Landing, Pinned};
+use crate::download::{Into, Landing, Pinned, tell_of_another_try};
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::pump::{ITEM_COST, Unit};
-use crate::upload::{Input, Parts, Piece, also_told, verify};
+use crate::upload::{Input, Parts, Piece, put_verified};
 use crate::work::{Moved, Work};
 
 /// The work of one object.
@@ -44,18 +44,24 @@ pub(super) type Copied = Result<(Moved, Option<Version>), Error>;
 
 /// An object in two requests.
 async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copied {
-    let mut get = Get::new(&target.from.id);
-    get.expected = Some(expected);
-    let got = ends.from.get(get).await?;
-    let wanted = both(&got.meta.checksums);
-    let run = Run::of(&got.body, wanted);
-    let read = check(ends, &got.meta, &run)?;
+    let read = || async {
+        let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&target.from.id) };
+        let got = ends.from.get(get).await?;
+        let run = Run::of(&got.body, both(&got.meta.checksums));
+        let read = check(ends, &got.meta, &run)?;
+        Ok::<_, Error>((got, run, read))
+    };
+    let (got, run, read) = match read().await {
+        Err(error) if error.is_mismatch() => {
+            tell_of_another_try(&error);
+            read().await?
+        }
+        read => read?,
+    };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
     let options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
-    let meta = ends.to.put(&target.to, Body::from(got.body.clone()), &sums, &options).await?;
+    let written = put_verified(work, &ends.to, &target.to, got.body, &sums, &options).await?;
     work.progress.moved(run.len);
-    let sums = also_told(work, sums, &meta.checksums, got.body).await?;
-    let written = verify(&ends.to, &meta, run.len, &sums)?;
     let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written) };
     Ok((moved, got.meta.version))
 }
@@ -79,22 +85,42 @@ pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
         return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
     }
     let options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
+    let once = || streamed(work, ends, target, &meta, &options);
+    let moved = match once().await {
+        Err(error) if error.is_mismatch() => {
+            tell_of_another_try(&error);
+            work.progress.taken_back(meta.size);
+            once().await?
+        }
+        moved => moved?,
+    };
+    Ok((moved, meta.version))
+}
+
+/// An object that is read and written slice by slice.
+async fn streamed(
+    work: &Work,
+    ends: &Ends,
+    target: &Target,
+    meta: &ObjectMeta,
+    options: &PutOptions,
+) -> Result<Moved, Error> {
     let input = StoreInput {
         work,
         ends,
         target,
-        pinned: Pinned::of(&meta),
+        pinned: Pinned::of(meta),
         wanted: both(&meta.checksums),
         part: part_len(meta.size),
-        meta,
+        meta: meta.clone(),
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts { work, store: &ends.to, id: &target.to, options: &options, unfinished: None };
+    let parts = Parts { work, store: &ends.to, id: &target.to, options, unfinished: None };
     let moved = parts.send(Some(input.meta.size), &input).await?;
     let can_compare = Crc::told(&input.meta.checksums).is_some();
     let verified = if can_compare { moved.verified } else { Verified::Unverified };
-    Ok((Moved { verified, ..moved }, input.meta.version.clone()))
+    Ok(Moved { verified, ..moved })
 }
 
 /// Slices of an object as parts of another.
@@ -171,7 +197,7 @@ fn both(told: &Checksums) -> Wanted {
 }
 
 fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {
-    run.verify(&meta.checksums).map_err(|e| Error::integrity(url(ends.from.provider(), &meta.id), e))
+    run.verify(&meta.checksums).map_err(|e| Error::mismatch(url(ends.from.provider(), &meta.id), e))
 }
 
 /// A copy is as well verified as the worse of its ends.

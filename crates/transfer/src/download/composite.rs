@@ -52,7 +52,7 @@ pub(super) async fn verify(
             written(&ours.to_be_bytes()),
             written(&told.value.to_be_bytes())
         );
-        return Err(Error::integrity(url(store.provider(), &meta.id), message));
+        return Err(Error::mismatch(url(store.provider(), &meta.id), message));
     }
     Ok(Verified::Composite)
 }

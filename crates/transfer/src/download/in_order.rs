@@ -13,7 +13,7 @@ use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError
 use tokio::sync::mpsc;
 
 use super::landing::{Into, Landing, Pinned};
-use super::large::Fetched;
+use super::large::{Fetched, tell_of_another_try};
 use super::news::news;
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
@@ -54,7 +54,7 @@ pub(crate) async fn fetch(
 ) -> Result<Fetched, Error> {
     let mut ordered = InOrder { work, store, id, out, attempts: 1 };
     match range {
-        None => ordered.whole().await,
+        None => ordered.whole(true).await,
         Some(range) => ordered.range(range).await,
     }
 }
@@ -104,8 +104,9 @@ impl InOrder<'_> {
         self.verified(&meta, run)
     }
 
-    /// The first request is unranged, for the checksum of the whole, and is stopped after a slice.
-    async fn whole(&mut self) -> Result<Fetched, Error> {
+    /// The first request is unranged, for the checksum of the whole, and is stopped after a slice. What that brings whole is
+    /// compared before it is handed on, and fetched once more where it is wrong.
+    async fn whole(&mut self, may_try_again: bool) -> Result<Fetched, Error> {
         let held = Arc::new(self.work.engine.lanes.memory().reserve(SLICE as usize).await);
         let head = Arc::new(Mutex::new(Head::default()));
         let progress = &self.work.progress;
@@ -130,6 +131,15 @@ impl InOrder<'_> {
         let is_all = have == meta.size;
         let wanted = Wanted::to_compare_with(&meta.checksums, is_all);
         let first = Run::of(&bytes, wanted);
+        if is_all
+            && may_try_again
+            && let Err(error) = self.verified(&meta, first)
+        {
+            tell_of_another_try(&error);
+            drop((bytes, held));
+            self.attempts += 1;
+            return Box::pin(self.whole(false)).await;
+        }
         self.send(bytes.into(), held).await?;
         let rest = match is_all {
             true => Run::of(b"", wanted),
@@ -191,7 +201,7 @@ impl InOrder<'_> {
         let source = || url(self.store.provider(), self.id);
         let is_whole = run.len == meta.size;
         let verified = match is_whole {
-            true => run.verify(&meta.checksums).map_err(|e| Error::integrity(source(), e))?,
+            true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
         let moved = Moved { bytes: run.len, attempts: self.attempts, verified };

@@ -40,6 +40,33 @@ pub(crate) async fn fetch(
     collect_max: u64,
     terms: Terms,
 ) -> Result<Fetched, Error> {
+    match fetch_once(work, store, id, known.clone(), place.clone(), collect_max, terms).await {
+        Err(error) if error.is_mismatch() => {
+            tell_of_another_try(&error);
+            // Of an object whose size was not known before, the second try finds it once more.
+            work.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
+            let again = Box::pin(fetch_once(work, store, id, known, place, collect_max, terms));
+            let Fetched { moved, version } = again.await.map_err(Error::for_good)?;
+            Ok(Fetched { moved: Moved { attempts: moved.attempts + 1, ..moved }, version })
+        }
+        fetched => fetched,
+    }
+}
+
+/// Which of an object's bytes are wrong no store tells: all of them are moved once more.
+pub(crate) fn tell_of_another_try(error: &Error) {
+    tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
+}
+
+async fn fetch_once(
+    work: &Work,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+    terms: Terms,
+) -> Result<Fetched, Error> {
     let in_flight = pieces_in_flight(work.engine.cores);
     let destination = Destination { place, source: url(store.provider(), id), in_flight };
     let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
@@ -203,7 +230,7 @@ impl Rest<'_> {
         }
         // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
-        Box::pin(fetch(self.work, self.store, self.id, size, to.place, 0, self.terms)).await
+        Box::pin(fetch_once(self.work, self.store, self.id, size, to.place, 0, self.terms)).await
     }
 
     /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
@@ -294,7 +321,7 @@ impl Rest<'_> {
         let (source, cancel) = (url(self.store.provider(), self.id), self.work.cancel.clone());
         let compare = move || {
             let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
-            run.verify(&meta.checksums).map_err(|difference| Error::integrity(source, difference))
+            run.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
         };
         self.work.engine.files.run(compare).await?
     }
@@ -363,7 +390,7 @@ fn verify(
     if whole.len != meta.size {
         return Err(Error::integrity(source, format!("{} of {} bytes came", whole.len, meta.size)));
     }
-    whole.verify(&meta.checksums).map_err(|difference| Error::integrity(source, difference))
+    whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }
 
 /// Verifies a small object and writes it. Blocks.

@@ -6,7 +6,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Store};
 
-use super::large::{Fetched, store_small};
+use super::large::{Fetched, store_small, tell_of_another_try};
 use super::{Target, finish};
 use crate::location::url;
 use crate::work::{Begun, Moved, Work};
@@ -16,15 +16,26 @@ use crate::{Error, Op};
 /// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
 /// that answer's own checksum.
 pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Target>) {
-    let mut gets: FuturesUnordered<_> =
-        targets.into_iter().map(|target| get(&work, &store, target)).collect();
+    let mut gets: FuturesUnordered<_> = targets
+        .into_iter()
+        .map(|target| {
+            let begun = target.begin(&work, &store);
+            get(&store, target, begun, 1)
+        })
+        .collect();
     let mut writes = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
             Some(written) = writes.next(), if !writes.is_empty() => {
-                for (target, begun, result) in written {
-                    finish(&work, &store, target, begun, result).await;
+                for Written { target, begun, tries, result } in written {
+                    match result {
+                        Err(error) if error.is_mismatch() && tries == 1 => {
+                            tell_of_another_try(&error);
+                            gets.push(get(&store, target, begun, 2));
+                        }
+                        result => finish(&work, &store, target, begun, result).await,
+                    }
                 }
             }
             Some(first) = gets.next(), if !gets.is_empty() => {
@@ -40,35 +51,43 @@ pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Targ
     }
 }
 
-type Answer = (Target, Begun, Result<Got, laneway_store::Error>);
+struct Answer {
+    target: Target,
+    begun: Begun,
+    /// How often it was asked for, its attempts not counted.
+    tries: u32,
+    got: Result<Got, laneway_store::Error>,
+}
 
-async fn get(work: &Work, store: &Store, target: Target) -> Answer {
-    let begun = target.begin(work, store);
+struct Written {
+    target: Target,
+    begun: Begun,
+    tries: u32,
+    result: Result<Fetched, Error>,
+}
+
+async fn get(store: &Store, target: Target, begun: Begun, tries: u32) -> Answer {
     let id: &ObjectId = &target.id;
     let expected = target.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
-    (target, begun, got)
+    Answer { target, begun, tries, got }
 }
 
-async fn write(
-    work: &Arc<Work>,
-    store: &Store,
-    answers: Vec<Answer>,
-) -> Vec<(Target, Begun, Result<Fetched, Error>)> {
+async fn write(work: &Arc<Work>, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
     let (provider, inside) = (store.provider(), Arc::clone(work));
     let (items, permit) = (answers.len(), work.writing().await);
     let written = work.engine.files.run(move || {
         let _permit = permit;
         let mut written = Vec::with_capacity(answers.len());
-        for (target, begun, got) in answers {
+        for Answer { target, begun, tries, got } in answers {
             let result = got.map_err(Error::from).and_then(|got| {
                 let source = url(provider, &target.id);
                 let moved = store_small(&source, &got.meta, &got.body, &target.place, target.terms.durable)?;
                 inside.progress.moved(moved.bytes);
-                let moved = Moved { attempts: got.attempts, ..moved };
+                let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
                 Ok(Fetched { moved, version: got.meta.version })
             });
-            written.push((target, begun, result));
+            written.push(Written { target, begun, tries, result });
         }
         written
     });

@@ -11,7 +11,7 @@ use laneway_store::{Body, ObjectId, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::parts::{Input, Parts, Piece};
-use super::{also_told, source, verify};
+use super::{put_verified, source};
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::parts::{Cut, PART_USUAL};
@@ -52,12 +52,11 @@ pub(crate) async fn upload(
             [Segment::Memory(bytes)] => bytes.clone(),
             _ => Bytes::new(),
         };
-        let meta = work.unless_cancelled(store.put(id, first.body, &sums, options)).await??;
+        let put = put_verified(work, store, id, bytes, &sums, options);
+        let verified = work.unless_cancelled(put).await??;
         work.progress.sized(size.saturating_sub(found));
         work.progress.moved(size.max(found));
-        let sums = also_told(work, sums, &meta.checksums, bytes).await?;
         drop(held);
-        let verified = verify(store, &meta, size, &sums)?;
         return Ok(Moved { bytes: size, attempts: 1, verified });
     }
     let begun = Piece { held: Some(Arc::new(held)), ..first };

@@ -11,6 +11,7 @@ use super::unfinished::{self, There, Unfinished};
 use super::{Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
+use crate::download::tell_of_another_try;
 use crate::event::Verified;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::work::{Moved, Work};
@@ -45,7 +46,7 @@ pub(crate) async fn upload(
         let message = format!("{size} bytes are more than an object may have ({size_max})");
         return Err(Error::refused(target.path.display().to_string(), message));
     }
-    let unfinished = unfinished(work, store, target, &source, &options, terms).await?;
+    let mut unfinished = unfinished(work, store, target, &source, &options, terms).await?;
     let source = Arc::new(source);
     if let Some(unfinished) = &unfinished
         && let Some(There::Finished(meta)) = &unfinished.there
@@ -56,9 +57,24 @@ pub(crate) async fn upload(
         }
         unfinished.void();
     }
-    let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
-    let parts = Parts { work, store, id: &target.id, options: &options, unfinished: unfinished.as_ref() };
-    parts.send(Some(size), &input).await
+    let mut is_second = false;
+    loop {
+        let source = Arc::clone(&source);
+        let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
+        let unfinished_now = unfinished.as_ref();
+        let parts = Parts { work, store, id: &target.id, options: &options, unfinished: unfinished_now };
+        match parts.send(Some(size), &input).await {
+            Err(error) if error.is_mismatch() && !is_second => {
+                tell_of_another_try(&error);
+                work.progress.taken_back(size);
+                if let Some(unfinished) = &mut unfinished {
+                    unfinished.there = None;
+                }
+                is_second = true;
+            }
+            sent => return sent,
+        }
+    }
 }
 
 /// Whether the object that an earlier run has made is still there and is what the file is: then nothing is sent.

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Store};
+use laneway_store::{Checksums, Store};
 
 use super::source::{self, Source};
-use super::{Target, Terms, also_told, gzip, large, remove_moved, verify};
+use super::{Target, Terms, gzip, large, put_verified, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::work::{Moved, Work};
@@ -76,12 +76,10 @@ async fn put(
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
-    let body = Body::from(loaded.bytes.clone());
-    let meta = store.put(&target.id, body, &sums, &terms.options_of_file(target)).await?;
+    let options = terms.options_of_file(target);
+    let verified = put_verified(work, store, &target.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
     work.progress.moved(if terms.gzip.takes(&target.path) { target.size } else { size });
-    let sums = also_told(work, sums, &meta.checksums, loaded.bytes).await?;
-    let verified = verify(store, &meta, size, &sums)?;
     Ok(Moved { bytes: size, attempts: 1, verified })
 }
 

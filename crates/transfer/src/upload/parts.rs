@@ -176,7 +176,12 @@ impl Parts<'_> {
         let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
         let sums = Checksums { parts: Some(composite), ..whole.checksums() };
         let known = Checksums { parts: None, ..sums.clone() };
-        let meta = self.store.complete(upload, &parts, &known, &self.options.condition).await?;
+        let completed = self.store.complete(upload, &parts, &known, &self.options.condition).await;
+        let meta =
+            completed.map_err(|error| match error.is_integrity() && self.options.condition.is_none() {
+                true => Error::from(error).for_now(),
+                false => error.into(),
+            })?;
         self.compare(meta, whole.len, &sums).await
     }
 
@@ -231,7 +236,10 @@ impl Parts<'_> {
             Ok(verified) => Ok(Moved { bytes: size, attempts: 1, verified }),
             Err(error) => {
                 withdraw(self.store, &meta).await;
-                Err(error)
+                // What isn't gone would make a second try under a condition fail for a wrong reason.
+                let may_try_again =
+                    self.store.provider() == Provider::Gcs || self.options.condition.is_none();
+                Err(if may_try_again { error } else { error.for_good() })
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Comparing what a store says it has with what was sent.
 
 use bytes::Bytes;
-use laneway_store::{Checksums, ObjectMeta, Store};
+use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, PutOptions, Store};
 
 use crate::Error;
 use crate::checksum::{Run, Wanted, written};
+use crate::download::tell_of_another_try;
 use crate::event::Verified;
 use crate::location::url;
 use crate::work::Work;
@@ -19,7 +20,7 @@ pub(crate) fn verify(
     size: u64,
     sums: &Checksums,
 ) -> Result<Verified, Error> {
-    let wrong = |message: String| Error::integrity(url(store.provider(), &meta.id), message);
+    let wrong = |message: String| Error::mismatch(url(store.provider(), &meta.id), message);
     if meta.size != size {
         return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
     }
@@ -47,17 +48,39 @@ pub(crate) fn verify(
     Ok(Verified::Unverified)
 }
 
+/// Sends bytes in one request and compares what the store then has. Where that differs they are sent once more, unless
+/// under a condition: the wrong object would stand in the way of the right one.
+///
+/// # Errors
+/// What the store says; integrity where it has something else both times.
+pub(crate) async fn put(
+    work: &Work,
+    store: &Store,
+    id: &ObjectId,
+    bytes: Bytes,
+    sums: &Checksums,
+    options: &PutOptions,
+) -> Result<Verified, Error> {
+    let send = || async {
+        let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
+        let sums = also_told(work, sums.clone(), &meta.checksums, bytes.clone()).await?;
+        verify(store, &meta, bytes.len() as u64, &sums)
+    };
+    match send().await {
+        Err(error) if error.is_mismatch() && options.condition.is_none() => {
+            tell_of_another_try(&error);
+            send().await
+        }
+        sent => sent,
+    }
+}
+
 /// The checksums of bytes that went in one request, with the one that the store tells of them where that isn't the
 /// CRC32C: stores that take none compute their own, and an ETag may be an MD5.
 ///
 /// # Errors
 /// Where no thread can compute it.
-pub(crate) async fn also_told(
-    work: &Work,
-    sums: Checksums,
-    told: &Checksums,
-    bytes: Bytes,
-) -> Result<Checksums, Error> {
+async fn also_told(work: &Work, sums: Checksums, told: &Checksums, bytes: Bytes) -> Result<Checksums, Error> {
     let wanted = Wanted::to_compare_with(told, true);
     if wanted == Wanted::CRC32C {
         return Ok(sums);
@@ -68,7 +91,7 @@ pub(crate) async fn also_told(
 
 #[cfg(test)]
 mod tests {
-    use laneway_store::{CompositeCrc32c, ObjectId, Provider, Settings};
+    use laneway_store::{CompositeCrc32c, Provider, Settings};
 
     use super::*;
 

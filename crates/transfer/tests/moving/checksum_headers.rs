@@ -45,7 +45,7 @@ fn without_request_checksums_what_the_store_computes_is_compared() {
 #[test]
 fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
     let config = || Config {
-        faults: laneway_server::Faults::parse(["put corrupt", "part:1 corrupt"]).unwrap(),
+        faults: laneway_server::Faults::parse(["put corrupt", "part:1-99 corrupt"]).unwrap(),
         ..Config::default()
     };
     for len in [1000, 40 * MIB] {

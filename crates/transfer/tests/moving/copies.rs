@@ -62,7 +62,7 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
 fn an_object_that_is_damaged_on_its_way_between_stores_is_not_kept() {
     for kind in DIALECTS {
         for size in [5000, 40 * MIB] {
-            let stage = Stage::with_faults(kind, &["get:1 corrupt"]);
+            let stage = Stage::with_faults(kind, &["get:1-99 corrupt"]);
             stage.server.create_bucket("other").unwrap();
             stage.object("k", &noise(size, 1));
             let report = stage.cp(stage.url("k"), Location::object(other(kind), "other", "k"));

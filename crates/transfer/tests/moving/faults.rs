@@ -22,7 +22,7 @@ fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
 #[test]
 fn a_corrupted_slice_of_a_large_object_is_found_by_the_combined_checksum() {
     for kind in KINDS {
-        let stage = Stage::with_faults(kind, &["get:2 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:2-99 corrupt"]);
         stage.object("k", &noise(40 * MIB, 1));
         stage.file("out/k", "old");
         let report = stage.cp(stage.url("k"), stage.path("out/k"));

@@ -83,7 +83,7 @@ fn told(report: &Report) -> Verified {
 
 /// The class of the error of a download of which one bit is damaged on its way.
 fn damaged(stage: &Stage) -> &'static str {
-    stage.server.set_faults(Faults::parse(["get:2 corrupt", "get:1 corrupt@100"]).unwrap());
+    stage.server.set_faults(Faults::parse(["get:2-99 corrupt", "get:1 corrupt@100"]).unwrap());
     let class = stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0;
     assert!(names(&stage.path("damaged")).is_empty());
     stage.server.set_faults(Faults::default());
@@ -210,7 +210,7 @@ fn without_a_crc_the_etag_of_an_s3_object_of_one_part_is_its_md5_up_to_64_mib() 
         put(&stage, &[], &bytes);
         assert_eq!(verified(&stage, &bytes), by, "{size}");
         if by == Verified::Md5 {
-            stage.server.set_faults(Faults::parse(["get:1 corrupt@100"]).unwrap());
+            stage.server.set_faults(Faults::parse(["get:1-99 corrupt@100"]).unwrap());
             assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
         }
     }
@@ -221,7 +221,7 @@ fn without_a_crc_the_etag_of_an_s3_object_of_one_part_is_its_md5_up_to_64_mib() 
         put(&stage, &[], &bytes);
         stage.server.set_faults(Faults::parse(["get:1 truncate"]).unwrap());
         assert_eq!(verified(&stage, &bytes), Verified::Md5, "{size}");
-        stage.server.set_faults(Faults::parse(["get:1 truncate", "get:2 corrupt"]).unwrap());
+        stage.server.set_faults(Faults::parse(["get:1 truncate", "get:2-99 corrupt"]).unwrap());
         assert_eq!(stage.cp(stage.url("k"), stage.path("damaged/k")).failure().0, "integrity", "{size}");
     }
     // A SHA-256 is not computed here, but the object that has one has an MD5 too.

@@ -8,6 +8,7 @@ mod compressing;
 mod copies;
 mod downloads;
 mod faults;
+mod flipped_bits;
 mod hedging;
 mod integrity;
 mod listings;

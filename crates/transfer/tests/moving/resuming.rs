@@ -171,7 +171,7 @@ fn two_jobs_with_one_destination_share_no_file() {
 #[test]
 fn bytes_that_turn_out_wrong_are_not_kept() {
     at_once(&DIALECTS, |kind| {
-        let stage = Stage::with_faults(kind, &["get:2 corrupt"]);
+        let stage = Stage::with_faults(kind, &["get:2-99 corrupt"]);
         stage.object("k", &noise(SIZE, 1));
         assert_eq!(stage.copy(download(&stage)).failure().0, "integrity");
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}");

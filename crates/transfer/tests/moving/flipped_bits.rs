@@ -1,0 +1,97 @@
+//! One bit that flips on its way is found by a checksum, and what it belongs to moved once more.
+
+use laneway::{Location, Provider, ReadRequest};
+use laneway_server::{Config, Faults, GcsConfig};
+
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, noise};
+
+fn requests(stage: &Stage, verb: &str) -> u64 {
+    stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or(0)
+}
+
+#[test]
+fn small_objects_are_fetched_once_more() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["get:1 corrupt", "get key=t/3 corrupt"]);
+        stage.object("k", &noise(5000, 1));
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        report.all_verified();
+        assert_eq!((report.items[0].attempts, requests(&stage, "get")), (2, 2), "{kind:?}");
+        assert!(std::fs::read(stage.path("k")).unwrap() == noise(5000, 1));
+
+        stage.server.set_faults(Faults::parse(["get:3 corrupt"]).unwrap());
+        for i in 0..8 {
+            stage.object(&format!("t/{i}"), &noise(1000, i));
+        }
+        stage.cp_r(stage.url("t"), stage.path("t")).all_verified();
+        assert_eq!(requests(&stage, "get"), 2 + 9, "{kind:?}");
+    }
+}
+
+/// Which slice was wrong no store tells, so that all of them come again.
+#[test]
+fn a_large_object_is_fetched_once_more() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:2 corrupt"]);
+        stage.object("k", &noise(40 * MIB, 1));
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        report.all_verified();
+        assert!(std::fs::read(stage.path("k")).unwrap() == noise(40 * MIB, 1), "{kind:?}");
+        assert!(report.items[0].attempts >= 2, "{kind:?}");
+    });
+}
+
+#[test]
+fn what_is_read_to_a_stream_is_compared_before_it_is_handed_on() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get:1 corrupt"]);
+        stage.object("k", &noise(MIB, 1));
+        let mut read = Vec::new();
+        stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
+        assert!(read == noise(MIB, 1), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_small_file_is_sent_once_more() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["put:1 corrupt"]);
+        let path = stage.file("f", noise(5000, 1));
+        stage.cp(&path, stage.url("f")).all_verified();
+        assert!(stage.stored("f") == noise(5000, 1) && requests(&stage, "put") == 2, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_bad_part_costs_that_part_only() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["part:2 corrupt"]);
+        let path = stage.file("big", noise(50 * MIB, 1));
+        stage.cp(&path, stage.url("big")).all_verified();
+        assert!(stage.stored("big") == noise(50 * MIB, 1));
+        assert_eq!((requests(&stage, "part"), requests(&stage, "begin")), (5, 1), "{kind:?}");
+    });
+}
+
+/// A session's chunks have no checksums of their own: the whole is compared, taken back and sent once more.
+#[test]
+fn a_session_with_a_bad_chunk_is_sent_once_more() {
+    let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+    let faults = Faults::parse(["part:2 corrupt"]).unwrap();
+    let stage = Stage::with(KINDS[0], Config { gcs, faults, ..Config::default() });
+    let path = stage.file("big", noise(40 * MIB, 1));
+    stage.cp(&path, stage.url("big")).all_verified();
+    assert!(stage.stored("big") == noise(40 * MIB, 1));
+    assert_eq!(requests(&stage, "delete"), 1, "the wrong object was taken back");
+}
+
+#[test]
+fn a_copy_between_stores_reads_once_more() {
+    for size in [5000, 40 * MIB] {
+        let stage = Stage::with_faults(KINDS[0], &["get:1 corrupt"]);
+        stage.object("k", &noise(size, 1));
+        stage.server.create_bucket("other").unwrap();
+        stage.cp(stage.url("k"), Location::object(Provider::S3, "other", "k")).all_verified();
+        assert!(stage.server.store().read("other", "k").unwrap() == noise(size, 1), "{size}");
+    }
+}

@@ -11,6 +11,8 @@ use crate::Error;
 pub struct Habits {
     /// The service's name, as [`Habits::named`] takes it; `strict` for the default.
     pub name: &'static str,
+    /// What the S3 side calls itself in `Server`, by which clients know a service behind any name.
+    pub server: &'static str,
     /// What the S3 side does with conditions on writes.
     pub conditions: Conditions,
     /// Whether a conditional S3 write during which its key was deleted is answered 409 `ConditionalRequestConflict`; of
@@ -90,6 +92,7 @@ impl Habits {
     pub fn strict() -> Habits {
         Habits {
             name: "strict",
+            server: "AmazonS3",
             conditions: Conditions::all(Honoured),
             conflicts: true,
             refused_headers: None,
@@ -116,6 +119,7 @@ impl Habits {
     pub fn r2() -> Habits {
         Habits {
             name: "r2",
+            server: "cloudflare",
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
             equal_parts: true,
@@ -128,6 +132,7 @@ impl Habits {
     pub fn b2() -> Habits {
         Habits {
             name: "b2",
+            server: "nginx",
             conditions: Conditions::all(Refused),
             conflicts: false,
             refused_headers: Some(RefusedHeaders {
@@ -145,6 +150,7 @@ impl Habits {
     pub fn minio() -> Habits {
         Habits {
             name: "minio",
+            server: "MinIO",
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
             ..Habits::strict()
@@ -157,6 +163,7 @@ impl Habits {
     pub fn gcs_interop() -> Habits {
         Habits {
             name: "gcs-interop",
+            server: "UploadServer",
             conditions: Conditions::all(Ignored),
             conflicts: false,
             checksums: false,

@@ -105,6 +105,7 @@ pub(crate) async fn answer(
     if anonymous && answer.status().is_success() {
         unmarked::tell(&shared.objects, bucket, key, answer.headers_mut());
     }
+    answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(shared.habits.server));
     // By it clients tell S3 from any other server with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {

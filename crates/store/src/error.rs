@@ -8,6 +8,9 @@ use laneway_lanes::SinkError;
 
 use crate::{ObjectId, Provider};
 
+/// What S3 calls it when two conditional writes of one object meet.
+pub(crate) const CONFLICT: &str = "ConditionalRequestConflict";
+
 /// A verb that failed. `Display` is one line and never holds a secret, a signature, a token or a query.
 pub struct Error(Box<Inner>);
 
@@ -324,6 +327,12 @@ impl Error {
     /// This store can't do this.
     pub fn is_unsupported(&self) -> bool {
         self.0.kind == ErrorKind::Unsupported
+    }
+
+    /// Another write of the object was under way. A multipart upload has to be begun anew then
+    /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>).
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(CONFLICT)
     }
 
     /// A body broke after bytes of it had reached the sink: go on where the sink stands.

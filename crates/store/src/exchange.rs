@@ -31,6 +31,8 @@ pub(crate) struct Outgoing {
     pub(crate) also: Option<StatusCode>,
     /// Whether the body of a 200 can hold an error, as S3's can where it answers before it has finished.
     pub(crate) doubtful: bool,
+    /// Whether a conflict with another conditional write ends it, because nothing is left to be tried again.
+    pub(crate) conflict_is_final: bool,
 }
 
 impl Outgoing {
@@ -46,6 +48,7 @@ impl Outgoing {
             repeat: Repeat::Harmless,
             also: None,
             doubtful: false,
+            conflict_is_final: false,
         }
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Failure {
     pub(crate) region: Option<String>,
     /// What time it is at the store.
     pub(crate) date: Option<SystemTime>,
+    /// Whether the same request can't succeed any more, although its failure passes.
+    pub(crate) is_final: bool,
     /// Whether it can't say what is wrong, because a HEAD's answer has no body.
     pub(crate) is_silent: bool,
 }
@@ -105,12 +107,23 @@ fn wants_to_be_left_alone(repeat: Repeat, failure: &Failure) -> bool {
 /// Failures that pass by themselves without being throttles. S3 says 400 `RequestTimeout` when it waited too long for
 /// the request, and 409 when two conditional writes met.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
+    if failure.is_final {
+        return false;
+    }
     match failure.status.as_u16() {
         408 | 500 | 502 | 503 | 504 => true,
         400 => failure.code.as_deref() == Some("RequestTimeout"),
         409 => matches!(failure.code.as_deref(), Some("OperationAborted" | "ConditionalRequestConflict")),
         _ => false,
     }
+}
+
+/// Whether a message says that bytes differ from their checksum. GCS: `Provided CRC32C "…" doesn't match calculated CRC32C
+/// "…".`; fake-gcs-server: `crc32c checksum mismatch …`.
+pub(crate) fn names_a_digest(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let digest = ["crc32c", "md5", "checksum", "digest"].iter().any(|name| message.contains(name));
+    digest && ["match", "differ"].iter().any(|word| message.contains(word))
 }
 
 /// What a status means where the store's code doesn't say it better.

@@ -10,6 +10,7 @@ mod delete;
 mod delete_many;
 mod failure;
 mod get;
+mod guarded;
 mod head;
 mod head_bucket;
 mod headers;
@@ -18,6 +19,7 @@ mod multipart;
 mod partition;
 mod put;
 mod regions;
+mod write_conditions;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,12 +35,13 @@ use self::clock::Clock;
 pub(crate) use self::configured::ca_bundle;
 pub(crate) use self::partition::Partition;
 use self::regions::Regions;
+use self::write_conditions::{Write, WriteConditions};
 use crate::credentials::Aws;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
-use crate::{Error, ErrorKind, Operation, Provider, Settings};
+use crate::{Condition, Error, ErrorKind, Operation, Provider, Settings};
 
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub(crate) struct S3 {
     clock: Clock,
     kms_key: Option<String>,
     regions: Regions,
+    /// What the endpoint makes of conditions on writes, as far as it is known.
+    conditions: WriteConditions,
     /// What the endpoint makes of checksums in requests, once it has shown it.
     checksums: ChecksumSupport,
 }
@@ -64,6 +69,7 @@ impl S3 {
         if let Some(origin) = address.origin() {
             lanes.expect(origin, Protocol::H1);
         }
+        let conditions = WriteConditions::new(address.origin());
         let mut headers = HeaderMap::new();
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
@@ -79,6 +85,7 @@ impl S3 {
             clock: Clock::default(),
             kms_key: settings.kms_key.clone(),
             regions: Regions::new(settings.region.as_deref()),
+            conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
         }))
     }
@@ -99,6 +106,17 @@ impl S3 {
 
     pub(crate) fn takes_unequal_parts(&self) -> bool {
         self.address.takes_unequal_parts()
+    }
+
+    /// Whether the endpoint itself keeps a condition on this write.
+    pub(crate) fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
+        match operation {
+            Operation::Put => self.is_kept(Write::Put, condition),
+            Operation::Complete => self.is_kept(Write::Complete, condition),
+            Operation::Copy => self.is_kept(Write::Copy, condition),
+            Operation::Delete => self.is_kept(Write::Delete, condition),
+            _ => condition.is_none(),
+        }
     }
 
     /// A request as it goes to a region.
@@ -158,14 +176,17 @@ impl Dialect for S3 {
     }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+        self.conditions.observe(&response.head);
         let status = response.head.status;
         if outgoing.also == Some(status) {
             return None;
         }
         if status.is_success() {
-            return if outgoing.doubtful { failure::inside(&response.head, &response.body) } else { None };
+            let inside = || failure::inside(&response.head, &response.body);
+            return if outgoing.doubtful { inside() } else { None };
         }
-        Some(failure::read(&outgoing.method, &response.head, &response.body))
+        let failure = failure::read(&outgoing.method, &response.head, &response.body);
+        Some(Failure { is_final: outgoing.conflict_is_final && failure::is_conflict(&failure), ..failure })
     }
 
     fn kind(&self, failure: &Failure) -> ErrorKind {

@@ -85,6 +85,15 @@ impl Store {
         }
     }
 
+    /// Whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come
+    /// between. Some S3 endpoints don't, as far as is known or seen: there the object is compared before and after.
+    pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
+        match &self.0 {
+            Dialect::Gcs(_) => true,
+            Dialect::S3(s3) => s3.keeps(operation, condition),
+        }
+    }
+
     /// What has been asked of it so far, as its price list classes requests.
     pub fn requests(&self) -> Requests {
         match &self.0 {

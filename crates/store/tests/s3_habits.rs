@@ -6,9 +6,10 @@ use std::thread;
 
 use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
-use laneway_server::{Config, S3Config, Server, Tls, parse_fault};
+use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Get, ObjectId, ObjectMeta, Provider, PutOptions, Settings, Store,
+    AccessKey, Body, Checksums, Condition, Error, Get, ObjectId, ObjectMeta, Operation, Provider, PutOptions,
+    Settings, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -41,7 +42,7 @@ fn run(scenario: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(scenario);
 }
 
-async fn put(store: &Store, id: &ObjectId) -> Result<ObjectMeta, laneway_store::Error> {
+async fn put(store: &Store, id: &ObjectId) -> Result<ObjectMeta, Error> {
     let sums = Checksums::crc32c(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, b"bytes") as u32);
     store.put(id, Body::from(Bytes::from_static(b"bytes")), &sums, &PutOptions::default()).await
 }
@@ -168,5 +169,149 @@ fn without_a_region_one_head_bucket_goes_ahead_of_a_burst_of_puts() {
         }
         let seen = server.counters().requests_by_verb;
         assert_eq!((seen["bucket"], seen["put"]), (1, 20));
+    });
+}
+
+fn sums(bytes: &[u8]) -> Checksums {
+    Checksums::crc32c(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32)
+}
+
+async fn write(
+    store: &Store,
+    id: &ObjectId,
+    bytes: &'static [u8],
+    condition: Condition,
+) -> Result<ObjectMeta, Error> {
+    let options = PutOptions { condition, ..PutOptions::default() };
+    store.put(id, Body::from(Bytes::from_static(bytes)), &sums(bytes), &options).await
+}
+
+async fn in_parts(
+    store: &Store,
+    id: &ObjectId,
+    bytes: &'static [u8],
+    condition: Condition,
+) -> Result<ObjectMeta, Error> {
+    let upload = store.begin(id, &PutOptions::default()).await?;
+    let crc32c = sums(bytes).crc32c.expect("a checksum");
+    let part = store.part(&upload, 1, Body::from(Bytes::from_static(bytes)), crc32c).await?;
+    store.complete(&upload, &[part], &sums(bytes), &condition).await
+}
+
+async fn content(store: &Store, id: &ObjectId) -> Vec<u8> {
+    store.get(Get::new(id)).await.unwrap_or_else(|e| panic!("{e}")).body.to_vec()
+}
+
+/// A server with the habits of a service, and one store for what is there already and a fresh one for what comes.
+fn with_habits(scenario: impl AsyncFn(&str, Store, Store)) {
+    for name in Habits::NAMES {
+        let habits = Habits::named(name).expect("a service");
+        let endpoint = Endpoint::start_with(Wire::Plain, Config { habits, ..Config::default() });
+        let fresh = || {
+            let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
+            Store::new(Provider::S3, &settings(&endpoint), lanes).expect("a store")
+        };
+        run(scenario(name, fresh(), fresh()));
+    }
+}
+
+#[test]
+fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
+    with_habits(async |name, there, store| {
+        let id = |key: &str| ObjectId::new(Endpoint::BUCKET, key);
+        for key in ["put", "parts", "copy", "from"] {
+            write(&there, &id(key), b"theirs", Condition::None)
+                .await
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        let put = write(&store, &id("put"), b"ours", Condition::Absent).await;
+        let parts = in_parts(&store, &id("parts"), b"ours", Condition::Absent).await;
+        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let copy = store.copy(&id("from"), &id("copy"), &options, &Condition::None).await;
+        for (key, outcome) in [("put", put), ("parts", parts), ("copy", copy)] {
+            // The embedded store passes over conditions on copies.
+            if (name, key) == ("s3", "copy") {
+                continue;
+            }
+            let error = outcome.expect_err(key);
+            assert!(error.is_precondition(), "{name}, {key}: {error}");
+            assert_eq!(content(&there, &id(key)).await, b"theirs", "{name}, {key}");
+        }
+        // What isn't there is written, by the same ways.
+        write(&store, &id("new"), b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        in_parts(&store, &id("new parts"), b"ours", Condition::Absent)
+            .await
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let copy = store.copy(&id("from"), &id("new copy"), &options, &Condition::None).await;
+        copy.unwrap_or_else(|e| panic!("{name}: {e}"));
+    });
+}
+
+#[test]
+fn a_store_is_known_by_whether_it_keeps_conditions() {
+    with_habits(async |name, _, store| {
+        write(&store, &ObjectId::new(Endpoint::BUCKET, "k"), b"ours", Condition::Absent)
+            .await
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let keeps = |operation| store.keeps(operation, &Condition::Absent);
+        let seen = [Operation::Put, Operation::Complete, Operation::Copy].map(keeps);
+        let expected = match name {
+            "s3" => [true, true, true],
+            "minio" => [true, true, false],
+            "r2" => [true, false, false],
+            _ => [false, false, false],
+        };
+        assert_eq!(seen, expected, "{name}");
+    });
+}
+
+#[test]
+fn only_the_state_that_is_named_is_deleted_whatever_a_store_makes_of_conditions() {
+    with_habits(async |name, there, store| {
+        let id = ObjectId::new(Endpoint::BUCKET, "k");
+        let old = write(&there, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let new =
+            write(&there, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let state = |meta: ObjectMeta| Condition::Matches(meta.version.expect("an ETag"));
+        let error = store.delete(&id, &state(old)).await.expect_err("it is another");
+        assert!(error.is_precondition(), "{name}: {error}");
+        assert_eq!(content(&there, &id).await, b"newer", "{name}");
+        store.delete(&id, &state(new)).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(there.head(&id, None).await.is_err_and(|e| e.is_not_found()), "{name}");
+    });
+}
+
+#[test]
+fn a_delete_whose_condition_is_forbidden_is_compared_first() {
+    against(faulty(&["delete:1 status 403"]), async |store, id| {
+        let meta = put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+        let state = Condition::Matches(meta.version.expect("an ETag"));
+        store.delete(&id, &state).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(store.requests().reads, 1, "one HEAD between two deletes");
+    });
+}
+
+#[test]
+fn a_persistent_conflict_is_no_precondition_and_ends_a_completion_at_once() {
+    let rules =
+        ["complete status 409 ConditionalRequestConflict", "put:1-2 status 409 ConditionalRequestConflict"];
+    against(faulty(&rules), async |store, id| {
+        let error = in_parts(&store, &id, b"ours", Condition::Absent).await.expect_err("a conflict");
+        assert!(error.is_conflict() && !error.is_precondition() && error.attempts() == 1, "{error}");
+        write(&store, &id, b"ours", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
+    });
+}
+
+#[test]
+fn who_may_write_and_not_read_writes() {
+    let s3 = S3Config { checksums: false, ..S3Config::default() };
+    let config = Config { s3, ..faulty(&["head key=to status 403"]) };
+    against(config, async |store, id| {
+        put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+        let to = ObjectId::new(Endpoint::BUCKET, "to");
+        let copied = store.copy(&id, &to, &PutOptions::default(), &Condition::None).await;
+        assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
+        let written = in_parts(&store, &to, b"ours", Condition::None).await;
+        assert_eq!(written.unwrap_or_else(|e| panic!("{e}")).size, 4);
     });
 }

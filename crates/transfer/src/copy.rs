@@ -395,7 +395,7 @@ impl Ends {
             }
             result => result.map(|(moved, _)| moved),
         };
-        self.terms.end(work, begun, size, result).await;
+        self.terms.end(work, begun, size, result, (&self.to, &target.to)).await;
     }
 }
 
@@ -412,12 +412,16 @@ pub(crate) async fn remove_source(
     if verified == Verified::Unverified {
         return Err(Error::unverified(url(store.provider(), id)));
     }
-    let condition = match (version, store.provider()) {
-        (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
-        // Few S3 servers take a condition on a delete.
-        _ => Condition::None,
-    };
-    Ok(store.delete(id, &condition).await?)
+    let condition = version.cloned().map_or(Condition::None, Condition::Matches);
+    match store.delete(id, &condition).await {
+        // Somebody else has removed it.
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.is_precondition() => {
+            let why = "copied, but it was replaced meanwhile, and what is there now is kept";
+            Err(Error::source(url(store.provider(), id), why))
+        }
+        removed => Ok(removed?),
+    }
 }
 
 #[cfg(test)]

@@ -271,7 +271,7 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         let created = self.work.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
-        let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable };
+        let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable, atomic: true };
         let removed = match (created, self.request.remove_source) {
             (Ok(()), true) => store.delete(id, &Condition::None).await.map_err(Error::from),
             (created, _) => created,

@@ -181,6 +181,11 @@ impl Error {
         self.class() == "precondition"
     }
 
+    /// Whether another write of the object was under way.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.as_store().is_some_and(laneway_store::Error::is_conflict)
+    }
+
     /// Whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.class() == "cancelled"

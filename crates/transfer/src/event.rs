@@ -88,6 +88,9 @@ pub struct Item {
     pub end: Duration,
     /// Most attempts that one of its requests took.
     pub attempts: u32,
+    /// Whether the store itself kept the precondition that was asked for, so that no other writer could come between; true
+    /// where none was. Some stores pass preconditions over: there the destination was looked up before, and compared after.
+    pub atomic: bool,
     /// How it ended.
     pub outcome: Outcome,
 }

@@ -38,8 +38,9 @@ pub(crate) fn begin(work: &Work, request: &ReadRequest) -> Begun {
 
 /// The item of a read that ended well.
 pub(crate) fn end(work: &Work, begun: Begun, moved: Moved) -> Item {
-    let Begun { op, source, destination, start } = begun;
-    let Moved { bytes, attempts, verified } = moved;
+    let Begun { op, source, destination, start, .. } = begun;
+    let Moved { bytes, attempts, verified, atomic } = moved;
     let end = work.engine.now();
-    Item { op, source, destination, bytes, start, end, attempts, outcome: Outcome::Done { verified } }
+    let outcome = Outcome::Done { verified };
+    Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }
 }

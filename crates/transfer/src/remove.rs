@@ -152,7 +152,7 @@ async fn remove(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
             .collect(),
     };
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
-        let moved = Moved { bytes: size, attempts: 1, verified: Verified::NotApplicable };
+        let moved = Moved { bytes: size, attempts: 1, verified: Verified::NotApplicable, atomic: true };
         work.end(begun, size, result.map(|()| moved)).await;
     }
 }

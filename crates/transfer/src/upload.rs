@@ -36,11 +36,14 @@ pub use gzip::Gzip;
 #[cfg(test)]
 pub(crate) use journal::Identity;
 pub(crate) use journal::Subject;
-pub(crate) use parts::{Input, Parts, Piece};
+pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, Piece};
 pub(crate) use verify::{put as put_verified, verify};
 
 /// Why a destination is left alone.
 pub(crate) const EXISTS: &str = "the destination exists";
+
+/// The same where the store says so and doesn't let it be looked up.
+const SAID_TO_EXIST: &str = "the store says that the destination exists";
 
 /// Local sources that are looked at together.
 const SOURCES_AT_ONCE: usize = 256;
@@ -101,11 +104,26 @@ impl Terms {
         }
     }
 
-    /// Ends an item: a destination that exists already is skipped where that was asked for.
-    pub(crate) async fn end(&self, work: &Work, begun: Begun, bytes: u64, result: Result<Moved, Error>) {
+    /// Ends an item: a destination that exists already is skipped where that was asked for. That it exists is looked up
+    /// before it is said: stores refuse for other reasons too, and some by the same status.
+    pub(crate) async fn end(
+        &self,
+        work: &Work,
+        begun: Begun,
+        bytes: u64,
+        result: Result<Moved, Error>,
+        (store, id): (&Store, &ObjectId),
+    ) {
         match result {
-            Err(error) if self.no_clobber && error.is_precondition() => {
-                work.skip(begun, bytes, EXISTS).await;
+            Err(error) if self.no_clobber && (error.is_precondition() || error.is_conflict()) => {
+                match store.head(id, None).await {
+                    Ok(_) => work.skip(begun, bytes, EXISTS).await,
+                    // Who may write may not always look.
+                    Err(look) if look.is_permission() && error.is_precondition() => {
+                        work.skip(begun, bytes, SAID_TO_EXIST).await;
+                    }
+                    Err(_) => work.end(begun, bytes, Err(error)).await,
+                }
             }
             result => work.end(begun, bytes, result).await,
         }
@@ -279,7 +297,7 @@ impl Search<'_> {
         let (work, terms, store) = (Arc::clone(&self.work), Arc::clone(&self.terms), store.clone());
         let run = async move {
             let result = input::upload(&work, &store, stream, &id, &options, terms.expect_size).await;
-            terms.end(&work, begun, 0, result).await;
+            terms.end(&work, begun, 0, result, (&store, &id)).await;
         };
         self.send(Unit::Heavy(Box::pin(counted(run)))).await
     }
@@ -421,7 +439,7 @@ async fn upload_large(work: Arc<Work>, store: Store, target: Target, terms: Arc<
     let begun = target.begin(&work, &store);
     let result = large::upload(&work, &store, &target, &terms).await;
     let result = remove_moved(&work, &terms, target.path, result).await;
-    terms.end(&work, begun, target.size, result).await;
+    terms.end(&work, begun, target.size, result, (&store, &target.id)).await;
 }
 
 /// Of a move, removes the file once its copy is verified.

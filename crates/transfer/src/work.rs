@@ -48,6 +48,8 @@ pub(crate) struct Begun {
     pub(crate) source: String,
     pub(crate) destination: Option<String>,
     pub(crate) start: Duration,
+    /// Whether the store itself keeps the precondition that was asked for.
+    pub(crate) atomic: bool,
 }
 
 /// How an item's work ended well.
@@ -57,6 +59,8 @@ pub(crate) struct Moved {
     /// Attempts that its parts know of; what `laneway_lanes::attempts` has counted is added at the end.
     pub(crate) attempts: u32,
     pub(crate) verified: Verified,
+    /// Whether the store itself kept the precondition that was asked for; true where none was.
+    pub(crate) atomic: bool,
 }
 
 impl Work {
@@ -75,13 +79,14 @@ impl Work {
     /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.moves { Op::Move } else { op };
-        Begun { op, source, destination, start: self.engine.now() }
+        Begun { op, source, destination, start: self.engine.now(), atomic: true }
     }
 
     /// Tells an item's end. An item that ended because the job was cancelled is not told: the summary says it.
-    pub(crate) async fn end(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+    pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let (bytes, attempts, outcome) = match result {
-            Ok(Moved { bytes, attempts, verified }) => {
+            Ok(Moved { bytes, attempts, verified, atomic }) => {
+                begun.atomic = atomic;
                 (bytes, attempts.max(laneway_lanes::attempts::most()), Outcome::Done { verified })
             }
             Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
@@ -139,9 +144,20 @@ impl Work {
             Outcome::Failed(_) => drop(tally.failed.fetch_add(1, Ordering::Relaxed)),
         }
         self.progress.ended();
-        let Begun { op, source, destination, start } = begun;
+        let Begun { op, source, destination, start, atomic } = begun;
         let end = self.engine.now();
-        self.send(Event::Item(Item { op, source, destination, bytes, start, end, attempts, outcome })).await;
+        self.send(Event::Item(Item {
+            op,
+            source,
+            destination,
+            bytes,
+            start,
+            end,
+            attempts,
+            atomic,
+            outcome,
+        }))
+        .await;
     }
 
     async fn send(&self, event: Event) {

@@ -19,6 +19,9 @@ pub(crate) struct ItemRecord<'a> {
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<String>,
+    /// False where a precondition was only looked up before and after, because the store passes preconditions over.
+    #[serde(skip_serializing_if = "is_true")]
+    atomic: bool,
     /// Why nothing was done, where that is no failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<&'static str>,
@@ -85,6 +88,7 @@ impl<'a> ItemRecord<'a> {
             end_s: rounded(item.end.as_secs_f64()),
             attempts: item.attempts,
             verified: None,
+            atomic: item.atomic,
             skipped: None,
             dry_run: false,
             error: None,
@@ -143,6 +147,11 @@ fn rounded(seconds: f64) -> f64 {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -169,6 +178,7 @@ mod tests {
             start: Duration::from_millis(101),
             end: Duration::from_nanos(152_000_400),
             attempts: 1,
+            atomic: true,
             outcome,
         }
     }
@@ -183,6 +193,13 @@ mod tests {
             json(&ItemRecord::new(&item(Outcome::Done { verified: Verified::Crc32c }))),
             r#"{"kind":"item","op":"download","source":"s3://b/k","destination":"/d/k","bytes":4700,"start_s":0.101,"end_s":0.152,"attempts":1,"verified":"crc32c"}"#
         );
+    }
+
+    #[test]
+    fn a_check_that_was_not_atomic_says_so() {
+        let checked = Item { atomic: false, ..item(Outcome::Done { verified: Verified::Crc32c }) };
+        let checked = json(&ItemRecord::new(&checked));
+        assert!(checked.ends_with(r#""verified":"crc32c","atomic":false}"#), "{checked}");
     }
 
     #[test]

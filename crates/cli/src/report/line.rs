@@ -75,6 +75,9 @@ pub(crate) fn item(item: &Item) -> Option<String> {
         _ => item.source.clone(),
     };
     match &item.outcome {
+        Outcome::Done { .. } if !item.atomic => Some(format!(
+            "{op} {what} (looked up before and after: the store passes preconditions over, so the check was not atomic)"
+        )),
         Outcome::Done { .. } => Some(format!("{op} {what}")),
         Outcome::Planned => Some(format!("would {op} {what}")),
         Outcome::Skipped { why } => Some(format!("skip {what}: {why}")),

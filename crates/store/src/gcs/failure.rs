@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::lenient::text_of;
 use crate::ErrorKind;
-use crate::judge::{Failure, kind_of_status, retry_after};
+use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
 /// Reads an unsuccessful answer.
@@ -28,16 +28,9 @@ pub(crate) fn kind(failure: &Failure) -> ErrorKind {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
         (_, Some("SlowDown")) => ErrorKind::Throttled,
         (400, Some("BadDigest")) => ErrorKind::Integrity,
-        (400, _) if names_a_digest(&failure.message) => ErrorKind::Integrity,
+        (400 | 412, _) if names_a_digest(&failure.message) => ErrorKind::Integrity,
         _ => kind_of_status(failure.status),
     }
-}
-
-/// GCS: `Provided CRC32C "…" doesn't match calculated CRC32C "…".`; fake-gcs-server: `crc32c checksum mismatch …`.
-fn names_a_digest(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    let digest = ["crc32c", "md5"].iter().any(|name| message.contains(name));
-    digest && ["match", "mismatch"].iter().any(|word| message.contains(word))
 }
 
 fn describe(body: &[u8]) -> (Option<String>, Option<String>) {

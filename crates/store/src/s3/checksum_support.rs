@@ -4,6 +4,8 @@
 
 use std::sync::OnceLock;
 
+use http::StatusCode;
+
 use crate::settings::RequestChecksums;
 use crate::{Error, PartChecksums};
 
@@ -105,13 +107,15 @@ impl<T: Copy> Climb<'_, T> {
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
-    error.is_unsupported() || (error.is_invalid() && (about_checksums || is_vague))
+    // A HEAD's bodiless 400 is taken for expired credentials where nothing else helps.
+    let is_silent = error.is_unauthenticated()
+        && error.code().is_none()
+        && error.status() == Some(StatusCode::BAD_REQUEST);
+    error.is_unsupported() || is_silent || (error.is_invalid() && (about_checksums || is_vague))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
-
     use super::*;
     use crate::{ErrorKind, Operation};
 

@@ -5,26 +5,70 @@ use http::Method;
 use super::S3;
 use super::conditions::on_write;
 use super::head::object_target;
+use super::write_conditions::Write;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Condition, Error, ErrorKind, ObjectId, Operation};
+use crate::{Condition, Error, ErrorKind, ObjectId, Operation, Version};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     on_write(Outgoing::new(Method::DELETE, object_target(id, &Query::new())), condition)
 }
 
+/// A weak tag can't be a condition: `If-Match` compares strongly.
+fn is_weak(condition: &Condition) -> bool {
+    matches!(condition, Condition::Matches(Version::ETag(etag)) if etag.starts_with("W/"))
+}
+
 impl S3 {
+    /// Deletes an object in the state that `condition` names and in no other. Where the endpoint may not keep conditions on
+    /// deletes, or refuses this one (403 where `GetObject` is not allowed, which `If-Match` needs), the object is compared first.
     pub(crate) async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
             return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));
         }
-        let outgoing = request(id, condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        match exchange.send(&outgoing).await {
-            Ok(_) => Ok(()),
+        let mut sent =
+            if is_weak(condition) { &Condition::None } else { self.sendable(Write::Delete, condition) };
+        if sent.is_none() && !condition.is_none() {
+            self.compare(&exchange, id, condition).await?;
+        } else {
+            self.look_before(&exchange, Write::Delete, id, condition).await?;
+        }
+        loop {
+            let outgoing = request(id, sent).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            let error = match exchange.send(&outgoing).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
             // An attempt whose answer was lost has deleted it.
-            Err(error) if error.is_not_found() && error.is_uncertain() => Ok(()),
-            Err(error) => Err(error),
+            if error.is_not_found() && error.is_uncertain() {
+                return Ok(());
+            }
+            let may_be_about_it =
+                !sent.is_none() && (self.conditions.learn(Write::Delete, &error) || error.is_permission());
+            if !may_be_about_it {
+                return Err(error);
+            }
+            self.compare(&exchange, id, condition).await?;
+            sent = &Condition::None;
+        }
+    }
+
+    /// Compares an object with what it is to be deleted as.
+    ///
+    /// # Errors
+    /// `Precondition` where it is something else.
+    async fn compare(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        condition: &Condition,
+    ) -> Result<(), Error> {
+        let Condition::Matches(version) = condition else { return Ok(()) };
+        let meta = self.head(id, None).await.map_err(|e| e.within(Operation::Delete))?;
+        match meta.version.as_ref() == Some(version) {
+            true => Ok(()),
+            false => Err(exchange.error(ErrorKind::Precondition, format!("{version} is gone"))),
         }
     }
 }
@@ -32,7 +76,6 @@ impl S3 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Version;
 
     #[test]
     fn a_delete_may_be_bound_to_a_tag() {

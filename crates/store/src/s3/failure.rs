@@ -6,7 +6,8 @@ use http::{Method, StatusCode};
 use laneway_lanes::Head;
 
 use crate::ErrorKind;
-use crate::judge::{Failure, kind_of_status, retry_after};
+use crate::error::CONFLICT;
+use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
 /// What a HEAD answers to credentials that have expired: a GET would say `ExpiredToken`.
@@ -32,6 +33,7 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
         message: Some(message).filter(|message| !message.is_empty()).unwrap_or_else(reason),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
         region: region.or(named),
+        is_final: false,
         date: head.header("date").and_then(|date| httpdate::parse_http_date(date).ok()),
         is_silent,
     }
@@ -79,10 +81,20 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "AuthorizationHeaderMalformed",
         ) => ErrorKind::Unauthenticated,
         None if failure.is_silent && failure.status == StatusCode::BAD_REQUEST => ErrorKind::Unauthenticated,
-        Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Precondition,
+        // Another write was under way: that says nothing of what the object is.
+        Some("ConditionalRequestConflict" | "OperationAborted") => ErrorKind::Server,
+        // Some doubles of S3 say so of bytes that differ from their checksum.
+        _ if failure.status == StatusCode::PRECONDITION_FAILED && names_a_digest(&failure.message) => {
+            ErrorKind::Integrity
+        }
         Some("NotImplemented" | "MethodNotAllowed") => ErrorKind::Unsupported,
         _ => kind_of_status(failure.status),
     }
+}
+
+/// Whether two conditional writes of one object met.
+pub(super) fn is_conflict(failure: &Failure) -> bool {
+    failure.code.as_deref() == Some(CONFLICT)
 }
 
 /// Whether it says that the bucket is in another region.

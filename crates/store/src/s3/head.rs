@@ -39,6 +39,15 @@ impl S3 {
         Ok(head.content_length().filter(|_| is_part))
     }
 
+    /// What a HEAD tells of what was just written, or what is known anyway where it may not be asked: who may write may
+    /// not always read.
+    pub(super) async fn told_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
+        match self.head(&written.id, written.version.as_ref()).await {
+            Err(error) if error.is_permission() => Ok(written),
+            told => told,
+        }
+    }
+
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let mut climb = self.checksums.reads.climb();

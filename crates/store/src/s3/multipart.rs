@@ -12,6 +12,7 @@ use super::S3;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
 use super::headers::{checked, checksums, describe};
+use super::write_conditions::Write;
 use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
 use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing, Unsendable};
@@ -77,6 +78,7 @@ fn complete_request(
     outgoing.body = Body::from(Bytes::from(document));
     outgoing.patience = Some(COMPLETE_PATIENCE);
     outgoing.doubtful = true;
+    outgoing.conflict_is_final = true;
     if upload.checksums == PartChecksums::FullObject
         && let Some(crc32c) = whole.crc32c
     {
@@ -125,7 +127,7 @@ struct Initiated {
 #[derive(Deserialize)]
 struct Completed {
     #[serde(rename = "ETag")]
-    etag: String,
+    etag: Option<String>,
     #[serde(rename = "ChecksumCRC32C")]
     crc32c: Option<String>,
     #[serde(rename = "ChecksumCRC64NVME")]
@@ -206,29 +208,35 @@ impl S3 {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Complete, &upload.id);
-        let outgoing = complete_request(upload, parts, whole, condition)
-            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = loop {
+            self.look_before(&exchange, Write::Complete, &upload.id, condition).await?;
+            let sendable = self.sendable(Write::Complete, condition);
+            let outgoing = complete_request(upload, parts, whole, sendable)
+                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            match exchange.send(&outgoing).await {
+                Err(error) if !sendable.is_none() && self.conditions.learn(Write::Complete, &error) => {}
+                sent => break sent,
+            }
+        };
         let size = parts.iter().map(|part| part.size).sum();
         let sums = expected(upload, parts, whole);
-        let meta = match exchange.send(&outgoing).await {
+        let meta = match sent {
             Ok(sent) => {
                 let answer: Completed = xml::read(&sent.response.body)
                     .map_err(|e| exchange.nonsense(&sent, format!("the answer completes nothing: {e}")))?;
-                let version = Version::ETag(unquoted(&answer.etag));
-                let checksums = answer.checksums();
-                if checksums.is_empty() {
-                    self.head(&upload.id, Some(&version)).await.map_err(|e| e.within(Operation::Complete))?
-                } else {
-                    let mut meta = ObjectMeta::new(upload.id.clone(), size);
-                    meta.etag = Some(unquoted(&answer.etag));
-                    meta.version = Some(version);
-                    meta.checksums = checksums;
-                    meta
+                let mut meta = ObjectMeta::new(upload.id.clone(), size);
+                meta.etag = answer.etag.as_deref().map(unquoted);
+                meta.version = meta.etag.clone().map(Version::ETag);
+                meta.checksums = answer.checksums();
+                if meta.checksums.is_empty() {
+                    meta = self.told_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
                 }
+                meta
             }
             Err(error) => landed(error, self.head(&upload.id, None), size, &sums).await?,
         };
-        compared(&exchange, meta, size, &sums)
+        let written = compared(&exchange, meta, size, &sums)?;
+        self.look_after(&exchange, Write::Complete, condition, written).await
     }
 
     pub(crate) async fn abort(&self, upload: &Multipart) -> Result<(), Error> {

@@ -8,11 +8,12 @@ use super::checksum_support::Guard;
 use super::conditions::on_write;
 use super::head::object_target;
 use super::headers::{checked, describe, meta};
+use super::write_conditions::Write;
 use crate::checksum::{encode_md5, md5_of};
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed};
-use crate::{Checksums, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
+use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
 
 fn request(
     id: &ObjectId,
@@ -20,6 +21,7 @@ fn request(
     sums: &Checksums,
     guard: Guard,
     options: &PutOptions,
+    condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
     let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new()));
@@ -32,7 +34,7 @@ fn request(
         .header_some("content-md5", md5.map(encode_md5).as_deref())
         .and_then(|outgoing| describe(outgoing, options, kms_key))
         .map_err(|e| e.to_string())?;
-    on_write(outgoing, &options.condition)
+    on_write(outgoing, condition)
 }
 
 impl S3 {
@@ -53,9 +55,13 @@ impl S3 {
                 // 30 ms for the largest body that goes in one request, where the store knows nothing faster.
                 sums.md5 = md5_of(&body);
             }
-            let outgoing = request(id, body.clone(), &sums, guard, options, self.kms_key.as_deref())
+            self.look_before(&exchange, Write::Put, id, &options.condition).await?;
+            let condition = self.sendable(Write::Put, &options.condition);
+            let kms_key = self.kms_key.as_deref();
+            let outgoing = request(id, body.clone(), &sums, guard, options, condition, kms_key)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
+                Err(error) if !condition.is_none() && self.conditions.learn(Write::Put, &error) => {}
                 Err(error) if climb.descend(&error) => {}
                 sent => break sent,
             }
@@ -72,22 +78,24 @@ impl S3 {
             }
             Err(error) => landed(error, self.head(id, None), size, sums).await?,
         };
-        compared(&exchange, meta, size, sums)
+        let written = compared(&exchange, meta, size, sums)?;
+        self.look_after(&exchange, Write::Put, &options.condition, written).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Condition;
 
     #[test]
     fn an_upload_carries_its_checksum_and_condition() {
         let sums = Checksums { crc32c: Some(0xe306_9283), md5: Some([0; 16]), ..Checksums::default() };
         let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
         let id = ObjectId::new("b", "k");
-        let guarded =
-            |guard| request(&id, Body::from("123456789"), &sums, guard, &options, None).expect("a request");
+        let guarded = |guard| {
+            request(&id, Body::from("123456789"), &sums, guard, &options, &options.condition, None)
+                .expect("a request")
+        };
         let request = guarded(Guard::Crc32c);
         assert_eq!(request.headers["x-amz-checksum-crc32c"], "4waSgw==");
         assert!(!request.headers.contains_key("x-amz-sdk-checksum-algorithm"), "the value says it");

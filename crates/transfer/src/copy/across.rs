@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
+use laneway_store::{Body, Checksums, Get, ObjectMeta, Operation, PutOptions, Version};
 
 use super::{Ends, Target};
 use crate::Error;
@@ -62,7 +62,8 @@ async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copi
     let options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
     let written = put_verified(work, &ends.to, &target.to, got.body, &sums, &options).await?;
     work.progress.moved(run.len);
-    let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written) };
+    let atomic = ends.to.keeps(Operation::Put, &options.condition);
+    let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written), atomic };
     Ok((moved, got.meta.version))
 }
 
@@ -188,6 +189,11 @@ impl Input for StoreInput<'_> {
 
     async fn check(&self, whole: &Run) -> Result<(), Error> {
         check(self.ends, &self.meta, whole).map(drop)
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
     }
 }
 

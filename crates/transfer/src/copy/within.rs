@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::counted;
-use laneway_store::{Checksums, Condition, ObjectMeta, Part, Provider, PutOptions};
+use laneway_store::{Checksums, Condition, ObjectMeta, Operation, Part, Provider, PutOptions};
 
 use super::across::Copied;
 use super::{Ends, Target, across};
@@ -13,6 +13,7 @@ use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::pieces_in_flight;
+use crate::upload::CONFLICTS_MAX;
 use crate::work::{Moved, Work};
 use crate::{CopySizes, Error};
 
@@ -33,7 +34,14 @@ pub(super) async fn copy_group(work: Arc<Work>, ends: Ends, targets: Vec<Target>
 /// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
 /// an upload with checksums.
 async fn copy_large(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
-    match copy_parts(work, ends, target, options).await {
+    let mut copied = copy_parts(work, ends, target, options).await;
+    for _ in 0..CONFLICTS_MAX {
+        if !copied.as_ref().is_err_and(Error::is_conflict) {
+            break;
+        }
+        copied = copy_parts(work, ends, target, options).await;
+    }
+    match copied {
         Err(e) if e.as_store().is_some_and(|e| e.is_invalid() || e.is_unsupported()) => {
             across::any(work, ends, target).await
         }
@@ -79,7 +87,8 @@ async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
     };
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let verified = compare(ends, known.as_ref(), &copied)?;
-    Ok((Moved { bytes, attempts: 1, verified }, known.and_then(|meta| meta.version)))
+    let atomic = ends.to.keeps(Operation::Copy, &options.condition);
+    Ok((Moved { bytes, attempts: 1, verified, atomic }, known.and_then(|meta| meta.version)))
 }
 
 /// Compares the checksums of both ends where the store tells them. Where it doesn't, the copy is the store's own.
@@ -115,7 +124,8 @@ async fn copy_parts(work: &Work, ends: &Ends, target: &Target, options: &PutOpti
     match work.unless_cancelled(sent).await.and_then(|sent| sent) {
         Ok(copied) => {
             let verified = compare(ends, Some(&meta), &copied)?;
-            Ok((Moved { bytes: meta.size, attempts: 1, verified }, meta.version))
+            let atomic = ends.to.keeps(Operation::Complete, &options.condition);
+            Ok((Moved { bytes: meta.size, attempts: 1, verified, atomic }, meta.version))
         }
         Err(error) => {
             if let Err(e) = ends.to.abort(&upload).await {

@@ -83,6 +83,7 @@ impl InOrder<'_> {
                 bytes: got.body.len() as u64,
                 attempts: got.attempts,
                 verified: Verified::Unverified,
+                atomic: true,
             };
             self.work.progress.sized(moved.bytes);
             self.send(got.body, held).await?;
@@ -204,7 +205,7 @@ impl InOrder<'_> {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
-        let moved = Moved { bytes: run.len, attempts: self.attempts, verified };
+        let moved = Moved { bytes: run.len, attempts: self.attempts, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 }

@@ -311,7 +311,7 @@ impl Rest<'_> {
         let staged = Arc::clone(&large.staged);
         let durable = self.terms.durable;
         work.engine.files.run(move || staged.commit(durable)).await??;
-        let moved = Moved { bytes: meta.size, attempts, verified };
+        let moved = Moved { bytes: meta.size, attempts, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 
@@ -410,5 +410,5 @@ pub(crate) fn store_small(
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(durable)?;
-    Ok(Moved { bytes: meta.size, attempts: 1, verified })
+    Ok(Moved { bytes: meta.size, attempts: 1, verified, atomic: true })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_lanes::{Reservation, Segment};
-use laneway_store::{Body, ObjectId, PutOptions, Store};
+use laneway_store::{Body, ObjectId, Operation, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::parts::{Input, Parts, Piece};
@@ -57,7 +57,8 @@ pub(crate) async fn upload(
         work.progress.sized(size.saturating_sub(found));
         work.progress.moved(size.max(found));
         drop(held);
-        return Ok(Moved { bytes: size, attempts: 1, verified });
+        let atomic = store.keeps(Operation::Put, &options.condition);
+        return Ok(Moved { bytes: size, attempts: 1, verified, atomic });
     }
     let begun = Piece { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
@@ -140,6 +141,10 @@ impl Input for StreamInput<'_> {
 
     async fn check(&self, _whole: &Run) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn rewind(&self) -> bool {
+        false
     }
 }
 

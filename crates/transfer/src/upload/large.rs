@@ -104,7 +104,7 @@ async fn finished(
         return Ok(None);
     }
     work.progress.moved(whole.len);
-    Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c }))
+    Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c, atomic: true }))
 }
 
 /// What an earlier run has left of this upload, and by what a later one finds it.
@@ -165,5 +165,10 @@ impl Input for FileInput<'_> {
     async fn check(&self, _whole: &Run) -> Result<(), Error> {
         let source = Arc::clone(&self.source);
         self.work.engine.files.run(move || source.check_unchanged()).await?
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
-use laneway_store::{Checksums, Store};
+use laneway_store::{Checksums, Operation, Store};
 
 use super::source::{self, Source};
 use super::{Target, Terms, gzip, large, put_verified, remove_moved};
@@ -59,12 +59,12 @@ async fn upload(
         Ok(None) => Box::pin(large::upload(work, store, &target, terms)).await,
         Err(error) => Err(error),
     };
-    let Target { path, size, .. } = target;
+    let Target { path, size, id } = target;
     let result = match terms.remove_source {
         true => remove_moved(work, terms, path, result).await,
         false => result,
     };
-    terms.end(work, begun, size, result).await;
+    terms.end(work, begun, size, result, (store, &id)).await;
 }
 
 async fn put(
@@ -80,7 +80,8 @@ async fn put(
     let verified = put_verified(work, store, &target.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
     work.progress.moved(if terms.gzip.takes(&target.path) { target.size } else { size });
-    Ok(Moved { bytes: size, attempts: 1, verified })
+    let atomic = store.keeps(Operation::Put, &options.condition);
+    Ok(Moved { bytes: size, attempts: 1, verified, atomic })
 }
 
 /// Reads a file; `None` when it is too large to be held. Blocks.

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use laneway_store::{
-    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Part, PartChecksums,
-    Provider, PutOptions, Store,
+    Body, Checksums, CompositeCrc32c, Condition, Multipart, ObjectId, ObjectMeta, Operation, Part,
+    PartChecksums, Provider, PutOptions, Store,
 };
 
 use super::journal::Upload;
@@ -39,7 +39,13 @@ pub(crate) trait Input: Send + Sync {
 
     /// Checks, before the object comes into being, that the pieces belong together; `whole` is what all of them are.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Goes back to the first piece, if that can be had again.
+    fn rewind(&self) -> bool;
 }
+
+/// How often an upload begins anew because it met another write of the object when it was completed.
+pub(crate) const CONFLICTS_MAX: u32 = 3;
 
 /// A piece that can be sent.
 pub(crate) struct Piece {
@@ -67,12 +73,30 @@ impl Parts<'_> {
     /// # Errors
     /// What the store or the input says. Nothing is left behind in the store then, or what the error says.
     pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
-        match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
-            Some(There::Parts(upload, parts)) => return self.multipart(upload, parts, input).await,
+        let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
+            Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => return self.session(session, *offset, input).await,
             // One that was compared already, and isn't what is to be sent.
-            Some(There::Finished(_)) | None => {}
+            Some(There::Finished(_)) | None => self.send_anew(size, input).await,
+        };
+        for _ in 0..CONFLICTS_MAX {
+            match &sent {
+                Err(error) if error.is_conflict() && input.rewind() => {}
+                _ => break,
+            }
+            tracing::info!(object = %self.id, "another write was under way: the upload begins anew");
+            self.work.progress.sized(size.unwrap_or_default());
+            sent = self.send_anew(size, input).await;
         }
+        if let Some(unfinished) = self.unfinished
+            && sent.as_ref().is_err_and(Error::is_conflict)
+        {
+            unfinished.forget(self.work).await;
+        }
+        sent
+    }
+
+    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
         // The XML API of GCS takes no preconditions.
         let is_conditional = self.store.provider() == Provider::Gcs && !self.options.condition.is_none();
         if is_conditional || !self.store.supports_multipart() {
@@ -107,6 +131,12 @@ impl Parts<'_> {
             }
             Err(error) => error,
         };
+        if error.is_conflict() {
+            // Nothing of it is of use any more, and another one may follow in its place.
+            abort(self.store, upload).await;
+            self.unfinished.inspect(|unfinished| unfinished.void());
+            return Err(error);
+        }
         if let Some(kept) = self.unfinished.and_then(|unfinished| unfinished.kept_after(&error)) {
             self.work.kept(kept);
             return Err(error.keeping(kept));
@@ -233,7 +263,10 @@ impl Parts<'_> {
             },
         };
         match verify(self.store, &meta, size, sums) {
-            Ok(verified) => Ok(Moved { bytes: size, attempts: 1, verified }),
+            Ok(verified) => {
+                let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
+                Ok(Moved { bytes: size, attempts: 1, verified, atomic })
+            }
             Err(error) => {
                 withdraw(self.store, &meta).await;
                 // What isn't gone would make a second try under a condition fail for a wrong reason.

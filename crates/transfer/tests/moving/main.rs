@@ -5,6 +5,7 @@
 mod cancelling;
 mod checksum_headers;
 mod compressing;
+mod conditions;
 mod copies;
 mod downloads;
 mod faults;

@@ -1,0 +1,225 @@
+//! What an endpoint makes of conditions on writes. Amazon keeps them everywhere; others refuse them, or pass them over
+//! without a word, which nothing but another writer's lost object would show. So it is told by who answers, until
+//! an answer shows better; where it isn't sure, the object is looked at before and after the write.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use laneway_lanes::{Head, Origin};
+
+use super::partition::Partition;
+use crate::Error;
+
+/// A write that may be bound to a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Write {
+    Put,
+    Complete,
+    Copy,
+    Delete,
+}
+
+/// What becomes of a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Treatment {
+    /// It is kept.
+    Kept = 1,
+    /// It is passed over, or may be.
+    Ignored = 2,
+    /// It is refused, so that it isn't sent.
+    Refused = 3,
+}
+
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Service {
+    /// None that is known by its answers.
+    Unknown = 0,
+    Amazon = 1,
+    /// The interoperability of Google Cloud Storage, where ETags are conditions of reads alone
+    /// (<https://cloud.google.com/storage/docs/xml-api/reference-headers>).
+    Google = 2,
+    /// Copies have a header of their own (<https://developers.cloudflare.com/r2/api/s3/extensions/>), deletes have none.
+    R2 = 3,
+    /// Its handlers of copies and deletes look at no such header (<https://github.com/minio/minio>).
+    Minio = 4,
+    /// Nobody has answered yet.
+    Unseen = 5,
+}
+
+impl Service {
+    /// Where the host tells.
+    fn at(host: &str) -> Self {
+        let host = host.to_ascii_lowercase();
+        match host.as_str() {
+            "storage.googleapis.com" => Self::Google,
+            host if host.ends_with(".storage.googleapis.com") => Self::Google,
+            host if host.ends_with(".r2.cloudflarestorage.com") => Self::R2,
+            host if Partition::claims_host(host) => Self::Amazon,
+            _ => Self::Unseen,
+        }
+    }
+
+    /// Where an answer tells, whatever the host: through proxies and under names of one's own.
+    fn in_answer(head: &Head) -> Self {
+        let server = head.header("server").unwrap_or_default();
+        if server == "AmazonS3" {
+            Self::Amazon
+        } else if server.starts_with("MinIO") {
+            Self::Minio
+        } else if server == "UploadServer" || head.headers.contains_key("x-guploader-uploadid") {
+            Self::Google
+        } else {
+            Self::Unknown
+        }
+    }
+
+    fn of_number(number: u8) -> Self {
+        [Self::Amazon, Self::Google, Self::R2, Self::Minio, Self::Unseen]
+            .into_iter()
+            .find(|service| *service as u8 == number)
+            .unwrap_or(Self::Unknown)
+    }
+
+    fn treatment(self, write: Write) -> Treatment {
+        match (self, write) {
+            (Self::Amazon, _)
+            | (Self::R2, Write::Put | Write::Complete | Write::Copy)
+            | (Self::Minio, Write::Put | Write::Complete) => Treatment::Kept,
+            (Self::Google | Self::R2 | Self::Minio | Self::Unseen, _) => Treatment::Ignored,
+            // Most keep those of a PutObject since 2024; of the younger ones nobody can be sure.
+            (Self::Unknown, Write::Put) => Treatment::Kept,
+            (Self::Unknown, Write::Complete | Write::Copy | Write::Delete) => Treatment::Ignored,
+        }
+    }
+}
+
+/// What is known of an endpoint.
+#[derive(Debug)]
+pub(super) struct WriteConditions {
+    service: AtomicU8,
+    /// What answers have shown, by write; 0 is nothing.
+    shown: [AtomicU8; 4],
+}
+
+impl WriteConditions {
+    /// `endpoint` is `None` at Amazon's own.
+    pub(super) fn new(endpoint: Option<&Origin>) -> Self {
+        let service = endpoint.map_or(Service::Amazon, |origin| Service::at(&origin.host));
+        Self { service: AtomicU8::new(service as u8), shown: Default::default() }
+    }
+
+    /// Takes in who answers.
+    pub(super) fn observe(&self, head: &Head) {
+        if matches!(self.service(), Service::Unseen | Service::Unknown) {
+            self.service.store(Service::in_answer(head) as u8, Ordering::Release);
+        }
+    }
+
+    pub(super) fn treatment(&self, write: Write) -> Treatment {
+        match self.shown.get(write as usize).map(|shown| shown.load(Ordering::Acquire)) {
+            Some(1) => Treatment::Kept,
+            Some(2) => Treatment::Ignored,
+            Some(3) => Treatment::Refused,
+            _ => self.service().treatment(write),
+        }
+    }
+
+    /// Takes in how a write ended that carried a condition. Whether it was refused because it did: then it is to be made
+    /// anew without.
+    pub(super) fn learn(&self, write: Write, error: &Error) -> bool {
+        let treatment = match error {
+            _ if refuses_conditions(error) => Treatment::Refused,
+            _ if error.status().is_some_and(|status| status.as_u16() == 412) => Treatment::Kept,
+            _ => return false,
+        };
+        let before = self.treatment(write);
+        if let Some(shown) = self.shown.get(write as usize).filter(|_| before != treatment) {
+            shown.store(treatment as u8, Ordering::Release);
+            tracing::info!(?write, ?treatment, "the endpoint has shown what it makes of conditions");
+        }
+        treatment == Treatment::Refused
+    }
+
+    /// Whether copies take Cloudflare's header for a condition on their destination.
+    pub(super) fn has_headers_for_copies(&self) -> bool {
+        self.service() == Service::R2
+    }
+
+    fn service(&self) -> Service {
+        Service::of_number(self.service.load(Ordering::Acquire))
+    }
+}
+
+/// 501 `NotImplemented`, or 400 that names the header.
+fn refuses_conditions(error: &Error) -> bool {
+    let message = error.message().to_ascii_lowercase();
+    let names_it = ["if-none-match", "if-match", "precondition", "conditional"];
+    (error.is_unsupported() && !message.contains("checksum"))
+        || (error.is_invalid() && names_it.iter().any(|name| message.contains(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+    use super::*;
+    use crate::{ErrorKind, Operation};
+
+    fn at(url: &str) -> WriteConditions {
+        WriteConditions::new(Some(&Origin::parse(url).expect("an origin")))
+    }
+
+    fn refused(status: u16, kind: ErrorKind, message: &str) -> Error {
+        Error::new(kind, Operation::Put, message)
+            .answered(StatusCode::from_u16(status).expect("a status"), None)
+    }
+
+    #[test]
+    fn the_table_of_services() {
+        use Treatment::{Ignored, Kept};
+        let all = [Write::Put, Write::Complete, Write::Copy, Write::Delete];
+        for (conditions, expected) in [
+            (WriteConditions::new(None), [Kept; 4]),
+            (at("https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com"), [Kept; 4]),
+            (at("https://storage.googleapis.com"), [Ignored; 4]),
+            (at("https://account.r2.cloudflarestorage.com"), [Kept, Kept, Kept, Ignored]),
+            (at("http://127.0.0.1:9000"), [Ignored; 4]),
+        ] {
+            assert_eq!(all.map(|write| conditions.treatment(write)), expected, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn who_answers_is_told_by_its_headers() {
+        for (name, value, delete, complete) in [
+            ("server", "MinIO", Treatment::Ignored, Treatment::Kept),
+            ("server", "AmazonS3", Treatment::Kept, Treatment::Kept),
+            ("x-guploader-uploadid", "x", Treatment::Ignored, Treatment::Ignored),
+            ("server", "nginx", Treatment::Ignored, Treatment::Ignored),
+        ] {
+            let conditions = at("http://127.0.0.1:9000");
+            let mut headers = HeaderMap::new();
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            conditions.observe(&Head { status: StatusCode::OK, headers });
+            let is_google = name == "x-guploader-uploadid";
+            assert_eq!(conditions.treatment(Write::Put) == Treatment::Ignored, is_google, "{value}");
+            let seen = (conditions.treatment(Write::Delete), conditions.treatment(Write::Complete));
+            assert_eq!(seen, (delete, complete), "{value}");
+        }
+    }
+
+    #[test]
+    fn answers_show_what_becomes_of_a_condition() {
+        let conditions = at("http://127.0.0.1:9000");
+        assert!(!conditions.learn(Write::Complete, &refused(412, ErrorKind::Precondition, "")));
+        assert_eq!(conditions.treatment(Write::Complete), Treatment::Kept);
+        assert!(conditions.learn(Write::Put, &refused(501, ErrorKind::Unsupported, "")));
+        assert!(conditions.learn(Write::Delete, &refused(400, ErrorKind::Invalid, "If-Match is unknown")));
+        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
+        assert!(!conditions.learn(Write::Copy, &refused(400, ErrorKind::Invalid, "Bad Request")));
+        assert_eq!(conditions.treatment(Write::Put), Treatment::Refused);
+        assert_eq!(conditions.treatment(Write::Copy), Treatment::Ignored);
+    }
+}

@@ -5,6 +5,7 @@ pub(crate) mod relevance;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use http::{HeaderName, HeaderValue};
@@ -66,6 +67,10 @@ pub(crate) struct Options {
     /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
     #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
+    /// Give up when nothing has come from a server for so long, though it was asked again and again: 30s, 10m; 0 tries
+    /// nothing again [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = retry_for, env = "LANEWAY_RETRY_FOR", hide_env = true, global = true, help_heading = "Network")]
+    pub(crate) retry_for: Option<Duration>,
     /// Send a header with each request for an object; may be given several times
     #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -161,6 +166,14 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
 
 fn connections(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
+}
+
+/// An empty variable is an unset one.
+fn retry_for(text: &str) -> Result<Duration, String> {
+    match text {
+        "" => Ok(laneway::LanesConfig::default().retry_for),
+        text => laneway_server::parse_duration(text).map_err(|e| e.to_string()),
+    }
 }
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {

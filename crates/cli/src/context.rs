@@ -105,6 +105,7 @@ impl Context {
         let lanes = &mut settings.lanes;
         lanes.connections_max = options.max_connections;
         lanes.bandwidth_limit = options.bandwidth_limit;
+        lanes.retry_for = options.retry_for.unwrap_or(lanes.retry_for);
         let bundle = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from);
         lanes.trust.extra_ca_files.extend(options.ca_certs.into_iter().chain(bundle));
         settings

@@ -26,7 +26,7 @@ pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
         ("", 0) => {
             if !options.quiet {
                 // As below: nothing else sets one.
-                let _ = tracing::subscriber::set_global_default(Notices::new());
+                let _ = tracing::subscriber::set_global_default(Notices);
             }
             return Ok(());
         }

@@ -1,25 +1,17 @@
-//! Says that requests are being tried again: a host that takes no connections would otherwise be silence until the
-//! attempts run out.
+//! Says that a server is away and that it is back: one that takes no connections would otherwise be silence until it is given
+//! up.
 
 use std::fmt;
-use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use laneway_lanes::RETRY;
+use laneway_lanes::ORIGIN;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::stderr;
-
-/// Where nobody watches, a request has to have been failing for so long before that is told. The last attempts of a
-/// request begin later than this, however the pauses between them are drawn.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Thousands of requests that fail together are told of as rarely as one.
-const PAUSE: Duration = Duration::from_secs(2);
+use crate::{quantity, stderr};
 
 static TOLD: AtomicBool = AtomicBool::new(false);
 
@@ -28,79 +20,72 @@ pub(crate) fn has_told() -> bool {
     TOLD.load(Relaxed)
 }
 
-/// Hears of attempts after the first, and of nothing else: it costs a run no more than the lines that it prints.
+/// Hears of origins that are away or back, and of nothing else: it costs a run no more than the lines that it prints. Each
+/// change is one line, however many requests meet it.
 #[derive(Debug)]
-pub(crate) struct Notices {
-    pacing: Mutex<Pacing>,
-}
-
-impl Notices {
-    pub(crate) fn new() -> Self {
-        Self { pacing: Mutex::new(Pacing { watched: io::stderr().is_terminal(), last: None }) }
-    }
-}
-
-/// Which attempts are told.
-#[derive(Debug)]
-struct Pacing {
-    watched: bool,
-    last: Option<Instant>,
-}
-
-impl Pacing {
-    /// Whether an attempt is told whose request has been failing for `failing`.
-    fn tells(&mut self, now: Instant, failing: Duration) -> bool {
-        let is_long = self.watched || failing >= PATIENCE;
-        let tells = is_long && self.last.is_none_or(|last| now.saturating_duration_since(last) >= PAUSE);
-        if tells {
-            self.last = Some(now);
-        }
-        tells
-    }
-}
+pub(crate) struct Notices;
 
 /// The fields that a notice is made of.
 #[derive(Default)]
-struct Retry {
-    attempt: u64,
-    after: Duration,
+struct Change {
+    origin: String,
+    is_away: bool,
     cause: String,
+    retry_for: Duration,
+    after: Duration,
 }
 
-impl Visit for Retry {
+impl Change {
+    fn line(&self) -> String {
+        match self.is_away {
+            true => format!(
+                "retrying: {}; for up to {} without an answer",
+                self.cause,
+                quantity::duration(self.retry_for)
+            ),
+            false => format!("{} answers again, after {}", self.origin, quantity::duration(self.after)),
+        }
+    }
+}
+
+impl Visit for Change {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
-            "attempt" => self.attempt = value,
+            "retry_for_ms" => self.retry_for = Duration::from_millis(value),
             "after_ms" => self.after = Duration::from_millis(value),
             _ => {}
         }
     }
 
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == "is_away" {
+            self.is_away = value;
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "cause" {
-            self.cause = format!("{value:?}");
+        match field.name() {
+            "origin" => self.origin = format!("{value:?}"),
+            "cause" => self.cause = format!("{value:?}"),
+            _ => {}
         }
     }
 }
 
 impl Subscriber for Notices {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == RETRY
+        metadata.is_event() && metadata.target() == ORIGIN
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::INFO)
+        Some(LevelFilter::WARN)
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut retry = Retry::default();
-        event.record(&mut retry);
-        let tells =
-            self.pacing.lock().unwrap_or_else(PoisonError::into_inner).tells(Instant::now(), retry.after);
-        if tells {
-            TOLD.store(true, Relaxed);
-            stderr::line(&format!("retrying: {}, attempt {}", retry.cause, retry.attempt));
-        }
+        let mut change = Change::default();
+        event.record(&mut change);
+        TOLD.store(true, Relaxed);
+        stderr::line(&change.line());
     }
 
     // No span is enabled.
@@ -118,15 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_is_told_at_once_and_a_log_after_a_while_each_now_and_then() {
-        let start = Instant::now();
-        let told = |watched: bool| {
-            let mut pacing = Pacing { watched, last: None };
-            let tenths = [0u64, 2, 5, 12, 25, 50, 51, 52];
-            tenths
-                .map(|t| pacing.tells(start + Duration::from_millis(t * 100), Duration::from_millis(t * 100)))
+    fn a_change_of_a_server_s_state_is_one_line() {
+        let away = Change {
+            is_away: true,
+            cause: "http://h (127.0.0.1:1) can't be reached: refused".to_owned(),
+            retry_for: Duration::from_secs(120),
+            ..Change::default()
         };
-        assert_eq!(told(true), [true, false, false, false, true, true, false, false]);
-        assert_eq!(told(false), [false, false, false, true, false, true, false, false]);
+        assert!(
+            away.line().starts_with("retrying: http://h (127.0.0.1:1) can't be reached: refused; for up to ")
+        );
+        let back =
+            Change { origin: "http://h".to_owned(), after: Duration::from_secs(6), ..Change::default() };
+        assert!(back.line().starts_with("http://h answers again, after "), "{}", back.line());
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::{Alike, Error, Request, Response};
+use crate::{Alike, Breaks, Error, Request, Response};
 
 /// An operation that [`Lanes::run`](crate::Lanes::run) carries through as many attempts as it needs. The engine knows
 /// when to try again; the call knows how to ask and what an answer means.
@@ -20,6 +20,12 @@ pub trait Call: Send + Sync {
 
     /// What is slowed down together when a server asks for it: the part of a bucket that the request is about, usually.
     fn throttle_key(&self) -> &str;
+
+    /// How its answers have broken off after bytes that aren't asked for again, where the caller goes on with the rest by
+    /// another call; and how many bytes came this time.
+    fn breaks(&self) -> Option<(&Breaks, u64)> {
+        None
+    }
 
     /// Whether an attempt that has become a straggler may get a second one beside it, and among which others it is to be
     /// found slow. Only for what does no harm when it is carried out twice at once.

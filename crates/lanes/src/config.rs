@@ -34,6 +34,9 @@ pub struct Config {
     pub user_agent: HeaderValue,
     /// How long a request may go without a byte in either direction.
     pub no_progress: Duration,
+    /// How long nothing may come from an origin that is asked again and again, until its calls end: no connection, no answer
+    /// but 500, 502, 503 and 504, no byte of a body. Zero tries nothing again.
+    pub retry_for: Duration,
     /// Where to record who is sent when on which lane; `None` records nothing.
     pub trace: Option<Trace>,
 }
@@ -58,6 +61,7 @@ impl std::fmt::Debug for Config {
             .field("bandwidth_limit", &self.bandwidth_limit)
             .field("memory", &self.memory)
             .field("no_progress", &self.no_progress)
+            .field("retry_for", &self.retry_for)
             .field("trace", &self.trace)
             .finish()
     }
@@ -78,6 +82,8 @@ impl Default for Config {
             // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
             // byte within a few seconds, and calls that are known to think longer set their own patience.
             no_progress: Duration::from_secs(30),
+            // A service is restarted, a machine rebooted, a network changed within that.
+            retry_for: Duration::from_secs(120),
             trace: None,
         }
     }

@@ -1,7 +1,9 @@
 //! The engine: its threads, and the handle that callers hold.
 
 mod hedging;
+mod retrying;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +21,7 @@ use crate::driver::{Command, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
 use crate::job::Job;
+use crate::outage::Outage;
 use crate::pace::Pace;
 use crate::proxy::Proxies;
 use crate::retry::{Attempts, Budget, Failure};
@@ -30,6 +33,7 @@ use crate::valve::Valve;
 use crate::{
     Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Times, Verdict,
 };
+use retrying::Tried;
 
 /// Freight threads: one a core, as decrypting is what they do; more than eight outrun any NIC seen.
 const FREIGHT_THREADS_MAX: usize = 8;
@@ -41,6 +45,10 @@ const STALE_MAX: u32 = 3;
 /// What attempts after the first are logged as, for who tells of them alone. Fields: `attempt` (the coming one, counted
 /// from 1), `after_ms` (since the first began), `throttled`, `pause`, `cause`.
 pub const RETRY: &str = "laneway::retry";
+
+/// What is logged when an origin has brought nothing for a second though it was asked, and when it is back. Fields: `origin`,
+/// `is_away`; then `cause` and `retry_for_ms`, or `after_ms`.
+pub const ORIGIN: &str = "laneway::origin";
 
 /// A running engine. Clones share it; the last one dropped ends its threads.
 ///
@@ -57,6 +65,8 @@ struct Inner {
     works: AtomicU64,
     memory: MemoryBudget,
     budget: Mutex<Budget>,
+    retry_for: Duration,
+    outages: Mutex<HashMap<Origin, Arc<Outage>>>,
     throttles: Mutex<Throttles>,
     /// Dropped with the last handle, which ends the threads.
     _ends: Vec<oneshot::Sender<()>>,
@@ -123,6 +133,8 @@ impl Lanes {
                 works: AtomicU64::new(0),
                 memory: MemoryBudget::new(config.memory),
                 budget: Mutex::new(Budget::new()),
+                retry_for: config.retry_for,
+                outages: Mutex::default(),
                 throttles: Mutex::new(Throttles::default()),
                 _ends: ends,
             }),
@@ -156,7 +168,8 @@ impl Lanes {
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
     }
 
-    /// Carries a call through as many attempts as it needs, with backoff, under the process's retry budget and at the
+    /// Carries a call through as many attempts as it needs, with backoff, until nothing has come from the origin for
+    /// [`Config::retry_for`], under the process's retry budget and at the
     /// pace that throttles have asked for. An attempt that is slow beside comparable ones gets a second one on another
     /// connection, where the call allows that and at most two or 2 % of all requests have had one.
     ///
@@ -169,7 +182,11 @@ impl Lanes {
         loop {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
-            let request = Request { gate: Some(Arc::clone(&gate)), ..call.request(attempts + 1).await? };
+            let mut request = call.request(attempts + 1).await?;
+            let origin = request.origin.clone();
+            let outage = self.outage(&origin);
+            let patience = request.patience.unwrap_or(self.inner.shared.no_progress);
+            (request.gate, request.outage) = (Some(Arc::clone(&gate)), Some(Arc::clone(&outage)));
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
                 None => {
@@ -189,12 +206,22 @@ impl Lanes {
             }
             attempts += 1;
             let unprocessed = matches!(&outcome, Err(e) if e.is_unsent() && e.kind() == Kind::Interrupted);
+            let tried = Tried {
+                outcome: &outcome,
+                began: admitted,
+                started,
+                number: attempts,
+                origin: &origin,
+                outage: &outage,
+                patience,
+            };
+            let transient = tried.transient(Instant::now());
             let failure = match verdict {
-                _ if unprocessed => Some(Failure::Free),
+                _ if unprocessed => Some(Failure::Unprocessed),
                 Verdict::Done => None,
-                Verdict::Retry => Some(Failure::Transient),
-                Verdict::Unavailable if !gate.is_shut() => Some(Failure::Transient),
-                Verdict::Again => Some(Failure::Free),
+                Verdict::Retry => Some(transient),
+                Verdict::Unavailable if !gate.is_shut() => Some(transient),
+                Verdict::Again => Some(Failure::Learned),
                 Verdict::Throttled { .. } | Verdict::Unavailable => {
                     let after = verdict.asked_pause();
                     self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
@@ -202,26 +229,26 @@ impl Lanes {
                     Some(Failure::Throttled(after))
                 }
             };
-            let pause = match failure {
-                None => {
-                    if outcome.is_ok() {
-                        self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
-                        self.budget(Budget::succeed);
-                    }
-                    None
-                }
-                Some(failure) => self.budget(|b| pauses.next(failure, b, rand::random())),
+            let goes_on = match failure {
+                Some(failure) => self.waits(&mut pauses, failure, &tried).await,
+                None => false,
             };
-            let Some(pause) = pause else {
-                crate::attempts::note(attempts);
-                return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
+            if goes_on {
+                continue;
+            }
+            self.tell_if_back(&origin, &outage);
+            if failure.is_none() && outcome.is_ok() {
+                self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
+                self.budget(Budget::succeed);
+            }
+            let broke_off = outcome.as_ref().is_err_and(Error::is_transient) && failure.is_none();
+            let is_last = match call.breaks().filter(|_| broke_off) {
+                Some((breaks, came)) => !self.waits_to_go_on(breaks, came, &tried).await,
+                None => false,
             };
-            let (attempt, after_ms) = (attempts + 1, started.elapsed().as_millis() as u64);
-            let throttled = matches!(failure, Some(Failure::Throttled(_)));
-            let cause = Cause(&outcome);
-            tracing::info!(target: RETRY, attempt, after_ms, throttled, ?pause, cause = %cause, "trying again");
-            self.inner.shared.counts.retries.fetch_add(1, Relaxed);
-            self.pause(pause).await;
+            crate::attempts::note(attempts);
+            let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
+            return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
         }
     }
 
@@ -300,18 +327,6 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(work) = self.work {
             self.shared.tell(Command::Cancel(work));
-        }
-    }
-}
-
-/// Why an attempt is not the last.
-struct Cause<'a>(&'a Result<Response, Error>);
-
-impl fmt::Display for Cause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Ok(response) => write!(f, "the server answered {}", response.head.status),
-            Err(error) => error.fmt(f),
         }
     }
 }

@@ -13,6 +13,7 @@ pub struct Error {
     unsent: bool,
     held: bool,
     stale: bool,
+    is_last: bool,
 }
 
 /// What went wrong, as far as a caller decides by it.
@@ -44,7 +45,15 @@ pub enum Kind {
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, unsent: false, held: false, stale: false }
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+            unsent: false,
+            held: false,
+            stale: false,
+            is_last: false,
+        }
     }
 
     pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<SinkError>) -> Self {
@@ -55,6 +64,7 @@ impl Error {
             unsent: false,
             held: false,
             stale: false,
+            is_last: false,
         }
     }
 
@@ -84,6 +94,17 @@ impl Error {
     /// Whether most likely the connection was gone before the request came.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
+    }
+
+    /// Marks the end of a body that broke off too often.
+    pub(crate) fn last(mut self) -> Self {
+        self.is_last = true;
+        self
+    }
+
+    /// Whether the rest of a body that broke off isn't worth asking for any more.
+    pub fn is_last(&self) -> bool {
+        self.is_last
     }
 
     /// The same error for somebody else who waited for the same thing.

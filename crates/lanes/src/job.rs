@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::dispatch::{Role, WorkId};
 use crate::error::{Error, Kind};
 use crate::hedge::Pulse;
+use crate::outage::{Outage, is_sign_of_life};
 use crate::throttle::Gate;
 use crate::{Head, Protocol, Request, Response, Route, Sink};
 
@@ -42,6 +43,7 @@ pub(crate) struct Intake {
     moved: Option<Arc<AtomicU64>>,
     pulse: Option<Arc<Pulse>>,
     gate: Option<Arc<Gate>>,
+    outage: Option<Arc<Outage>>,
     pub(crate) queued: Duration,
     pub(crate) sent_at: Instant,
     first_byte: Duration,
@@ -62,6 +64,7 @@ impl Intake {
             moved: None,
             pulse,
             gate: None,
+            outage: None,
             queued: now.saturating_duration_since(submitted),
             sent_at: now,
             first_byte: Duration::ZERO,
@@ -81,6 +84,12 @@ impl Intake {
         self
     }
 
+    /// Notes the answer's signs of life there.
+    pub(crate) fn heard_by(mut self, outage: Option<Arc<Outage>>) -> Self {
+        self.outage = outage;
+        self
+    }
+
     /// Whether the body is bulk, riding as freight.
     pub(crate) fn is_bulk(&self) -> bool {
         self.moved.is_some()
@@ -95,6 +104,9 @@ impl Intake {
     pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
+        if let Some(outage) = self.outage.as_ref().filter(|_| is_sign_of_life(head.status)) {
+            outage.heard(now);
+        }
         if let Some(pulse) = &self.pulse {
             pulse.head(now);
         }
@@ -122,6 +134,10 @@ impl Intake {
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Route, Error> {
         if bytes.is_empty() {
             return Ok(Route::Stay);
+        }
+        let is_good = self.head.as_ref().is_some_and(|head| head.status.is_success());
+        if let Some(outage) = self.outage.as_ref().filter(|_| is_good) {
+            outage.heard(Instant::now());
         }
         if let Some(moved) = &self.moved {
             moved.fetch_add(bytes.len() as u64, Relaxed);

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
+use crate::outage::Outage;
 use crate::throttle::Gate;
 use crate::{Body, Origin, Protocol, Sink};
 
@@ -34,6 +35,8 @@ pub struct Request {
     pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// Where its answer's signs of life are noted.
+    pub(crate) outage: Option<Arc<Outage>>,
 }
 
 impl Request {
@@ -50,6 +53,7 @@ impl Request {
             patience: None,
             sent: None,
             gate: None,
+            outage: None,
         }
     }
 

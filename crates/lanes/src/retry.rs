@@ -1,12 +1,23 @@
 //! Whether and when an attempt is made again.
+//!
+//! What bounds it is time without anything from the origin, not a count: a server that is restarted is away for seconds or
+//! minutes, whatever the number of requests that met it. A request that fails by itself, while its origin serves others,
+//! is the one that ends after so many attempts.
 
-use std::time::Duration;
+#[cfg(test)]
+mod scenario;
 
-/// Attempts of one call, throttled ones left out of the count.
-const ATTEMPTS_MAX: u32 = 6;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Throttled attempts of one call: a store that is only slow to admit work is waited for much longer than one that
-/// fails.
+use crate::outage::Outage;
+
+/// Attempts of a call that fails while its origin serves others, and over how long they are made at least.
+const LONE_MAX: u32 = 8;
+const LONE_FOR: Duration = Duration::from_secs(30);
+
+/// Throttled attempts of one call while its origin serves others: a store that is only slow to admit work is waited for much
+/// longer than one that fails.
 const THROTTLED_MAX: u32 = 40;
 
 /// Attempts that are made at once: those a server certainly did not process, and those that learned something.
@@ -15,21 +26,39 @@ const FREE_MAX: u32 = 10;
 /// The first pause, doubled each time. AWS's and Google's clients start between 0.1 and 1 s.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
-/// The longest pause that we choose by ourselves.
-const PAUSE_MAX: Duration = Duration::from_secs(20);
+/// The longest pause after a failure: so much later than the origin itself we come back from an outage, at most.
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+
+/// The longest pause after a throttle that we choose by ourselves.
+const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 
 /// The longest `Retry-After` that is obeyed; a server that asks for more is taken to be down.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
+/// How many bytes of a body have to have come that its breaking off isn't a failure like the one before: less costs more in
+/// requests than it brings.
+const PROGRESS_MIN: u64 = 256 << 10;
+
 /// How an attempt ended, as far as trying again depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// Another attempt may help.
-    Transient,
+    /// Another attempt may help. Before it failed nothing came for so long.
+    Transient { silent: Duration },
     /// The server asked to slow down, perhaps for so long.
     Throttled(Option<Duration>),
-    /// Nothing was processed, or the call knows better now: at once.
-    Free,
+    /// The server certainly did nothing: at once.
+    Unprocessed,
+    /// The call knows better now: at once.
+    Learned,
+}
+
+/// What bounds the attempts of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'a> {
+    /// What is known of the origin.
+    pub(crate) outage: &'a Outage,
+    /// How long nothing may come from it.
+    pub(crate) retry_for: Duration,
 }
 
 /// The attempts of one call.
@@ -38,60 +67,148 @@ pub(crate) struct Attempts {
     failed: u32,
     throttled: u32,
     free: u32,
+    /// Failures while the origin served others, and when the first was.
+    lone: Option<(Instant, u32)>,
+    last_failed: Option<Instant>,
 }
 
 impl Attempts {
-    /// How long to wait before the next attempt, or `None` when there shall be none. `random` is uniform in 0..1.
-    pub(crate) fn next(&mut self, failure: Failure, budget: &mut Budget, random: f64) -> Option<Duration> {
-        match failure {
-            Failure::Free => {
+    /// How long to wait before the next attempt, or `None` when there shall be none. `began` is when the one that failed did;
+    /// `random` is uniform in 0..1.
+    pub(crate) fn next(
+        &mut self,
+        failure: Failure,
+        began: Instant,
+        now: Instant,
+        bounds: Bounds<'_>,
+        random: f64,
+    ) -> Option<Duration> {
+        let Bounds { outage, retry_for } = bounds;
+        let silent = match failure {
+            Failure::Learned => {
                 self.free += 1;
-                (self.free <= FREE_MAX).then_some(Duration::ZERO)
+                return (self.free <= FREE_MAX).then_some(Duration::ZERO);
             }
-            Failure::Throttled(after) => {
-                self.throttled += 1;
-                let asked = after.unwrap_or_default();
-                let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX;
-                allowed.then(|| asked.max(pause(self.throttled.min(6), random)))
+            Failure::Unprocessed => {
+                self.free += 1;
+                if self.free <= FREE_MAX {
+                    return Some(Duration::ZERO);
+                }
+                Duration::ZERO
             }
-            Failure::Transient => {
-                self.failed += 1;
-                (self.failed < ATTEMPTS_MAX && budget.spend()).then(|| pause(self.failed, random))
-            }
+            Failure::Transient { silent } => silent,
+            Failure::Throttled(_) => Duration::ZERO,
+        };
+        let is_lone = outage.heard_since(self.last_failed.replace(now).unwrap_or(began));
+        let left = retry_for.saturating_sub(outage.failed(now, silent));
+        if left.is_zero() {
+            return None;
         }
+        if let Failure::Throttled(after) = failure {
+            self.throttled += 1;
+            let asked = after.unwrap_or_default();
+            let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX;
+            return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
+        }
+        self.failed += 1;
+        let pause = pause(self.failed, PAUSE_MAX, random);
+        if is_lone {
+            return self.next_alone(now, pause, retry_for);
+        }
+        // Not later than the time is over, and then for the last time.
+        Some(pause.min(left))
+    }
+
+    /// The same for a failure while the origin served others.
+    fn next_alone(&mut self, now: Instant, pause: Duration, retry_for: Duration) -> Option<Duration> {
+        let (since, count) = self.lone.get_or_insert((now, 0));
+        *count += 1;
+        let (took, least) = (now.saturating_duration_since(*since), LONE_FOR.min(retry_for));
+        if *count >= LONE_MAX && took >= least || took >= retry_for.max(LONE_FOR) {
+            return None;
+        }
+        let is_last = *count + 1 >= LONE_MAX;
+        Some(if is_last { pause.max(least.saturating_sub(took)) } else { pause })
+    }
+}
+
+/// Whether a call whose pause is over may make its next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    Go,
+    /// Others are asking whether the origin is back: so long.
+    Wait(Duration),
+    /// Nothing has come for too long.
+    End,
+}
+
+impl Budget {
+    /// Whose turn it is among the calls that failed: while nothing comes from an origin only as many of them ask as the
+    /// process may, so that thousands don't come down on a server that is about to be back.
+    pub(crate) fn turn(&mut self, failed: Instant, now: Instant, bounds: Bounds<'_>, random: f64) -> Turn {
+        let may_spend = self.spend(now);
+        if may_spend || bounds.outage.heard_since(failed) {
+            return Turn::Go;
+        }
+        if bounds.outage.lasts(now) >= bounds.retry_for {
+            return Turn::End;
+        }
+        Turn::Wait(Duration::from_secs(1).mul_f64(0.5 + random / 2.0))
     }
 }
 
 /// The pause after the `n`th failure: exponential, with half of it drawn at random so that clients that failed
 /// together don't come back together.
-fn pause(n: u32, random: f64) -> Duration {
-    let full = PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(PAUSE_MAX);
+fn pause(n: u32, most: Duration, random: f64) -> Duration {
+    let full = PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(most);
     full.mul_f64(0.5 + random / 2.0)
 }
 
-/// The process-wide bound on retries: when most of what is sent fails, trying again makes it worse. Counted in tenths of
-/// a retry: a success gives one back, as in gRPC's throttle.
+/// The process-wide bound on retries: when most of what is sent fails, trying again makes it worse. A retry costs one, a
+/// success gives a tenth back, as in gRPC's throttle, and so does time: a few are always made that find out when it is over.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    tenths: u32,
+    left: f64,
+    filled: Option<Instant>,
 }
 
 impl Budget {
     /// Retries that may be made in a row without any success.
-    const CAPACITY: u32 = 500;
+    const CAPACITY: f64 = 500.0;
+
+    /// What comes back of them in a second: for a server that is away the price of a monitor.
+    const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {
-        Self { tenths: Self::CAPACITY * 10 }
+        Self { left: Self::CAPACITY, filled: None }
     }
 
     pub(crate) fn succeed(&mut self) {
-        self.tenths = (self.tenths + 1).min(Self::CAPACITY * 10);
+        self.left = (self.left + 0.1).min(Self::CAPACITY);
     }
 
-    fn spend(&mut self) -> bool {
-        let left = self.tenths.checked_sub(10);
-        self.tenths = left.unwrap_or(self.tenths);
-        left.is_some()
+    fn spend(&mut self, now: Instant) -> bool {
+        let passed =
+            self.filled.replace(now).map_or(Duration::ZERO, |then| now.saturating_duration_since(then));
+        self.left = (self.left + passed.as_secs_f64() * Self::PER_SECOND).min(Self::CAPACITY);
+        let has_one = self.left >= 1.0;
+        self.left -= f64::from(u8::from(has_one));
+        has_one
+    }
+}
+
+/// How the answers of one body have broken off so far, where its bytes are not asked for again but the rest is.
+#[derive(Debug, Default)]
+pub struct Breaks(Mutex<Attempts>);
+
+impl Breaks {
+    /// The attempts so far, begun anew if `came` bytes are progress.
+    pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Attempts> {
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if came >= PROGRESS_MIN {
+            *attempts = Attempts::default();
+        }
+        attempts
     }
 }
 
@@ -99,41 +216,124 @@ impl Budget {
 mod tests {
     use super::*;
 
-    #[test]
-    fn pauses_double_up_to_the_longest_and_keep_half_of_themselves() {
-        assert_eq!(pause(1, 1.0), PAUSE_FIRST);
-        assert_eq!(pause(3, 0.0), PAUSE_FIRST * 2);
-        assert_eq!(pause(30, 1.0), PAUSE_MAX);
+    const BROKEN: Failure = Failure::Transient { silent: Duration::ZERO };
+    const RETRY_FOR: Duration = Duration::from_secs(120);
+
+    fn at(start: Instant, seconds: f64) -> Instant {
+        start + Duration::from_secs_f64(seconds)
     }
 
     #[test]
-    fn a_call_ends_after_its_attempts() {
-        let (mut attempts, mut budget) = (Attempts::default(), Budget::new());
-        let made =
-            (1..).take_while(|_| attempts.next(Failure::Transient, &mut budget, 0.5).is_some()).count();
-        assert_eq!(made as u32, ATTEMPTS_MAX - 1);
+    fn pauses_double_up_to_the_longest_and_keep_half_of_themselves() {
+        assert_eq!(pause(1, PAUSE_MAX, 1.0), PAUSE_FIRST);
+        assert_eq!(pause(3, PAUSE_MAX, 0.0), PAUSE_FIRST * 2);
+        assert_eq!(pause(30, PAUSE_MAX, 1.0), PAUSE_MAX);
+    }
+
+    #[test]
+    fn a_call_ends_when_nothing_has_come_for_as_long_as_is_retried() {
+        let start = Instant::now();
+        let mut now = start;
+        let (outage, mut attempts) = (Outage::new(start), Attempts::default());
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let mut made = 1;
+        while let Some(pause) = attempts.next(BROKEN, now, now, bounds, 0.5) {
+            now += pause;
+            made += 1;
+        }
+        assert_eq!(now - start, RETRY_FOR, "the last attempt is made when the time is over");
+        assert!((15..40).contains(&made), "{made}");
+    }
+
+    #[test]
+    fn a_call_that_fails_while_its_origin_serves_others_ends_after_eight_attempts_over_half_a_minute() {
+        for random in [0.0, 0.5, 1.0] {
+            let start = Instant::now();
+            let mut now = start;
+            let (outage, mut attempts) = (Outage::new(start), Attempts::default());
+            let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+            let mut made = 1;
+            loop {
+                outage.heard(now + Duration::from_millis(1));
+                let failed = now + Duration::from_millis(2);
+                let Some(pause) = attempts.next(BROKEN, now, failed, bounds, random) else { break };
+                now = failed + pause;
+                made += 1;
+            }
+            assert_eq!(made, LONE_MAX);
+            assert!(now - start >= LONE_FOR && now - start < LONE_FOR * 2, "{:?}", now - start);
+        }
+    }
+
+    #[test]
+    fn nothing_is_retried_where_that_is_asked_for() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        let bounds = Bounds { outage: &outage, retry_for: Duration::ZERO };
+        assert_eq!(Attempts::default().next(BROKEN, now, now, bounds, 0.0), None);
     }
 
     #[test]
     fn retry_after_is_obeyed_unless_it_is_absurd() {
-        let (mut attempts, mut budget) = (Attempts::default(), Budget::new());
-        let mut after = |s| attempts.next(Failure::Throttled(Some(Duration::from_secs(s))), &mut budget, 0.0);
+        let now = Instant::now();
+        let (outage, mut attempts) = (Outage::new(now), Attempts::default());
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let mut after =
+            |s| attempts.next(Failure::Throttled(Some(Duration::from_secs(s))), now, now, bounds, 0.0);
         assert_eq!(after(7), Some(Duration::from_secs(7)));
         assert_eq!(after(3600), None);
     }
 
     #[test]
-    fn an_empty_budget_ends_retries_until_successes_refill_it() {
-        let mut budget = Budget::new();
-        while budget.spend() {}
-        assert_eq!(Attempts::default().next(Failure::Transient, &mut budget, 0.0), None);
-        (0..10).for_each(|_| budget.succeed());
-        assert!(Attempts::default().next(Failure::Transient, &mut budget, 0.0).is_some());
+    fn what_was_not_processed_goes_again_at_once_but_not_for_ever() {
+        let now = Instant::now();
+        let (outage, mut attempts) = (Outage::new(now), Attempts::default());
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let mut next = |failure| attempts.next(failure, now, now, bounds, 0.0);
+        for _ in 0..FREE_MAX {
+            assert_eq!(next(Failure::Unprocessed), Some(Duration::ZERO));
+        }
+        assert_eq!(next(Failure::Unprocessed), Some(PAUSE_FIRST / 2), "then like any other failure");
+        assert_eq!(next(Failure::Learned), None);
     }
 
     #[test]
-    fn unprocessed_requests_go_again_at_once_and_cost_no_budget() {
-        let (mut attempts, mut budget) = (Attempts::default(), Budget { tenths: 0 });
-        assert_eq!(attempts.next(Failure::Free, &mut budget, 0.0), Some(Duration::ZERO));
+    fn while_nothing_comes_calls_take_turns_and_when_something_does_all_go() {
+        let start = Instant::now();
+        let (outage, mut budget) = (Outage::new(start), Budget::new());
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        outage.failed(start, Duration::ZERO);
+        let mut go = |second: f64, calls: usize| {
+            let turn = |_: &usize| budget.turn(start, at(start, second), bounds, 1.0) == Turn::Go;
+            (0..calls).filter(turn).count()
+        };
+        assert_eq!(go(1.0, 10_000), Budget::CAPACITY as usize);
+        assert_eq!(go(2.0, 10_000), Budget::PER_SECOND as usize);
+        outage.heard(at(start, 3.0));
+        assert_eq!(go(3.0, 10_000), 10_000);
+    }
+
+    #[test]
+    fn a_call_whose_turn_does_not_come_ends_with_the_outage_s_time() {
+        let start = Instant::now();
+        let outage = Outage::new(start);
+        let mut budget = Budget { left: 0.0, filled: None };
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        outage.failed(start, Duration::ZERO);
+        assert_eq!(budget.turn(start, start, bounds, 1.0), Turn::Wait(Duration::from_secs(1)));
+        let mut budget = Budget { left: 0.0, filled: None };
+        assert_eq!(budget.turn(start, start + RETRY_FOR, bounds, 1.0), Turn::End);
+    }
+
+    #[test]
+    fn what_breaks_off_after_a_few_bytes_goes_on_counting_and_after_real_progress_anew() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+        let breaks = Breaks::default();
+        let after = |came| breaks.after(came).next(BROKEN, now, now, bounds, 1.0);
+        assert_eq!(after(7), Some(PAUSE_FIRST));
+        assert_eq!(after(7), Some(PAUSE_FIRST * 2));
+        assert_eq!(after(PROGRESS_MIN), Some(PAUSE_FIRST));
     }
 }

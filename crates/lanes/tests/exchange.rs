@@ -7,6 +7,7 @@ mod exchange {
     mod h2;
     mod hedging;
     mod idle;
+    mod outages;
     mod proxies;
     mod support;
     mod trace;

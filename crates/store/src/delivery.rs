@@ -1,10 +1,10 @@
 //! Carries a body into the caller's sink, after comparing the answer's head with what was asked.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use laneway_lanes::{Head, Route, Sink, SinkError};
+use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
 
 use crate::{ErrorKind, Get, GetSink, ObjectId, ObjectMeta, Second, SecondMaker, SinkMaker, Version};
 
@@ -20,6 +20,7 @@ pub(crate) struct Delivery<'a> {
     size: Option<u64>,
     pub(crate) maker: SinkMaker<'a>,
     second: SecondMaker<'a>,
+    breaks: Option<&'a Breaks>,
     state: Arc<State>,
 }
 
@@ -51,7 +52,8 @@ pub(crate) struct Refused {
 
 #[derive(Default)]
 struct State {
-    delivered: AtomicBool,
+    /// Bytes that have reached the caller's sink.
+    delivered: AtomicU64,
     /// Whether there were two requests at once.
     doubled: AtomicBool,
     described: Mutex<Option<Described>>,
@@ -67,6 +69,7 @@ impl<'a> Delivery<'a> {
             size: get.size,
             maker: get.sink,
             second: get.second,
+            breaks: get.breaks,
             state: Arc::default(),
         }
     }
@@ -107,7 +110,12 @@ impl<'a> Delivery<'a> {
 
     /// Whether bytes have reached the caller's sink.
     pub(crate) fn delivered(&self) -> bool {
-        self.state.delivered.load(Ordering::Acquire)
+        self.state.delivered.load(Ordering::Acquire) > 0
+    }
+
+    /// How the answers of the body that this is a part of have broken off, and how many bytes this one brought.
+    pub(crate) fn breaks(&self) -> Option<(&Breaks, u64)> {
+        Some((self.breaks?, self.state.delivered.load(Ordering::Acquire)))
     }
 
     /// What the answer was: as its sink saw it, or read from the head of a collected one.
@@ -231,7 +239,7 @@ impl Sink for Adapter {
             return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
         };
         self.left = left;
-        self.state.delivered.store(true, Ordering::Release);
+        self.state.delivered.fetch_add(bytes.len() as u64, Ordering::Release);
         self.inner.write(bytes)
     }
 }

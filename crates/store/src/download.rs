@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use laneway_lanes::{Protocol, Route, SinkError};
+use laneway_lanes::{Breaks, Protocol, Route, SinkError};
 
 use crate::delivery::{Delivery, Described};
 use crate::exchange::{Dialect, Exchange, Sent};
@@ -45,12 +45,25 @@ pub struct Get<'a> {
     /// What is done beside an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
     /// sink. A body that is collected may always be asked for twice.
     pub second: SecondMaker<'a>,
+    /// How the answers of one body have broken off so far, where the caller goes on with the rest of it by another download.
+    /// What breaks off then waits before it ends, and ends as no longer
+    /// [interrupted](crate::Error::is_interrupted) once it has done so too often without any progress.
+    pub breaks: Option<&'a Breaks>,
 }
 
 impl<'a> Get<'a> {
     /// The whole object, collected in memory.
     pub fn new(id: &'a ObjectId) -> Self {
-        Self { id, range: None, version: None, expected: None, size: None, sink: None, second: None }
+        Self {
+            id,
+            range: None,
+            version: None,
+            expected: None,
+            size: None,
+            sink: None,
+            second: None,
+            breaks: None,
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use laneway_lanes::{Alike, Body, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Sink, Verdict};
+use laneway_lanes::{
+    Alike, Body, Breaks, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Sink, Verdict,
+};
 
 use crate::delivery::{Delivery, Doubled, Refused};
 use crate::download::range_header;
@@ -254,9 +256,10 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             Kind::Invalid => ErrorKind::Invalid,
             _ => ErrorKind::Transport,
         };
-        let transient = error.is_transient();
+        let (transient, is_last) = (error.is_transient(), error.is_last());
         let message = error.to_string();
-        let answer = self.error(kind, message).retryable(transient).interrupted(transient && delivered);
+        let answer =
+            self.error(kind, message).retryable(transient).interrupted(transient && delivered && !is_last);
         match error.into_source() {
             Some(source) => match source.downcast::<Refused>() {
                 Ok(refused) => {
@@ -342,6 +345,10 @@ impl<D: Dialect> Call for Attempts<'_, D> {
             self.uncertain.store(true, Ordering::Release);
         }
         verdict
+    }
+
+    fn breaks(&self) -> Option<(&Breaks, u64)> {
+        self.delivery.and_then(Delivery::breaks).filter(|(_, came)| *came > 0)
     }
 
     fn throttle_key(&self) -> &str {

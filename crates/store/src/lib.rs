@@ -41,7 +41,7 @@ pub use checksum::{Checksums, CompositeCrc32c};
 pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
-pub use laneway_lanes::{Body, Route, SinkError};
+pub use laneway_lanes::{Body, Breaks, Route, SinkError};
 pub use listing::{List, Page};
 pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;

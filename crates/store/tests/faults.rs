@@ -34,7 +34,11 @@ fn settings(endpoint: &Endpoint) -> Settings {
 
 fn store(endpoint: &Endpoint, provider: Provider, settings: &Settings) -> Store {
     let ca: Vec<PathBuf> = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
-    let lanes = Lanes::start(LanesConfig { trust: Trust { extra_ca_files: ca }, ..LanesConfig::default() });
+    let lanes = Lanes::start(LanesConfig {
+        trust: Trust { extra_ca_files: ca },
+        retry_for: std::time::Duration::from_secs(4),
+        ..LanesConfig::default()
+    });
     Store::new(provider, settings, lanes.expect("lanes")).expect("a store")
 }
 

@@ -15,6 +15,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("GOOGLE_CLOUD_PROJECT", "Project whose buckets `ls gs://` lists"),
     ("STORAGE_EMULATOR_HOST", "Where gs:// leads"),
     ("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY", "Proxies, and hosts that are reached without"),
+    ("LANEWAY_RETRY_FOR", "As --retry-for"),
     ("LANEWAY_LOG", "What is logged: a level, or target=level,..."),
     ("XDG_STATE_HOME", "Where journals of unfinished uploads are kept, instead of ~/.local/state"),
 ];

@@ -129,7 +129,8 @@ impl Carriage {
         let patience = request.patience.unwrap_or(self.shared.no_progress);
         let mut intake = Intake::new(request.sink.take(), submitted, pulse)
             .counting(self.freight_bytes())
-            .through(request.gate.take());
+            .through(request.gate.take())
+            .heard_by(request.outage.take());
         self.shared.counts.asked(&request, beside.is_some());
         let asked = tokio::select! {
             biased;
@@ -190,7 +191,10 @@ impl Carriage {
         let mut waiter = self.waiter(work, reply, &request);
         let is_opener = request.expected.is_none() && request.sink.is_some();
         let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
-        intake = intake.counting(self.freight_bytes()).through(request.gate.take());
+        intake = intake
+            .counting(self.freight_bytes())
+            .through(request.gate.take())
+            .heard_by(request.outage.take());
         self.shared.counts.asked(&request, beside.is_some());
         let (progress, answers) = (connection.progress(), connection.answers());
         let before = (progress.idle(Instant::now()), answers.load(Relaxed));

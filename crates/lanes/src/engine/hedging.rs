@@ -51,6 +51,7 @@ impl Lanes {
             let admitted = Instant::now();
             let Hedge::Beside(mut request) = call.hedge().await else { return None };
             request.gate = Some(gate);
+            request.outage = Some(self.outage(&request.origin));
             // What is collected twice takes its room twice.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),

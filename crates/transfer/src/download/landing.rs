@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
+use laneway_store::{Breaks, Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
 
 use super::news::news;
 use super::pieces::Pieces;
@@ -12,8 +12,7 @@ use crate::folder::Staged;
 use crate::plan::LIGHT_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
-/// How often a slice is asked for again without a single byte having come since the last time. Each of these is
-/// itself as many attempts as the store makes.
+/// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
 const FRUITLESS_MAX: u32 = 3;
 
 /// The state of an object that all slices of it must be of.
@@ -87,7 +86,7 @@ impl Landing {
     /// # Errors
     /// What the store or the destination says.
     pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<u32, Error> {
-        let (mut attempts, mut fruitless) = (1, 0);
+        let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
         loop {
             let (at, end) = self.position();
             if at == end {
@@ -103,6 +102,7 @@ impl Landing {
                 size: Some(self.pinned.size),
                 sink: Some(&sink),
                 second: Some(&second),
+                breaks: Some(&breaks),
             };
             let result = store.get(get).await;
             let (now_at, _) = self.position();

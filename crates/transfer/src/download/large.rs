@@ -104,6 +104,7 @@ async fn fetch_once(
         size: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
         second: Some(&second),
+        breaks: None,
     };
     let _unfinished = EndOnDrop { work, terms, opening: Arc::clone(&opening) };
     let mut stream = store.get(get).boxed().fuse();

@@ -67,6 +67,20 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
 }
 
 #[test]
+fn a_body_whose_every_answer_breaks_after_a_few_bytes_is_asked_for_with_pauses_and_given_up() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["get reset@20KiB"]);
+        stage.object("k", &noise(40 * MIB, 1));
+        let report = stage.cp(stage.url("k"), stage.path("k"));
+        assert_eq!(report.failure().0, "transport", "{kind:?}");
+        let (server, client) = (stage.server.counters(), stage.client.counters());
+        // Some eight attempts of each slice that was under way.
+        assert!(server.requests <= 200, "{kind:?}: {} requests", server.requests);
+        assert!(client.retries > 0, "{kind:?}");
+    });
+}
+
+#[test]
 fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
     at_once(&KINDS, |kind| {
         let faults = Faults::parse(["get:1-2 stall@3MiB", "part:1 stall@1MiB"]).unwrap();

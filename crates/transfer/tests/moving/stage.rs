@@ -59,6 +59,9 @@ pub(crate) struct Report {
     pub(crate) summary: Summary,
 }
 
+/// Long enough for what passes, and short where a test waits for the end.
+const RETRY_FOR: Duration = Duration::from_secs(4);
+
 impl Stage {
     pub(crate) fn new(kind: Kind) -> Self {
         Self::with_faults(kind, &[])
@@ -97,7 +100,7 @@ impl Stage {
                 s3_endpoint: Some(server.url()),
                 ..StoreSettings::default()
             },
-            lanes: LanesConfig { trust, ..LanesConfig::default() },
+            lanes: LanesConfig { trust, retry_for: RETRY_FOR, ..LanesConfig::default() },
             ..Settings::default()
         };
         tell(&mut settings);

@@ -1,0 +1,159 @@
+//! An origin that is away: since when it has brought nothing, though it was asked.
+//!
+//! Servers are restarted, networks change, a front end answers 502 until its back ends are up. None of that is a failure
+//! of the one request that met it, so how long it has lasted is known of the origin, for all its calls.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+
+/// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
+/// and the usual patience with a silent server together.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// What is over sooner is not told.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
+/// Whether an answer shows that the origin is at work. These say that it is not, or not for us.
+pub(crate) fn is_sign_of_life(status: StatusCode) -> bool {
+    !matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// What is known of one origin. Its answers note their signs of life while they come in, on whatever thread.
+#[derive(Debug)]
+pub(crate) struct Outage {
+    born: Instant,
+    /// The last sign of life: microseconds after `born` and one more; 0 is none.
+    heard: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Since when nothing has come, and when somebody failed last.
+    away: Option<(Instant, Instant)>,
+    is_told: bool,
+}
+
+impl Outage {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { born: now, heard: AtomicU64::new(0), state: Mutex::default() }
+    }
+
+    /// Takes note of a sign of life.
+    pub(crate) fn heard(&self, now: Instant) {
+        let micros = now.saturating_duration_since(self.born).as_micros() as u64;
+        self.heard.fetch_max(micros + 1, Relaxed);
+    }
+
+    /// Whether there has been one since.
+    pub(crate) fn heard_since(&self, then: Instant) -> bool {
+        self.last_heard().is_some_and(|heard| heard > then)
+    }
+
+    /// Takes note of an attempt that failed, after a silence of `silent`. Returns for how long nothing has come.
+    pub(crate) fn failed(&self, now: Instant, silent: Duration) -> Duration {
+        let heard = self.last_heard();
+        let mut state = self.lock();
+        let goes_on = |(since, last): &(Instant, Instant)| {
+            heard.is_none_or(|heard| heard <= *since)
+                && now.saturating_duration_since(*last) < FORGOTTEN_AFTER + silent
+        };
+        let since = match state.away.filter(goes_on) {
+            Some((since, _)) => since,
+            None => {
+                let began = now.checked_sub(silent).unwrap_or(now);
+                heard.map_or(began, |heard| heard.max(began).min(now))
+            }
+        };
+        state.away = Some((since, now));
+        now.saturating_duration_since(since)
+    }
+
+    /// For how long nothing has come by now.
+    pub(crate) fn lasts(&self, now: Instant) -> Duration {
+        let away = self.lock().away;
+        let since = away.map(|(since, _)| since).filter(|since| !self.heard_since(*since));
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    /// Whether it is to be told that the origin is away: once.
+    pub(crate) fn is_to_be_told(&self, now: Instant) -> bool {
+        let lasts = self.lasts(now);
+        lasts >= TOLD_AFTER && !std::mem::replace(&mut self.lock().is_told, true)
+    }
+
+    /// How long an outage took that was told and is over: once.
+    pub(crate) fn is_over(&self, now: Instant) -> Option<Duration> {
+        let mut state = self.lock();
+        let (since, _) = state.away.filter(|_| state.is_told)?;
+        if !self.heard_since(since) {
+            return None;
+        }
+        state.is_told = false;
+        state.away = None;
+        Some(now.saturating_duration_since(since))
+    }
+
+    fn last_heard(&self) -> Option<Instant> {
+        let micros = self.heard.load(Relaxed).checked_sub(1)?;
+        Some(self.born + Duration::from_micros(micros))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn it_lasts_from_the_first_failure_to_the_next_sign_of_life_whoever_fails() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert_eq!(outage.failed(now, Duration::ZERO), Duration::ZERO);
+        assert_eq!(outage.failed(now + secs(7), Duration::ZERO), secs(7));
+        assert_eq!(outage.lasts(now + secs(9)), secs(9));
+        outage.heard(now + secs(10));
+        assert_eq!(outage.lasts(now + secs(11)), Duration::ZERO);
+        assert_eq!(outage.failed(now + secs(12), Duration::ZERO), Duration::ZERO, "another begins");
+    }
+
+    #[test]
+    fn a_silence_counts_from_its_beginning_but_not_from_before_a_sign_of_life() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert_eq!(outage.failed(now + secs(30), secs(30)), secs(30));
+        let outage = Outage::new(now);
+        outage.heard(now + secs(20));
+        assert_eq!(outage.failed(now + secs(30), secs(30)), secs(10));
+    }
+
+    #[test]
+    fn what_nobody_has_asked_for_long_is_not_away_since_then() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        outage.failed(now, Duration::ZERO);
+        assert_eq!(outage.failed(now + secs(3600), Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn each_change_is_told_once_and_a_short_outage_not_at_all() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        outage.failed(now, Duration::ZERO);
+        assert!(!outage.is_to_be_told(now + TOLD_AFTER / 2));
+        assert!(outage.is_to_be_told(now + TOLD_AFTER) && !outage.is_to_be_told(now + secs(5)));
+        assert_eq!(outage.is_over(now + secs(5)), None);
+        outage.heard(now + secs(6));
+        assert_eq!((outage.is_over(now + secs(6)), outage.is_over(now + secs(7))), (Some(secs(6)), None));
+    }
+}

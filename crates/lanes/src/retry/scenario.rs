@@ -1,0 +1,125 @@
+//! Calls against servers that are away for a while, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
+
+use super::{Attempts, Bounds, Budget, Failure, Turn};
+use crate::outage::Outage;
+
+const RETRY_FOR: Duration = Duration::from_secs(120);
+
+/// What a server does with an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Does {
+    Serve,
+    /// It refuses the connection, resets it or answers 502.
+    Fail,
+    /// It says nothing until it is given up, or speaks again.
+    Hush,
+}
+
+/// What became of the calls.
+#[derive(Debug, Default)]
+struct Found {
+    served: usize,
+    failed: usize,
+    attempts: usize,
+    last: Duration,
+}
+
+/// `calls` begin at once, at a server that does `away` until `back` and then serves.
+fn run(calls: usize, away: Does, back: Duration, patience: Duration) -> Found {
+    let start = Instant::now();
+    let (outage, mut budget) = (Outage::new(start), Budget::new());
+    let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
+    let mut attempts: Vec<Attempts> = (0..calls).map(|_| Attempts::default()).collect();
+    let mut failed_at = vec![None; calls];
+    // When which call goes on, and when its attempt began where one ends.
+    let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Instant>)>> =
+        (0..calls).map(|call| Reverse((start, call, None))).collect();
+    let (mut found, mut draw) = (Found::default(), 0);
+    while let Some(Reverse((now, call, began))) = steps.pop() {
+        // Spread, and the same in every run.
+        draw = (draw * 7919 + 17) % 1000;
+        let random = f64::from(draw) / 1000.0;
+        let Some(began) = began else {
+            if let Some(failed) = failed_at[call] {
+                match budget.turn(failed, now, bounds, random) {
+                    Turn::Go => {}
+                    Turn::Wait(pause) => {
+                        steps.push(Reverse((now + pause, call, None)));
+                        continue;
+                    }
+                    Turn::End => {
+                        (found.failed, found.last) = (found.failed + 1, now - start);
+                        continue;
+                    }
+                }
+            }
+            found.attempts += 1;
+            let ends = match away {
+                Does::Hush if now < start + back => now + patience,
+                _ => now + Duration::from_millis(50),
+            };
+            steps.push(Reverse((ends, call, Some(now))));
+            continue;
+        };
+        let does = if began < start + back { away } else { Does::Serve };
+        let silent = if does == Does::Hush { patience } else { Duration::ZERO };
+        if does == Does::Serve {
+            outage.heard(now);
+            budget.succeed();
+            (found.served, found.last) = (found.served + 1, now - start);
+            continue;
+        }
+        failed_at[call] = Some(now);
+        match attempts[call].next(Failure::Transient { silent }, began, now, bounds, random) {
+            Some(pause) => steps.push(Reverse((now + pause, call, None))),
+            None => (found.failed, found.last) = (found.failed + 1, now - start),
+        }
+    }
+    found
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[test]
+fn servers_that_are_away_for_5_30_and_90_seconds_fail_nobody() {
+    for calls in [1, 16, 5000] {
+        for away in [5, 30, 90] {
+            let found = run(calls, Does::Fail, secs(away), secs(30));
+            assert_eq!((found.served, found.failed), (calls, 0), "away for {away} s: {found:?}");
+            assert!(found.last <= secs(away + 12), "away for {away} s: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_silent_for_45_seconds_fails_nobody() {
+    for calls in [1, 16, 300] {
+        let found = run(calls, Does::Hush, secs(45), secs(30));
+        assert_eq!((found.served, found.failed), (calls, 0), "{found:?}");
+        assert!(found.last <= secs(75), "{found:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_come_back_is_given_up_by_all_when_its_time_is_over() {
+    for does in [Does::Fail, Does::Hush] {
+        for calls in [1, 5000] {
+            let found = run(calls, does, secs(100_000), secs(30));
+            assert_eq!((found.served, found.failed), (0, calls), "{found:?}");
+            assert!(found.last >= RETRY_FOR && found.last <= RETRY_FOR + secs(40), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn thousands_of_calls_do_not_storm_a_server_that_is_away() {
+    let found = run(5000, Does::Fail, secs(90), secs(30));
+    // Their first attempts, what the budget holds, a few each second, and the one that is served.
+    assert!(found.attempts <= 5000 + 500 + 10 * 91 + 5000, "{found:?}");
+}

@@ -1,0 +1,113 @@
+//! Servers that are away for a while.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use laneway_lanes::{Breaks, Call, Config, Error, Lanes, Origin, Request, Response, Verdict};
+
+use super::support::{Script, get, lanes, read_target};
+
+/// A call that is made again whatever goes wrong.
+struct Ask<'a> {
+    origin: Origin,
+    breaks: Option<&'a Breaks>,
+}
+
+impl Call for Ask<'_> {
+    type Refusal = std::convert::Infallible;
+
+    async fn request(&self, _: u32) -> Result<Request, Self::Refusal> {
+        Ok(get(&self.origin, "/"))
+    }
+
+    fn judge(&self, outcome: &Result<Response, Error>) -> Verdict {
+        match outcome {
+            Ok(response) if response.head.status.is_server_error() => Verdict::Retry,
+            Err(_) if self.breaks.is_none() => Verdict::Retry,
+            _ => Verdict::Done,
+        }
+    }
+
+    fn throttle_key(&self) -> &str {
+        "key"
+    }
+
+    fn breaks(&self) -> Option<(&Breaks, u64)> {
+        self.breaks.map(|breaks| (breaks, 7))
+    }
+}
+
+fn answer(stream: &mut TcpStream, status: &str) {
+    let _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\nok").as_bytes());
+}
+
+fn serve_one(listener: &TcpListener) {
+    let (mut stream, _) = listener.accept().unwrap();
+    while read_target(&mut stream).is_some() {
+        answer(&mut stream, "200 OK");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let origin = Origin::parse(&format!("http://{address}")).unwrap();
+    let lanes = lanes();
+    let asked = lanes.clone();
+    let back = std::thread::spawn(move || {
+        // Nobody listens until two attempts more have found that out.
+        while asked.counters().retries < 2 {
+            std::thread::yield_now();
+        }
+        // The engine ends with its last handle, and its connection with it.
+        drop(asked);
+        serve_one(&TcpListener::bind(address).unwrap());
+    });
+    let ended = lanes.run(&Ask { origin, breaks: None }).await.unwrap();
+    assert_eq!(ended.outcome.unwrap().head.status, 200);
+    assert!(ended.attempts >= 3);
+    drop(lanes);
+    back.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
+    let config = Config { retry_for: Duration::from_millis(300), ..Config::default() };
+    let lanes = Lanes::start(config).unwrap();
+    let ended = lanes.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    assert!(ended.outcome.is_err() && ended.attempts >= 2 && ended.elapsed >= Duration::from_millis(300));
+    // Who comes then finds out by one attempt, or by the next one's pause.
+    let none = Lanes::start(Config { retry_for: Duration::ZERO, ..Config::default() }).unwrap();
+    let ended = none.run(&Ask { origin: Script::closed(), breaks: None }).await.unwrap();
+    assert_eq!((ended.outcome.is_err(), ended.attempts), (true, 1));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_again_and_again_is_waited_for_and_then_given_up() {
+    let asked = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&asked);
+    let script = Script::serve(move |_, mut stream| {
+        if read_target(&mut stream).is_some() {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\nseven b");
+        }
+    });
+    let lanes = Lanes::start(Config { retry_for: Duration::from_millis(1500), ..Config::default() }).unwrap();
+    let breaks = Breaks::default();
+    let last = loop {
+        let call = Ask { origin: script.origin.clone(), breaks: Some(&breaks) };
+        let error = lanes.run(&call).await.unwrap().outcome.unwrap_err();
+        if error.is_last() {
+            break error;
+        }
+    };
+    assert!(last.is_transient(), "{last}");
+    let (asked, counters) = (asked.load(Ordering::Relaxed), lanes.counters());
+    assert!((2..=12).contains(&asked), "{asked} requests");
+    assert_eq!(counters.retries as usize, asked - 1);
+}

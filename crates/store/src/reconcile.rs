@@ -40,6 +40,16 @@ pub(crate) async fn landed(
     if !error.is_uncertain() || !(error.is_precondition() || error.is_not_found()) {
         return Err(error);
     }
+    unread(error, head, size, sums).await
+}
+
+/// A write that was answered as done by what can't be read: the store holds what was sent, or the error stands.
+pub(crate) async fn unread(
+    error: Error,
+    head: impl Future<Output = Result<ObjectMeta, Error>>,
+    size: u64,
+    sums: &Checksums,
+) -> Result<ObjectMeta, Error> {
     match head.await {
         Ok(meta) if is_ours(&meta, size, sums) => Ok(meta),
         _ => Err(error),

@@ -101,3 +101,21 @@ async fn the_unreadable_end_of_a_session_is_asked_for_again() {
         assert_eq!(asked[1].header("content-length"), Some("0"));
     }
 }
+
+/// A write that was answered 200 by half a document has been done, as the object shows.
+#[tokio::test]
+async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
+    const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
+    const OTHER: &str = r#"{"name":"k","size":"9","generation":"8","crc32c":"AAAAAA=="}"#;
+    for (found, is_ours) in [(WHOLE, true), (OTHER, false)] {
+        let server = Scripted::serve(move |asked: &Asked| match asked.method.as_str() {
+            "POST" => json(&WHOLE[..20]),
+            _ => json(found),
+        });
+        let body = Body::from(Bytes::from_static(b"123456789"));
+        let sums = Checksums::crc32c(0xe306_9283);
+        let put = store(server.url()).put(&id(), body, &sums, &PutOptions::default()).await;
+        assert_eq!(put.is_ok(), is_ours, "{put:?}");
+        assert_eq!(server.asked().len(), 2);
+    }
+}

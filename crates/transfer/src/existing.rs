@@ -77,7 +77,9 @@ impl Existing {
         let listed_min = if tree.is_some() { LISTED_MIN } else { NAMED_LISTED_MIN };
         let mut keys: Vec<&str> = ids.iter().map(|id| id.key.as_str()).collect();
         keys.sort_unstable();
-        let prefix = tree.unwrap_or_else(|| common_prefix(&keys));
+        // What a pattern matches of a tree lies beside it.
+        let is_below = |tree: &&str| keys.iter().all(|key| key.starts_with(tree));
+        let prefix = tree.filter(is_below).unwrap_or_else(|| common_prefix(&keys));
         self.look_at(&first.bucket, prefix);
         self.list(store, &keys, listed_min).await;
         let answers: Vec<BoxFuture<'static, bool>> = ids
@@ -142,6 +144,9 @@ impl Existing {
     fn known(&self, key: &str) -> Option<bool> {
         if key.len() > KEY_MAX {
             return Some(false);
+        }
+        if !key.starts_with(&self.place.1) {
+            return None;
         }
         self.stretches.iter().rev().find(|stretch| stretch.knows(key)).map(|stretch| stretch.has(key))
     }
@@ -225,6 +230,7 @@ mod tests {
         }
         assert_eq!(existing.stretches.len(), STRETCHES_MAX);
         assert_eq!((existing.known("p/0000"), existing.known("p/0127")), (None, Some(true)));
+        assert_eq!(existing.known("q/0127"), None, "the prefix is all that was listed");
         existing.look_at("b", "q/");
         assert_eq!(existing.known("p/0127"), None);
     }

@@ -11,7 +11,7 @@ use super::head::read;
 use super::resource::{FIELDS, NewResource};
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing, Unsendable};
-use crate::reconcile::{compared, landed};
+use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
 /// What a content type is when nobody says.
@@ -94,7 +94,10 @@ impl Gcs {
         let outgoing = request(id, &body, sums, options, self.kms_key.as_deref(), &boundary())
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
-            Ok(sent) => read(&exchange, &sent, id, body.len())?,
+            Ok(sent) => match read(&exchange, &sent, id, body.len()) {
+                Ok(meta) => meta,
+                Err(error) => return unread(error, self.head(id, None), body.len(), sums).await,
+            },
             Err(error) => return landed(error, self.head(id, None), body.len(), sums).await,
         };
         compared(&exchange, meta, body.len(), sums)

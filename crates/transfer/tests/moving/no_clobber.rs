@@ -131,6 +131,22 @@ fn copies_between_and_inside_stores_ask_too() {
     }
 }
 
+/// What a pattern matches keeps its own name, below the destination and not below a folder called like the pattern.
+#[test]
+fn what_a_recursive_pattern_matches_is_asked_for_where_it_goes() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for name in ["ab/x", "ab/y", "ac/x"] {
+            stage.object(&format!("from/{name}"), b"mine");
+        }
+        stage.object("to/ab/x", b"old");
+        let report = copy(&stage, vec![stage.url("from/a*")], stage.url("to/"), true);
+        assert_eq!((report.summary.files, report.summary.skipped), (2, 1), "{kind:?}: {report:?}");
+        assert_eq!(writes(&stage), 2, "{kind:?}");
+        assert!(stage.stored("to/ab/x") == b"old" && stage.stored("to/ac/x") == b"mine");
+    }
+}
+
 #[test]
 fn a_dry_run_tells_what_exists() {
     for kind in DIALECTS {

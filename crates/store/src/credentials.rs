@@ -3,6 +3,8 @@
 mod ask;
 mod aws;
 mod cache;
+#[cfg(test)]
+mod cases;
 mod command;
 mod deadline;
 mod google;

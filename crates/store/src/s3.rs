@@ -32,7 +32,7 @@ use reqsign_aws_v4::EMPTY_STRING_SHA256;
 use self::address::{Address, Place};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
-pub(crate) use self::configured::ca_bundle;
+pub(crate) use self::configured::{ca_bundle, completed};
 pub(crate) use self::partition::Partition;
 use self::regions::Regions;
 use self::write_conditions::{Write, WriteConditions};
@@ -64,7 +64,7 @@ pub(crate) struct S3 {
 
 impl S3 {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
-        let settings = &configured::completed(settings)?;
+        let settings = &completed(settings)?;
         let address = Address::new(settings)?;
         if let Some(origin) = address.origin() {
             lanes.expect(origin, Protocol::H1);

@@ -24,6 +24,7 @@ pub(super) struct Ask {
 #[derive(Clone)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
@@ -36,7 +37,9 @@ impl Ask {
         let named = || url.split('?').next().unwrap_or_default().to_owned();
         let origin = Origin::parse(url).map_err(|_| format!("{:?} is no URL", named()))?;
         let uri: Uri = url.parse().map_err(|_| format!("{:?} is no URL", named()))?;
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        // A URL may have a query and no path; a request never has.
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let target = format!("{}{query}", if uri.path().is_empty() { "/" } else { uri.path() });
         let target = target.parse().map_err(|_| format!("{:?} is no URL", named()))?;
         Ok(Self { origin, method, target, headers: HeaderMap::new(), body: Bytes::new() })
     }
@@ -118,7 +121,7 @@ impl Ask {
             let times = if ended.attempts == 1 { "" } else { &format!(", {} attempts", ended.attempts) };
             format!("{}: {e}{times}", self.place())
         })?;
-        Ok(Answer { status: response.head.status, body: response.body })
+        Ok(Answer { status: response.head.status, headers: response.head.headers, body: response.body })
     }
 }
 
@@ -202,6 +205,14 @@ mod tests {
     fn a_url_that_is_none_is_told_without_its_query() {
         let error = Ask::get("ftp://h/x?token=hush").err().expect("no URL");
         assert!(error.contains("ftp://h/x") && !error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn a_url_may_have_a_query_and_no_path() {
+        for url in ["https://h?a=b", "https://h/?a=b"] {
+            assert_eq!(Ask::get(url).expect("a question").target.to_string(), "/?a=b");
+        }
+        assert_eq!(Ask::get("https://h").expect("a question").target.to_string(), "/");
     }
 
     #[test]

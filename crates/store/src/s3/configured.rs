@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Operation, RequestChecksums, Settings};
 ///
 /// # Errors
 /// A file or a setting that can't be understood, and a profile that isn't there.
-pub(super) fn completed(settings: &Settings) -> Result<Settings, Error> {
+pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
     let failed = |e: FilesError| {
         let kind = match e {
             FilesError::NoProfile { .. } => ErrorKind::Unauthenticated,

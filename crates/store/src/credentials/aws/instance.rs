@@ -7,7 +7,7 @@ use reqsign_aws_v4::Credential;
 
 use super::super::ask::Ask;
 use super::super::lacking::Lacking;
-use super::super::presence::{Cloud, is_there};
+use super::super::presence::{Cloud, first_answer, is_there};
 use super::plan::Instance;
 use super::temporary::answered;
 
@@ -34,14 +34,20 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
         Ask::new(Method::PUT, &format!("{}/latest/api/token", instance.endpoint)).map_err(unusable)?;
     let session = session.header("x-aws-ec2-metadata-token-ttl-seconds", SESSION_S).map_err(unusable)?;
     let (host, port) = session.host();
-    if !instance.is_asked_for && !is_there(host, port, Cloud::Aws).await {
+    let begun = if instance.is_asked_for {
+        session.send(lanes).await
+    } else if is_there(host, port, Cloud::Aws).await {
+        first_answer(&session, lanes).await.ok_or_else(|| nothing("nothing answers in time"))?
+    } else {
         return Err(nothing("nothing answers"));
-    }
-    let begun = session.send(lanes).await.map_err(unusable)?;
+    };
+    let begun = begun.map_err(unusable)?;
     match begun.status.as_u16() {
         200..=299 => {}
         403 => return Err(nothing("it is turned off")),
         404 | 405 => return Err(nothing("it knows no sessions (IMDSv2)")),
+        // Other clouds have servers at this address too.
+        status @ 400..=499 => return Err(nothing(&format!("it answered {status}"))),
         status => return Err(unusable(format!("{} answered {status}", session.place()))),
     }
     let token = String::from_utf8_lossy(&begun.body).trim().to_owned();

@@ -140,7 +140,7 @@ mod tests {
 
     fn answer(status: u16, body: &'static str) -> Answer {
         let status = StatusCode::from_u16(status).expect("a status");
-        Answer { status, body: body.into() }
+        Answer { status, headers: http::HeaderMap::new(), body: body.into() }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use laneway_lanes::Lanes;
 
 use super::super::ask::Ask;
 use super::super::lacking::Lacking;
-use super::super::presence::{Cloud, is_there};
+use super::super::presence::{Cloud, first_answer, is_there};
 use super::adc::{GOOGLE, Machine};
 use super::token::{Token, granted};
 
@@ -30,10 +30,18 @@ pub(super) async fn token(
     };
     let ask = ask(machine, "instance/service-accounts/default/token").map_err(unusable)?;
     let (host, port) = ask.host();
-    if !machine.is_asked_for && !is_there(host, port, Cloud::Google).await {
+    let answer = if machine.is_asked_for {
+        ask.send(lanes).await
+    } else if is_there(host, port, Cloud::Google).await {
+        first_answer(&ask, lanes).await.ok_or_else(|| nothing("nothing answers in time"))?
+    } else {
         return Err(nothing("nothing answers"));
+    };
+    let answer = answer.map_err(unusable)?;
+    // Other clouds have servers at this address too.
+    if !machine.is_asked_for && !answer.headers.contains_key("metadata-flavor") {
+        return Err(nothing("what answers is not Google's"));
     }
-    let answer = ask.send(lanes).await.map_err(unusable)?;
     if answer.status.as_u16() == 404 {
         return Err(nothing("the machine has no service account"));
     }

@@ -183,7 +183,8 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &'static str) -> Answer {
-        Answer { status: StatusCode::from_u16(status).expect("a status"), body: body.into() }
+        let status = StatusCode::from_u16(status).expect("a status");
+        Answer { status, headers: http::HeaderMap::new(), body: body.into() }
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! Who the program is to a store, by the files and variables of its user.
+
+use std::fs;
+
+use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+/// A server with one object, and the program of a user whose AWS configuration is this. Nothing in the environment
+/// names the server or its keys.
+fn configured(wire: Wire, config: impl FnOnce(&Endpoint) -> String) -> (Endpoint, Program) {
+    let endpoint = Endpoint::start(wire);
+    let program = [
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_REGION",
+    ]
+    .iter()
+    .fold(endpoint.program(LANEWAY), |program, name| program.without(name));
+    fs::write(endpoint.folder().join("f"), random_bytes(1, 1000)).expect("written");
+    endpoint.program(LANEWAY).run(["cp", "f", "s3://bucket/f"]).succeeds();
+    fs::create_dir_all(program.home().join(".aws")).expect("made");
+    fs::write(program.home().join(".aws/config"), config(&endpoint)).expect("written");
+    (endpoint, program)
+}
+
+fn keys() -> String {
+    let keys = laneway_server::S3Config::default();
+    format!("aws_access_key_id = {}\naws_secret_access_key = {}\n", keys.access_key, keys.secret_key)
+}
+
+#[test]
+fn a_profile_says_where_s3_is_whose_keys_are_shown_and_which_certificates_are_trusted() {
+    let (_endpoint, laneway) = configured(Wire::TlsH2, |endpoint| {
+        let ca = endpoint.ca_file().expect("certificates").display().to_string();
+        let url = endpoint.url();
+        format!(
+            "[profile here]\nregion = us-east-1\nca_bundle = {ca}\nservices = local\n{}[services local]\ns3 =\n  endpoint_url = {url}\n",
+            keys()
+        )
+    });
+    let laneway = laneway.without("SSL_CERT_FILE").without("AWS_CA_BUNDLE");
+    let run = laneway.run(["ls", "s3://bucket/", "--profile", "here"]).succeeds();
+    assert_eq!(run.lines(), ["s3://bucket/f"]);
+    laneway.clone().with("AWS_PROFILE", "here").run(["stat", "s3://bucket/f"]).succeeds();
+}
+
+#[test]
+fn a_profile_that_is_missing_is_told_and_nobody_else_is_tried() {
+    let (endpoint, laneway) = configured(Wire::Plain, |_| format!("[default]\n{}", keys()));
+    let laneway = laneway.with("AWS_PROFILE", "typo").with("AWS_ENDPOINT_URL", endpoint.url());
+    let run = laneway.run(["ls", "s3://bucket/"]).exits(1);
+    assert!(run.stderr.contains("AWS_PROFILE names the profile \"typo\""), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let run = laneway.run(["ls", "s3://bucket/", "--profile", "gone"]).exits(1);
+    assert!(run.stderr.contains("--profile names the profile \"gone\""), "{}", run.stderr);
+}
+
+#[test]
+fn a_role_that_cannot_be_assumed_is_one_line_with_its_cause() {
+    let (endpoint, laneway) = configured(Wire::Plain, |_| {
+        format!("[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = gone\n{}", keys())
+    });
+    let run = laneway.with("AWS_ENDPOINT_URL", endpoint.url()).run(["ls", "s3://bucket/"]).exits(1);
+    assert!(run.stderr.contains("role_arn of profile \"default\" in "), "{}", run.stderr);
+    assert!(run.stderr.contains("its source_profile \"gone\" doesn't exist"), "{}", run.stderr);
+    assert!(!run.stderr.contains(&laneway_server::S3Config::default().secret_key), "{}", run.stderr);
+}
+
+#[test]
+fn the_option_for_addressing_goes_before_the_profiles() {
+    let (_endpoint, laneway) = configured(Wire::Plain, |endpoint| {
+        let url = endpoint.url();
+        format!("[default]\nendpoint_url = {url}\ns3 =\n  addressing_style = virtual\n{}", keys())
+    });
+    let laneway = laneway.with("AWS_REGION", "us-east-1");
+    laneway.run(["ls", "s3://bucket/", "--s3-addressing", "path"]).succeeds();
+    laneway.run(["ls", "s3://bucket/", "--s3-addressing", "both"]).exits(2);
+}

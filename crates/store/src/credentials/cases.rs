@@ -1,0 +1,331 @@
+//! Whose credentials files and variables mean, on the cases that botocore and google-auth are asked too
+//! (`interop/credentials.py`); and the table of all answers in `docs/credentials.md`.
+
+mod services;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use http::HeaderMap;
+use laneway_lanes::Lanes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::services::Services;
+use super::{Aws, Google};
+use crate::endpoint::Endpoint;
+use crate::{Environment, Error, Settings};
+
+#[derive(Deserialize)]
+struct Cases {
+    aws: Vec<Case>,
+    google: Vec<Case>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Case {
+    name: String,
+    env: BTreeMap<String, String>,
+    profile: Option<String>,
+    config: Option<Vec<String>>,
+    credentials: Option<Vec<String>>,
+    adc: Option<Value>,
+    gcloud: Option<Value>,
+    files: BTreeMap<String, Value>,
+    laneway: Said,
+    reference: Said,
+    why: Option<String>,
+}
+
+/// What is said of a case.
+#[derive(Clone, Default, Deserialize, PartialEq, Eq, Debug)]
+#[serde(default)]
+struct Said {
+    r#as: Option<String>,
+    /// For us words of the message, for the others the name of the exception.
+    error: Option<String>,
+    nothing: bool,
+    anonymous: bool,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/credentials")
+}
+
+fn cases() -> Cases {
+    let text = std::fs::read_to_string(folder().join("cases.json")).expect("cases");
+    serde_json::from_str(&text).expect("cases")
+}
+
+/// A case laid out in a home of its own.
+struct Stage {
+    home: tempfile::TempDir,
+    server: Services,
+    key: String,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let key = std::fs::read_to_string(folder().join("private_key.pem")).expect("a key");
+        Self { home: tempfile::tempdir().expect("a folder"), server: Services::start(), key }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let url = self.server.url();
+        text.replace("{home}", &self.home.path().display().to_string())
+            .replace("{server}", url)
+            .replace("{server_host}", url.trim_start_matches("http://"))
+            .replace("{dead}", self.server.dead())
+            .replace("{private_key}", &self.key)
+    }
+
+    fn filled(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.fill(text)),
+            Value::Array(values) => values.iter().map(|value| self.filled(value)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    /// Writes the files, and gives back the settings that find them.
+    fn lay_out(&self, case: &Case) -> Settings {
+        for (name, lines) in [(".aws/config", &case.config), (".aws/credentials", &case.credentials)] {
+            if let Some(lines) = lines {
+                self.write(name, &self.fill(&format!("{}\n", lines.join("\n"))));
+            }
+        }
+        let gcloud = ".config/gcloud/application_default_credentials.json";
+        for (name, document) in [("adc.json", &case.adc), (gcloud, &case.gcloud)] {
+            if let Some(document) = document {
+                self.write(name, &self.filled(document).to_string());
+            }
+        }
+        for (name, content) in &case.files {
+            match content {
+                Value::String(text) => self.write(name, &self.fill(text)),
+                document => self.write(name, &self.filled(document).to_string()),
+            }
+        }
+        let home = self.home.path().display().to_string();
+        let mut variables = BTreeMap::from([("HOME".to_owned(), home.clone())]);
+        if case.adc.is_some() {
+            variables.insert("GOOGLE_APPLICATION_CREDENTIALS".to_owned(), format!("{home}/adc.json"));
+        }
+        variables.extend(case.env.iter().map(|(name, value)| (name.clone(), self.fill(value))));
+        let settings = Settings::from_environment(Environment::of(variables));
+        Settings { profile: case.profile.clone(), ..settings }
+    }
+}
+
+/// Who signs a request to S3.
+async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
+    let settings = crate::s3::completed(settings)?;
+    let request = http::Request::get("https://b.s3.us-east-1.amazonaws.com/k").body(()).expect("a request");
+    let (mut parts, ()) = request.into_parts();
+    Aws::new(&settings, lanes).sign("s3", "us-east-1", SystemTime::now(), &mut parts).await?;
+    let Some(authorization) = parts.headers.get("authorization") else { return Ok(None) };
+    let text = authorization.to_str().expect("text");
+    let id = text.split_once("Credential=").and_then(|(_, rest)| rest.split_once('/')).expect("a key").0;
+    Ok(Some(id.to_owned()))
+}
+
+/// Whose token a request to GCS carries.
+async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
+    let public = format!("https://storage.{}", super::universe(&settings.environment));
+    let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().unwrap_or(&public))?;
+    let mut headers = HeaderMap::new();
+    Google::new(settings, &endpoint, lanes).authorize(&mut headers).await?;
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
+    let Some(token) = text("authorization") else { return Ok(None) };
+    let mut name = token.trim_start_matches("Bearer ").to_owned();
+    if let [_, claims, _] = name.split('.').collect::<Vec<_>>()[..]
+        && let Ok(claims) = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(claims)
+    {
+        let claims: Value = serde_json::from_slice(&claims).expect("claims");
+        name = format!("self-signed {}", claims["iss"].as_str().expect("an issuer"));
+    }
+    if let Some(project) = text("x-goog-user-project") {
+        let _ = write!(name, " for {project}");
+    }
+    Ok(Some(name))
+}
+
+/// What is wrong with an outcome, if anything is.
+fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> Option<String> {
+    let secrets = ["PRIVATE KEY", "hush"];
+    let good = match (&outcome, &case.laneway) {
+        (Ok(Some(who)), Said { r#as: Some(meant), .. }) => who == meant,
+        (Ok(None), Said { anonymous: true, .. }) => true,
+        (Err(error), Said { error: Some(words), .. }) => {
+            let message = error.to_string();
+            let is_one_line =
+                !message.contains('\n') && !secrets.iter().any(|secret| message.contains(secret));
+            error.is_unauthenticated() && is_one_line && message.contains(&stage.fill(words))
+                || error.is_invalid() && message.contains(&stage.fill(words))
+        }
+        (Err(error), Said { nothing: true, .. }) => error.to_string().contains("no credentials are set up"),
+        _ => false,
+    };
+    (!good).then(|| format!("{}: {outcome:?} instead of {:?}", case.name, case.laneway))
+}
+
+/// A server that is away is given up soon: how long it is waited for is another suite's.
+fn lanes() -> Lanes {
+    Lanes::start(laneway_lanes::Config::default()).expect("lanes")
+}
+
+#[tokio::test]
+async fn files_and_variables_mean_who_they_mean_to_botocore() {
+    let lanes = lanes();
+    let mut wrong = Vec::new();
+    for case in cases().aws {
+        let stage = Stage::new();
+        let settings = stage.lay_out(&case);
+        wrong.extend(judge(&stage, &case, signer(&settings, &lanes).await));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn files_and_variables_mean_who_they_mean_to_google_auth() {
+    let lanes = lanes();
+    let mut wrong = Vec::new();
+    for case in cases().google {
+        let stage = Stage::new();
+        let settings = stage.lay_out(&case);
+        wrong.extend(judge(&stage, &case, bearer(&settings, &lanes).await));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A login that was renewed is written back: the old one can't be renewed a second time.
+#[tokio::test]
+async fn a_renewed_sso_login_is_kept_for_its_owner() {
+    let cases = cases().aws;
+    let case = cases.iter().find(|case| case.name.contains("login is renewed")).expect("the case");
+    let stage = Stage::new();
+    let settings = stage.lay_out(case);
+    signer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}"));
+    let path = stage.home.path().join(case.files.keys().next().expect("a file"));
+    let kept: Value = serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("a login");
+    assert_eq!(
+        (kept["accessToken"].as_str(), kept["refreshToken"].as_str()),
+        (Some("renewed"), Some("again-2"))
+    );
+    assert!(kept["expiresAt"].as_str().is_some_and(|ends| !ends.starts_with("2001")), "{kept}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// An agent that stands in for a metadata server may start after the pod that asks it.
+#[tokio::test]
+async fn a_metadata_server_that_fails_at_first_is_waited_for() {
+    let stage = Stage::new();
+    stage.server.fail_first(3);
+    let url = stage.server.url().to_owned();
+    let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.as_str()), ("HOME", "/nowhere")];
+    let settings = Settings::from_environment(Environment::of(variables));
+    assert_eq!(
+        signer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}")).as_deref(),
+        Some("instance")
+    );
+    stage.server.fail_first(2);
+    let host = url.trim_start_matches("http://");
+    let settings =
+        Settings::from_environment(Environment::of([("GCE_METADATA_HOST", host), ("HOME", "/nowhere")]));
+    assert_eq!(
+        bearer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}")).as_deref(),
+        Some("machine")
+    );
+}
+
+/// A code that somebody is asked for goes to STS.
+#[tokio::test]
+async fn an_mfa_code_is_asked_for_and_shown() {
+    let cases = cases().aws;
+    let case = cases.iter().find(|case| case.name.contains("mfa_serial")).expect("the case");
+    let stage = Stage::new();
+    let mut settings = stage.lay_out(case);
+    settings.mfa_prompt = Some(std::sync::Arc::new(|serial: &str| Ok(format!("{}\n", serial.len()))));
+    let who = signer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(who.as_deref(), Some("one.K.mfa-21"));
+}
+
+/// Requests for keys of other machines are never made by a chain that has something set up.
+#[tokio::test]
+async fn nobody_else_is_asked_when_what_is_set_up_fails() {
+    for case in cases().aws.iter().filter(|case| case.laneway.error.is_some()) {
+        let stage = Stage::new();
+        let settings = stage.lay_out(case);
+        let _ = signer(&settings, &lanes()).await;
+        let asked = stage.server.asked();
+        assert!(!asked.iter().any(|path| path.starts_with("/latest/")), "{}: {asked:?}", case.name);
+    }
+}
+
+#[test]
+fn the_table_of_cases_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/credentials.md");
+    let table = table(&cases());
+    if std::env::var_os("LANEWAY_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &table).expect("a file");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == table,
+        "docs/credentials.md is old: LANEWAY_WRITE_DOCS=1 cargo test -p laneway-store table_of_cases"
+    );
+}
+
+fn table(cases: &Cases) -> String {
+    let mut text = String::from(
+        "# Whose credentials\n\n\
+         What files and variables mean to Laneway, and to botocore and google-auth. Written from\n\
+         `crates/store/tests/credentials/cases.json`, which holds the files and variables of each case, by\n\
+         `cargo test -p laneway-store credentials::cases`, which checks Laneway's answers; `interop/credentials.py` checks the others'.\n\
+         An answer names who signs: keys by their ID, roles and tokens with those that they were had by (`one.two.K`: the role\n\
+         `one`, assumed by the role `two`, assumed by the key `K`).\n",
+    );
+    for (title, other, cases) in [("AWS", "botocore", &cases.aws), ("Google", "google-auth", &cases.google)] {
+        let _ = write!(
+            text,
+            "\n## {title}\n\n| case | Laneway | {other} | where they differ |\n|---|---|---|---|\n"
+        );
+        for case in cases {
+            let why = case.why.as_deref().unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {why} |",
+                case.name,
+                words(&case.laneway),
+                words(&case.reference)
+            );
+        }
+    }
+    text
+}
+
+fn words(said: &Said) -> String {
+    match said {
+        Said { r#as: Some(who), .. } => format!("`{who}`"),
+        Said { error: Some(error), .. } => format!("error: {}", error.replace('|', "\\|")),
+        Said { anonymous: true, .. } => "anonymous".to_owned(),
+        _ => "no credentials".to_owned(),
+    }
+}

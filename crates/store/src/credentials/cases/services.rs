@@ -1,0 +1,260 @@
+//! All services that hand out credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. What
+//! they hand out says by whom it was asked for. The same as in `interop/credentials.py`.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use base64::Engine as _;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+const LATER: &str = "2099-01-01T00:00:00Z";
+const ROLES: &str = "/latest/meta-data/iam/security-credentials";
+
+#[derive(Default)]
+struct Record {
+    asked: Mutex<Vec<String>>,
+    failing: AtomicU32,
+}
+
+pub(super) struct Services {
+    url: String,
+    dead: String,
+    record: Arc<Record>,
+}
+
+/// A request that has come whole.
+struct Asked {
+    method: String,
+    path: String,
+    query: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+type Answer = (u16, String);
+
+impl Services {
+    pub(super) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let record = Arc::new(Record::default());
+        let kept = Arc::clone(&record);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let record = Arc::clone(&kept);
+                thread::spawn(move || serve(stream, &record));
+            }
+        });
+        Self { url, dead: format!("http://{closed}"), record }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A port that refuses connections.
+    pub(super) fn dead(&self) -> &str {
+        &self.dead
+    }
+
+    /// The paths that were asked for.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.record.asked.lock().expect("the record").clone()
+    }
+
+    /// Answers 503 so many times first.
+    pub(super) fn fail_first(&self, times: u32) {
+        self.record.failing.store(times, Ordering::SeqCst);
+    }
+}
+
+fn serve(stream: TcpStream, record: &Record) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
+    let mut stream = stream;
+    while let Some(asked) = read(&mut reader) {
+        record.asked.lock().expect("the record").push(asked.path.clone());
+        let failing =
+            record.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        let (status, body) = if failing.is_ok() { (503, String::new()) } else { answer(&asked) };
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nMetadata-Flavor: Google\r\n\r\n",
+            body.len()
+        );
+        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length =
+        headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
+    Some(Asked {
+        method,
+        path,
+        query: pairs(query),
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
+}
+
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (decoded(name), decoded(value)));
+    text.split('&').filter_map(pair).collect()
+}
+
+fn named<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
+    pairs.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+}
+
+fn keys(name: &str) -> Answer {
+    let keys = json!({"Code": "Success", "AccessKeyId": name, "SecretAccessKey": "S", "Token": "T", "Expiration": LATER});
+    (200, keys.to_string())
+}
+
+fn answer(asked: &Asked) -> Answer {
+    let header = |name| named(&asked.headers, name);
+    let has_session = header("x-aws-ec2-metadata-token") == "session";
+    match (asked.method.as_str(), asked.path.trim_end_matches('/')) {
+        ("PUT", "/latest/api/token") => (200, "session".to_owned()),
+        ("GET", ROLES) if has_session => (200, "its-role".to_owned()),
+        ("GET", "/latest/meta-data/iam/security-credentials/its-role") if has_session => keys("instance"),
+        ("GET", "/latest/meta-data/placement/availability-zone") if has_session => {
+            (200, "us-east-2b".to_owned())
+        }
+        ("GET", "/container") => match header("authorization") {
+            "" => keys("container"),
+            token => keys(&format!("container.{token}")),
+        },
+        ("GET", "/federation/credentials") => sso(asked),
+        ("GET", "/subject") if header("ask") == "yes" => (200, json!({"token": "from-url"}).to_string()),
+        ("GET", path)
+            if path.ends_with("/service-accounts/default/token") && header("metadata-flavor") == "Google" =>
+        {
+            (200, json!({"access_token": "machine", "expires_in": 3600}).to_string())
+        }
+        ("POST", "/token") => {
+            let renewed = json!({"accessToken": "renewed", "expiresIn": 3600, "refreshToken": "again-2"});
+            (200, renewed.to_string())
+        }
+        ("POST", path) if path.starts_with("/impersonate/") => {
+            let email = path.trim_start_matches("/impersonate/").trim_end_matches(":generateAccessToken");
+            let base = header("authorization").trim_start_matches("Bearer ");
+            (200, json!({"accessToken": format!("as.{email}.{base}"), "expireTime": LATER}).to_string())
+        }
+        ("POST", "/sts") => {
+            let token = subject(named(&pairs(&asked.body), "subject_token"));
+            (200, json!({"access_token": format!("federated.{token}"), "expires_in": 3600}).to_string())
+        }
+        ("POST", "/oauth") => oauth(&pairs(&asked.body)),
+        ("POST", "") => sts(asked, &pairs(&asked.body)),
+        _ => (404, String::new()),
+    }
+}
+
+fn sso(asked: &Asked) -> Answer {
+    let login = named(&asked.headers, "x-amz-sso_bearer_token");
+    if login == "revoked" {
+        return (401, json!({"message": "Session token not found or invalid"}).to_string());
+    }
+    let (account, role) = (named(&asked.query, "account_id"), named(&asked.query, "role_name"));
+    let keys = json!({
+        "accessKeyId": format!("sso.{account}.{role}.{login}"), "secretAccessKey": "S", "sessionToken": "T",
+        "expiration": 4_070_908_800_000_u64,
+    });
+    (200, json!({"roleCredentials": keys}).to_string())
+}
+
+fn oauth(form: &[(String, String)]) -> Answer {
+    let name = match (named(form, "grant_type"), named(form, "refresh_token")) {
+        ("refresh_token", "revoked") => {
+            let refusal =
+                json!({"error": "invalid_grant", "error_description": "Token has been expired or revoked."});
+            return (400, refusal.to_string());
+        }
+        ("refresh_token", login) => format!("user.{login}"),
+        _ => {
+            let claims = named(form, "assertion").split('.').nth(1).unwrap_or_default();
+            let claims = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(claims).expect("claims");
+            let claims: Value = serde_json::from_slice(&claims).expect("claims");
+            format!("account.{}", claims["iss"].as_str().expect("an issuer"))
+        }
+    };
+    (200, json!({"access_token": name, "expires_in": 3600}).to_string())
+}
+
+fn sts(asked: &Asked, form: &[(String, String)]) -> Answer {
+    let role = named(form, "RoleArn").rsplit('/').next().unwrap_or_default();
+    if role == "forbidden" {
+        let refusal = "<Code>AccessDenied</Code><Message>not you</Message>";
+        return (403, format!("<ErrorResponse><Error><Type>Sender</Type>{refusal}</Error></ErrorResponse>"));
+    }
+    let action = named(form, "Action");
+    let by = match action {
+        "AssumeRole" => signer(named(&asked.headers, "authorization")),
+        _ => named(form, "WebIdentityToken").to_owned(),
+    };
+    let external = match named(form, "ExternalId") {
+        "" => String::new(),
+        external => format!(".{external}"),
+    };
+    let code = match named(form, "TokenCode") {
+        "" => String::new(),
+        code => format!(".mfa-{code}"),
+    };
+    let keys = format!(
+        "<AccessKeyId>{role}.{by}{external}{code}</AccessKeyId><SecretAccessKey>S</SecretAccessKey>\
+         <SessionToken>T</SessionToken><Expiration>{LATER}</Expiration>"
+    );
+    (
+        200,
+        format!(
+            "<{action}Response><{action}Result><Credentials>{keys}</Credentials></{action}Result></{action}Response>"
+        ),
+    )
+}
+
+fn signer(authorization: &str) -> String {
+    let rest = authorization.split_once("Credential=").map_or("", |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default().to_owned()
+}
+
+/// A subject token; of AWS's, which is a signed request, who signed it and where.
+fn subject(token: &str) -> String {
+    if !token.starts_with("%7B") {
+        return token.to_owned();
+    }
+    let request = percent_decode_str(token).decode_utf8_lossy();
+    let request: Value = serde_json::from_str(&request).expect("a request");
+    let headers = request["headers"].as_array().expect("headers");
+    let header = |name: &str| {
+        let found = headers
+            .iter()
+            .find(|header| header["key"].as_str().is_some_and(|key| key.eq_ignore_ascii_case(name)));
+        found.and_then(|header| header["value"].as_str()).unwrap_or_default()
+    };
+    assert!(!header("x-goog-cloud-target-resource").is_empty() && !header("host").is_empty());
+    let region = request["url"].as_str().and_then(|url| url.split('.').nth(1)).unwrap_or_default();
+    format!("aws.{}.{region}", signer(header("authorization")))
+}

@@ -1,0 +1,262 @@
+"""Whose credentials files and variables mean, by botocore and google-auth: the reference for Laneway's.
+
+Every case of crates/store/tests/credentials/cases.json is laid out in a home of its own, with a server on loopback that
+stands for STS, SSO, metadata servers, Google's token server and IAM. Prints a table of cases with the answers that both
+give (Laneway's are checked by `cargo test -p laneway-store credentials::cases`), and fails where the reference's answer
+isn't the one that stands in the file.
+"""
+
+import base64
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "crates/store/tests/credentials"
+LATER = "2099-01-01T00:00:00Z"
+
+
+class Services(BaseHTTPRequestHandler):
+    """All services at once. What they hand out says by whom it was asked for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, body, status=200, kind="application/json"):
+        body = body if isinstance(body, str) else json.dumps(body)
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body.encode())))
+        self.send_header("Metadata-Flavor", "Google")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def read(self):
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+
+    def keys(self, name):
+        self.answer({"Code": "Success", "AccessKeyId": name, "SecretAccessKey": "S", "Token": "T", "Expiration": LATER})
+
+    def do_PUT(self):
+        self.read()
+        self.answer("session", kind="text/plain")
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        roles = "/latest/meta-data/iam/security-credentials"
+        if url.path == "/container":
+            token = self.headers.get("Authorization")
+            self.keys("container" + (f".{token}" if token else ""))
+        elif url.path.rstrip("/") == roles:
+            self.answer("its-role", kind="text/plain")
+        elif url.path == f"{roles}/its-role":
+            self.keys("instance")
+        elif url.path == "/latest/meta-data/placement/availability-zone":
+            self.answer("us-east-2b", kind="text/plain")
+        elif url.path == "/federation/credentials":
+            login = self.headers.get("x-amz-sso_bearer_token")
+            if login == "revoked":
+                return self.answer({"message": "Session token not found or invalid", "__type": "UnauthorizedException"}, 401)
+            name = f"sso.{query['account_id']}.{query['role_name']}.{login}"
+            handed = {"accessKeyId": name, "secretAccessKey": "S", "sessionToken": "T", "expiration": 4070908800000}
+            self.answer({"roleCredentials": handed})
+        elif url.path == "/subject":
+            self.answer({"token": "from-url" if self.headers.get("Ask") == "yes" else "nobody asked"})
+        elif url.path.endswith("/service-accounts/default/token"):
+            self.answer({"access_token": "machine", "expires_in": 3600, "token_type": "Bearer"})
+        elif url.path.endswith("/service-accounts/default/"):
+            self.answer({"email": "default", "scopes": [], "aliases": []})
+        elif url.path.endswith("/project-id"):
+            self.answer("p", kind="text/plain")
+        elif url.path == "/computeMetadata/v1/universe/universe-domain":
+            self.answer("", 404)
+        else:
+            self.answer("{}", 200 if url.path == "/" else 404)
+
+    def do_POST(self):
+        path, body = urllib.parse.urlsplit(self.path).path, self.read()
+        if path == "/token":  # SSO's OIDC
+            return self.answer({"accessToken": "renewed", "expiresIn": 3600, "refreshToken": "again", "tokenType": "Bearer"})
+        if path.startswith("/impersonate/"):
+            email = path.removeprefix("/impersonate/").removesuffix(":generateAccessToken")
+            base = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            return self.answer({"accessToken": f"as.{email}.{base}", "expireTime": LATER})
+        form = dict(urllib.parse.parse_qsl(body))
+        if path == "/sts":
+            return self.answer({"access_token": f"federated.{subject(form['subject_token'])}", "expires_in": 3600,
+                                "token_type": "Bearer", "issued_token_type": "t"})
+        if path == "/oauth":
+            return self.oauth(form)
+        self.sts(form)
+
+    def oauth(self, form):
+        if form["grant_type"] == "refresh_token":
+            if form["refresh_token"] == "revoked":
+                why = {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}
+                return self.answer(why, 400)
+            name = f"user.{form['refresh_token']}"
+        else:
+            name = f"account.{claims(form['assertion'])['iss']}"
+        self.answer({"access_token": name, "expires_in": 3600, "token_type": "Bearer"})
+
+    def sts(self, form):
+        role = form["RoleArn"].rsplit("/", 1)[-1]
+        if role == "forbidden":
+            refusal = "<Code>AccessDenied</Code><Message>not you</Message>"
+            return self.answer(f"<ErrorResponse><Error><Type>Sender</Type>{refusal}</Error></ErrorResponse>", 403, "text/xml")
+        action = form["Action"]
+        if action == "AssumeRole":
+            name = f"{role}.{re.search('Credential=([^/]*)/', self.headers['Authorization']).group(1)}"
+        else:
+            name = f"{role}.{form['WebIdentityToken']}"
+        name += f".{form['ExternalId']}" if "ExternalId" in form else ""
+        keys = (f"<AccessKeyId>{name}</AccessKeyId><SecretAccessKey>S</SecretAccessKey><SessionToken>T</SessionToken>"
+                f"<Expiration>{LATER}</Expiration>")
+        space = 'xmlns="https://sts.amazonaws.com/doc/2011-06-15/"'
+        self.answer(f"<{action}Response {space}><{action}Result><Credentials>{keys}</Credentials></{action}Result>"
+                    f"</{action}Response>", kind="text/xml")
+
+
+def claims(token):
+    body = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+
+
+def subject(token):
+    """A subject token; of AWS's, which is a signed request, who signed it and where."""
+    if not token.startswith("%7B"):
+        return token
+    request = json.loads(urllib.parse.unquote(token))
+    headers = {header["key"].lower(): header["value"] for header in request["headers"]}
+    who = re.search("Credential=([^/]*)/", headers["authorization"]).group(1)
+    assert "x-goog-cloud-target-resource" in headers
+    return f"aws.{who}.{request['url'].split('.')[1]}"
+
+
+def filled(value, places):
+    if isinstance(value, dict):
+        return {filled(name, places): filled(inner, places) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, places) for inner in value]
+    if isinstance(value, str):
+        for name, place in places.items():
+            value = value.replace(name, place)
+    return value
+
+
+def lay_out(case, home):
+    """Writes a case's files, and gives back the variables that find them."""
+    files = {".aws/config": case.get("config"), ".aws/credentials": case.get("credentials"),
+             "adc.json": case.get("adc"), ".config/gcloud/application_default_credentials.json": case.get("gcloud"),
+             **case.get("files", {})}
+    for name, content in files.items():
+        if content is None:
+            continue
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = "\n".join(content) + "\n" if isinstance(content, list) else content
+        path.write_text(lines if isinstance(lines, str) else json.dumps(lines))
+    named = {"GOOGLE_APPLICATION_CREDENTIALS": str(home / "adc.json")} if "adc" in case else {}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], **named, **case.get("env", {})}
+
+
+def aws(profile):
+    import botocore.session
+
+    found = botocore.session.Session(profile=profile or None).get_credentials()
+    return {"nothing": True} if found is None else {"as": found.get_frozen_credentials().access_key}
+
+
+def google(server):
+    import google.auth
+    import google.auth.transport.requests
+    import requests
+
+    class Leads(requests.adapters.HTTPAdapter):
+        """google-auth goes to Google's own servers in places where a file names others: what goes there comes here."""
+
+        def send(self, request, **options):
+            url = urllib.parse.urlsplit(request.url)
+            account = re.search("/serviceAccounts/(.*)", url.path)
+            own = {"oauth2.googleapis.com": "/oauth",
+                   "iamcredentials.googleapis.com": f"/impersonate/{urllib.parse.unquote(account[1])}" if account else ""}
+            request.url = server + own.get(url.hostname, "/elsewhere")
+            return super().send(request, **options)
+
+    session = requests.Session()
+    session.mount("https://", Leads())
+    asker = google.auth.transport.requests.Request(session)
+    found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"], request=asker)
+    headers = {}
+    found.before_request(asker, "GET", "https://storage.googleapis.com/", headers)
+    token = headers["authorization"].removeprefix("Bearer ")
+    name = f"self-signed {claims(token)['iss']}" if token.count(".") == 2 and token.startswith("ey") else token
+    billed = headers.get("x-goog-user-project")
+    return {"as": name + (f" for {billed}" if billed else "")}
+
+
+def one(cloud, profile, server):
+    """Runs in a process of its own, with a case's variables."""
+    try:
+        outcome = aws(profile) if cloud == "aws" else google(server)
+    except Exception as error:
+        outcome = {"error": type(error).__name__, "words": str(error)}
+    print(json.dumps(outcome))
+
+
+def reference(cloud, case, server, dead, key):
+    with tempfile.TemporaryDirectory() as folder:
+        home = pathlib.Path(folder)
+        host = server.removeprefix("http://")
+        places = {"{home}": folder, "{server}": server, "{server_host}": host, "{dead}": dead, "{private_key}": key}
+        case = filled(case, places)
+        variables = lay_out(case, home)
+        command = [sys.executable, __file__, "--one", cloud, case.get("profile", ""), server]
+        run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        if not run.stdout.strip():
+            return {"error": f"it ended with {run.returncode}", "words": run.stderr}
+        return json.loads(run.stdout.strip().splitlines()[-1])
+
+
+def said(outcome):
+    if "error" in outcome:
+        return f"error: {outcome['error']}"
+    return f"as {outcome['as']}" if "as" in outcome else " ".join(outcome)
+
+
+def main():
+    cases = json.loads((FOLDER / "cases.json").read_text())
+    key = (FOLDER / "private_key.pem").read_text()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Services)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    differing = 0
+    for cloud in ("aws", "google"):
+        print(f"\n{'case':66} {'laneway':60} {'botocore' if cloud == 'aws' else 'google-auth'}")
+        for case in cases[cloud]:
+            outcome = reference(cloud, case, f"http://127.0.0.1:{server.server_port}", dead, key)
+            print(f"{case['name']:66} {said(case['laneway'])[:59]:60} {said(outcome)}")
+            if {name: value for name, value in outcome.items() if name != "words"} != case["reference"]:
+                differing += 1
+                print(f"    expected {said(case['reference'])}; {outcome.get('words', '')[:500]}")
+    if differing:
+        sys.exit(f"{differing} cases differ from what cases.json says of the reference")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        one(*sys.argv[2:])
+    else:
+        main()

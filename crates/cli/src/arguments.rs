@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, help and completions all come from here and from the verbs' own options.
 
+pub(crate) mod encryption;
 pub(crate) mod environment;
 pub(crate) mod relevance;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use http::{HeaderName, HeaderValue};
 
+use self::encryption::EncryptionOptions;
 use crate::verbs::{bench, cat, completions, cp, demo, ls, man, mv, rm, serve, stat};
 use crate::{exit, version};
 
@@ -114,6 +116,8 @@ pub(crate) struct Options {
     /// Encrypt new objects with this key of the store's key management service
     #[arg(long, value_name = "KEY", global = true, help_heading = relevance::NEW_OBJECTS)]
     pub(crate) kms_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) encryption: EncryptionOptions,
 }
 
 /// The definition, with help arranged.

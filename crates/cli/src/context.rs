@@ -8,6 +8,7 @@ use std::time::Instant;
 use laneway::{Client, Location, Settings, Summary};
 
 use crate::arguments::{Addressing, Options};
+use crate::exit::BadUsage;
 use crate::exit::Tally;
 use crate::mfa;
 use crate::output::Output;
@@ -69,9 +70,9 @@ impl Context {
     /// The library, set up by the environment and, above it, the options.
     ///
     /// # Errors
-    /// As [`Client::new`].
-    pub(crate) fn client(&self) -> Result<Client, laneway::Error> {
-        Client::new(self.settings())
+    /// As [`Client::new`]; bad usage for a key that is none.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::new(self.settings()?)?)
     }
 
     /// Whether a person watches stderr and wants to.
@@ -79,7 +80,7 @@ impl Context {
         !self.options.quiet && !self.options.json && io::stderr().is_terminal()
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Result<Settings, BadUsage> {
         let options = self.options.clone();
         let mut settings = Settings { epoch: self.started, ..Settings::from_env() };
 
@@ -87,6 +88,7 @@ impl Context {
         store.anonymous |= options.anonymous;
         store.request_payer |= options.request_payer;
         store.headers = options.headers;
+        store.encryption = options.encryption.encryption(|name| std::env::var_os(name))?;
         store.mfa_prompt = mfa::prompt();
         store.s3_path_style = options.s3_addressing.map(|style| style == Addressing::Path);
         for (setting, option) in [
@@ -108,7 +110,7 @@ impl Context {
         lanes.retry_for = options.retry_for.unwrap_or(lanes.retry_for);
         let bundle = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from);
         lanes.trust.extra_ca_files.extend(options.ca_certs.into_iter().chain(bundle));
-        settings
+        Ok(settings)
     }
 }
 

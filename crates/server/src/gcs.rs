@@ -6,6 +6,7 @@ mod buckets;
 mod compose;
 mod conditions;
 mod copy;
+mod encryption;
 mod hash;
 mod list;
 pub(crate) mod managed_folders;

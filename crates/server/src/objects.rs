@@ -4,6 +4,7 @@
 //! changed: a write makes a new generation and puts it in the old one's place, so whoever reads the old one reads it
 //! to its end.
 
+pub(crate) mod asked;
 pub(crate) mod assembly;
 pub(crate) mod content;
 mod deletions;

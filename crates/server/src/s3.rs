@@ -1,17 +1,21 @@
 //! The dialect of Amazon S3, on the `s3s` crate: it reads requests, verifies signatures and writes XML; the verbs are
 //! carried out here on the store.
 
+mod archive;
+mod asked;
 mod buckets;
 mod checksums;
 mod clock;
 mod conditions;
 mod copy;
 mod delete;
+mod encryption;
 mod get;
 mod list;
 mod multipart;
 mod put;
 pub(crate) mod region;
+mod tagging;
 mod unmarked;
 
 use std::sync::Arc;
@@ -241,7 +245,7 @@ impl S3 for Dialect {
     }
 
     async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        get::get(self, request.input).map(S3Response::new)
+        get::get(self, request.input)
     }
 
     async fn head_object(
@@ -324,6 +328,28 @@ impl S3 for Dialect {
         request: S3Request<AbortMultipartUploadInput>,
     ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
         multipart::abort(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_tagging(
+        &self,
+        request: S3Request<GetObjectTaggingInput>,
+    ) -> S3Result<S3Response<GetObjectTaggingOutput>> {
+        tagging::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_object_tagging(
+        &self,
+        request: S3Request<PutObjectTaggingInput>,
+    ) -> S3Result<S3Response<PutObjectTaggingOutput>> {
+        tagging::put(self, request.input).map(S3Response::new)
+    }
+
+    async fn delete_object_tagging(
+        &self,
+        request: S3Request<DeleteObjectTaggingInput>,
+    ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
+        let output = tagging::delete(self, request.input)?;
+        Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
     async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {

@@ -34,6 +34,15 @@ impl Endpoint {
     }
 }
 
+/// Whether nobody listens on the way to an origin: TLS, or this machine itself.
+pub(crate) fn is_private(origin: &Origin) -> bool {
+    let is_loopback = || match origin.host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => &*origin.host == "localhost" || origin.host.ends_with(".localhost"),
+    };
+    origin.scheme == Scheme::Https || is_loopback()
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin, self.base)
@@ -57,6 +66,20 @@ mod tests {
         assert_eq!(Endpoint::parse("https://h/a/b/").expect("an endpoint").to_string(), "https://h/a/b");
         assert_eq!(Endpoint::parse("https://h").expect("an endpoint").base, "");
         assert_eq!(Endpoint::parse("https://h/").expect("an endpoint").base, "");
+    }
+
+    #[test]
+    fn only_tls_and_this_machine_are_private() {
+        for (url, private) in [
+            ("https://h", true),
+            ("http://h", false),
+            ("http://127.0.0.1:9000", true),
+            ("http://[::1]:9000", true),
+            ("http://localhost:9000", true),
+            ("http://localhost.example", false),
+        ] {
+            assert_eq!(is_private(&Endpoint::parse(url).expect("an endpoint").origin), private, "{url}");
+        }
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum ErrorKind {
     Integrity,
     /// The request can't be right whatever the store's state.
     Invalid,
+    /// The object lies in an archive, from which it has to be restored before it can be read.
+    Archived,
     /// The range starts at or beyond the end of the object.
     InvalidRange,
     /// This store can't do this.
@@ -83,6 +85,10 @@ pub enum Operation {
     /// [`Store::part`](crate::Store::part), [`Store::part_copy`](crate::Store::part_copy) and
     /// [`Store::resumable_append`](crate::Store::resumable_append).
     Part,
+    /// [`Store::tags`](crate::Store::tags).
+    Tags,
+    /// Opening a session of a directory bucket.
+    Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
     ListParts,
     /// [`Store::complete`](crate::Store::complete).
@@ -104,6 +110,8 @@ impl Operation {
             Self::Copy => "copy",
             Self::Begin => "begin upload",
             Self::Part => "upload part",
+            Self::Tags => "tags of",
+            Self::Session => "open session",
             Self::ListParts => "list parts",
             Self::Complete => "complete upload",
             Self::Abort => "abort upload",
@@ -113,7 +121,7 @@ impl Operation {
 
 impl ErrorKind {
     /// A stable name for programs: `not_found`, `permission`, `unauthenticated`, `precondition`, `throttled`,
-    /// `integrity`, `invalid`, `invalid_range`, `unsupported`, `server`, `transport`, `destination`, `source`.
+    /// `integrity`, `invalid`, `archived`, `invalid_range`, `unsupported`, `server`, `transport`, `destination`, `source`.
     pub fn class(self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
@@ -123,6 +131,7 @@ impl ErrorKind {
             Self::Throttled => "throttled",
             Self::Integrity => "integrity",
             Self::Invalid => "invalid",
+            Self::Archived => "archived",
             Self::InvalidRange => "invalid_range",
             Self::Unsupported => "unsupported",
             Self::Server => "server",
@@ -141,6 +150,7 @@ impl ErrorKind {
             Self::Throttled => "throttled",
             Self::Integrity => "integrity",
             Self::Invalid => "invalid request",
+            Self::Archived => "archived",
             Self::InvalidRange => "range outside the object",
             Self::Unsupported => "not supported by this store",
             Self::Server => "the store failed",
@@ -320,6 +330,11 @@ impl Error {
     }
 
     /// No answer, or not a whole one.
+    pub fn is_archived(&self) -> bool {
+        self.0.kind == ErrorKind::Archived
+    }
+
+    /// See [`ErrorKind::Transport`].
     pub fn is_transport(&self) -> bool {
         self.0.kind == ErrorKind::Transport
     }

@@ -12,6 +12,7 @@ use laneway_lanes::{
 
 use crate::delivery::{Delivery, Doubled, Refused};
 use crate::download::range_header;
+use crate::encryption::Keyed;
 use crate::judge::{self, Ending, Failure, Repeat};
 use crate::requests::Tally;
 use crate::{Error, ErrorKind, ObjectId, Operation, Provider};
@@ -35,6 +36,8 @@ pub(crate) struct Outgoing {
     pub(crate) doubtful: bool,
     /// Whether a conflict with another conditional write ends it, because nothing is left to be tried again.
     pub(crate) conflict_is_final: bool,
+    /// Which part encryption plays in it.
+    pub(crate) keyed: Keyed,
 }
 
 impl Outgoing {
@@ -51,7 +54,13 @@ impl Outgoing {
             also: None,
             doubtful: false,
             conflict_is_final: false,
+            keyed: Keyed::Nothing,
         }
+    }
+
+    /// Has the headers added that encryption asks for.
+    pub(crate) fn keyed(self, keyed: Keyed) -> Self {
+        Self { keyed, ..self }
     }
 
     /// Adds a header.
@@ -286,10 +295,12 @@ fn first_folder(key: &str) -> &str {
 
 /// Whether a request is one for an object, and not about an upload as a whole.
 fn takes_added_headers(operation: Operation) -> bool {
-    use Operation::{Abort, Begin, Complete, Copy, Delete, Get, Head, List, ListParts, Open, Part, Put};
+    use Operation::{
+        Abort, Begin, Complete, Copy, Delete, Get, Head, List, ListParts, Open, Part, Put, Session, Tags,
+    };
     match operation {
         Head | Get | Put | Delete | Copy | Begin | Part => true,
-        Open | List | ListParts | Complete | Abort => false,
+        Open | List | ListParts | Complete | Abort | Tags | Session => false,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Google Cloud Storage: the JSON API, and the XML API for parallel multipart uploads.
 
+mod acl;
 mod batch;
 mod delete;
+mod encryption;
 mod failure;
 mod get;
 mod head;
@@ -22,12 +24,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
 use crate::credentials::{Google, universe};
-use crate::endpoint::Endpoint;
+use crate::encryption::Keyed;
+use crate::endpoint::{Endpoint, is_private};
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
-use crate::{Error, ErrorKind, Operation, Provider, Settings};
+use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 /// The GCS dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub(crate) struct Gcs {
     added_headers: HeaderMap,
     project: Option<String>,
     kms_key: Option<String>,
+    encryption: Encryption,
     /// Set once the server has shown that it knows no XML multipart upload.
     lacks_multipart: AtomicBool,
     /// Buckets in which the credentials have been seen to allow no multipart uploads.
@@ -74,6 +78,7 @@ impl Gcs {
         if endpoint.is_tls() {
             lanes.expect(&endpoint.origin, Protocol::H2);
         }
+        check(settings, &endpoint)?;
         let mut headers = HeaderMap::new();
         if let Some(project) = &settings.user_project {
             let invalid =
@@ -90,6 +95,7 @@ impl Gcs {
             added_headers: settings.added_headers()?,
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
+            encryption: settings.encryption.clone(),
             lacks_multipart: AtomicBool::new(false),
             multipart_refused: Buckets::default(),
             lacks_batch: AtomicBool::new(false),
@@ -101,7 +107,8 @@ impl Gcs {
     }
 
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
+        let headers = [&self.headers, &self.added_headers];
+        fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
     }
 
     pub(crate) fn supports_multipart(&self) -> bool {
@@ -118,6 +125,28 @@ fn compact(target: &str) -> Cow<'_, str> {
     }
     let separator = if target.contains('?') { '&' } else { '?' };
     format!("{target}{separator}prettyPrint=false").into()
+}
+
+/// Refuses what GCS can't be asked for, and keys on their way in clear text.
+fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
+    let Encryption { algorithm, customer_key, source_customer_key, .. } = &settings.encryption;
+    let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
+    if let Some(algorithm) = algorithm {
+        return invalid(format!(
+            "{} is a way of S3's to encrypt; GCS takes a KMS key or a customer's",
+            algorithm.name()
+        ));
+    }
+    if let Some(why) = settings.encryption.contradiction(settings.kms_key.as_deref()) {
+        return invalid(why.to_owned());
+    }
+    if (customer_key.is_some() || source_customer_key.is_some()) && !is_private(&endpoint.origin) {
+        return invalid(format!(
+            "a customer's key would go to {} unencrypted: use https://",
+            endpoint.origin
+        ));
+    }
+    Ok(())
 }
 
 impl Dialect for Gcs {
@@ -155,6 +184,9 @@ impl Dialect for Gcs {
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();
         request.headers.extend(outgoing.headers.clone());
+        if ours && outgoing.keyed != Keyed::Nothing {
+            encryption::apply(&mut request.headers, outgoing.keyed, &self.encryption);
+        }
         if ours {
             self.credentials.authorize(&mut request.headers).await?;
         }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Checksums;
+use crate::{Checksums, Retention};
 
 /// Whose protocol a store speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -102,6 +102,25 @@ pub struct ObjectMeta {
     pub etag: Option<String>,
     /// Customer-managed key that encrypts the object, in the store's own words.
     pub kms_key: Option<String>,
+    /// How the object is encrypted, in the store's own words: `AES256`, `aws:kms`, `aws:kms:dsse`; with a customer's own
+    /// key `customer AES256`.
+    pub encryption: Option<String>,
+    /// The customer's own key that encrypts the object, by the hash that the store keeps of it.
+    pub customer_key: Option<String>,
+    /// Whether a key of the bucket stands between object and KMS key.
+    pub bucket_key: bool,
+    /// How many tags the object has, where the store tells.
+    pub tags: Option<u32>,
+    /// Until when it can't be removed.
+    pub retention: Option<Retention>,
+    /// Whether it can't be removed until its hold is lifted.
+    pub legal_hold: bool,
+    /// Whether it is known to lie in an archive, from which it has to be restored before it can be read.
+    pub archived: bool,
+    /// The archive of an intelligently tiered object, in the store's own words.
+    pub archive_status: Option<String>,
+    /// How far its restoring is, or until when it stays restored, in the store's own words.
+    pub restore: Option<String>,
 }
 
 impl ObjectMeta {
@@ -123,6 +142,15 @@ impl ObjectMeta {
             metageneration: None,
             etag: None,
             kms_key: None,
+            encryption: None,
+            customer_key: None,
+            bucket_key: false,
+            tags: None,
+            retention: None,
+            legal_hold: false,
+            archived: false,
+            archive_status: None,
+            restore: None,
         }
     }
 }

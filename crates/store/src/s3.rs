@@ -8,6 +8,7 @@ mod configured;
 mod copy;
 mod delete;
 mod delete_many;
+mod encryption;
 mod failure;
 mod get;
 mod guarded;
@@ -19,29 +20,34 @@ mod multipart;
 mod partition;
 mod put;
 mod regions;
+mod session;
+mod tags;
 mod write_conditions;
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue};
-use laneway_lanes::{Lanes, Protocol, Request, Response};
+use http::{HeaderMap, HeaderValue, Method};
+use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
-use self::address::{Address, Place};
+use self::address::{Address, Place, is_directory};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 pub(crate) use self::configured::{ca_bundle, completed};
 pub(crate) use self::partition::Partition;
 use self::regions::Regions;
+use self::session::Sessions;
 use self::write_conditions::{Write, WriteConditions};
 use crate::credentials::Aws;
+use crate::encryption::Keyed;
+use crate::endpoint::is_private;
 use crate::exchange::{Dialect, Outgoing};
 use crate::judge::Failure;
 use crate::requests::Tally;
 use crate::settings::fingerprint;
-use crate::{Condition, Error, ErrorKind, Operation, Provider, Settings};
+use crate::{AccessKey, Condition, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -55,7 +61,9 @@ pub(crate) struct S3 {
     added_headers: HeaderMap,
     clock: Clock,
     kms_key: Option<String>,
+    encryption: Encryption,
     regions: Regions,
+    sessions: Sessions,
     /// What the endpoint makes of conditions on writes, as far as it is known.
     conditions: WriteConditions,
     /// What the endpoint makes of checksums in requests, once it has shown it.
@@ -70,6 +78,9 @@ impl S3 {
             lanes.expect(origin, Protocol::H1);
         }
         let conditions = WriteConditions::new(address.origin());
+        if let Some(why) = settings.encryption.contradiction(settings.kms_key.as_deref()) {
+            return Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
+        }
         let mut headers = HeaderMap::new();
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
@@ -84,7 +95,9 @@ impl S3 {
             added_headers: settings.added_headers()?,
             clock: Clock::default(),
             kms_key: settings.kms_key.clone(),
+            encryption: settings.encryption.clone(),
             regions: Regions::new(settings.region.as_deref()),
+            sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
         }))
@@ -101,11 +114,21 @@ impl S3 {
     }
 
     pub(crate) fn fingerprint(&self) -> String {
-        fingerprint([&self.headers, &self.added_headers], self.kms_key.as_deref())
+        let headers = [&self.headers, &self.added_headers];
+        fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
     }
 
-    pub(crate) fn takes_unequal_parts(&self) -> bool {
-        self.address.takes_unequal_parts()
+    /// A customer's key crosses no network in clear text.
+    ///
+    /// # Errors
+    /// `Invalid` where it would.
+    fn bears_secrets(&self, origin: &Origin) -> Result<(), Error> {
+        let has_key = self.encryption.customer_key.is_some() || self.encryption.source_customer_key.is_some();
+        if has_key && !is_private(origin) {
+            let message = format!("a customer's key would go to {origin} unencrypted: use https://");
+            return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
+        }
+        Ok(())
     }
 
     /// Whether the endpoint itself keeps a condition on this write.
@@ -119,10 +142,16 @@ impl S3 {
         }
     }
 
-    /// A request as it goes to a region.
-    async fn signed(&self, bucket: &str, region: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+    /// A request as it goes to a region, signed by a directory bucket's session or by the caller's own credentials.
+    async fn signed(
+        &self,
+        bucket: &str,
+        region: &str,
+        outgoing: &Outgoing,
+        session: Option<&AccessKey>,
+    ) -> Result<Request, Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
-        let Place { origin, target, service, region, .. } =
+        let Place { origin, target, service, region } =
             self.address.locate(bucket, region, &outgoing.target)?;
         let uri: http::Uri =
             format!("{origin}{target}").parse().map_err(|e| invalid(format!("no request target: {e}")))?;
@@ -131,13 +160,28 @@ impl S3 {
         parts.uri = uri;
         parts.headers = self.headers.clone();
         parts.headers.extend(outgoing.headers.clone());
+        if outgoing.keyed != Keyed::Nothing {
+            self.bears_secrets(&origin)?;
+            encryption::apply(&mut parts.headers, outgoing.keyed, &self.encryption);
+        }
         if outgoing.body.is_empty() {
             // Buckets may refuse unsigned payloads by policy; signing nothing costs nothing. What has a body is
             // protected by a checksum in a signed header instead, over TLS or not: a hash of it would be a second
             // pass over all bytes, against someone who could read and replay them anyway.
             parts.headers.insert("x-amz-content-sha256", HeaderValue::from_static(EMPTY_STRING_SHA256));
         }
-        self.credentials.sign(service, &region, self.clock.at(SystemTime::now()), &mut parts).await?;
+        if is_directory(bucket) {
+            // Such buckets know no MD5.
+            parts.headers.remove("content-md5");
+        }
+        let now = self.clock.at(SystemTime::now());
+        match session {
+            Some(session) => {
+                encryption::without_managed(&mut parts.headers);
+                self.credentials.sign_by_session(session, service, &region, now, &mut parts)?;
+            }
+            None => self.credentials.sign(service, &region, now, &mut parts).await?,
+        }
         // Lanes sets it to the very same authority, in the form that the connection's protocol has for it.
         parts.headers.remove(HOST);
         // Parsed anew from its text, not taken from the absolute URI: these bytes were signed.
@@ -148,6 +192,10 @@ impl S3 {
         request.expected = outgoing.expected;
         request.patience = outgoing.patience;
         Ok(request)
+    }
+
+    pub(crate) fn takes_unequal_parts(&self) -> bool {
+        self.address.takes_unequal_parts()
     }
 }
 
@@ -172,7 +220,12 @@ impl Dialect for S3 {
 
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
-        self.signed(bucket, &region, outgoing).await
+        let is_signed = !self.credentials.is_anonymous();
+        let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
+            true => Some(self.session(bucket).await?),
+            false => None,
+        };
+        self.signed(bucket, &region, outgoing, session.as_deref()).await
     }
 
     fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
@@ -211,8 +264,18 @@ impl Dialect for S3 {
         {
             return true;
         }
+        if failure::is_stale(failure) && is_directory(bucket) && self.sessions.forget(bucket) {
+            return true;
+        }
         failure::is_stale(failure) && self.credentials.forget()
     }
+}
+
+/// Whether a request to a directory bucket is signed by its session: copies and questions about the bucket itself take
+/// the caller's own credentials.
+fn is_of_session(outgoing: &Outgoing) -> bool {
+    let is_about_bucket = outgoing.method == Method::HEAD && !outgoing.target.starts_with('/');
+    !is_about_bucket && !outgoing.headers.contains_key("x-amz-copy-source")
 }
 
 #[cfg(test)]

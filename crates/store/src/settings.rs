@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_core::hash::hex_sha256;
 
-use crate::{Environment, Error, ErrorKind, Operation, may_be_added};
+use crate::{Encryption, Environment, Error, ErrorKind, Operation, may_be_added};
 
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
 /// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
@@ -37,6 +37,8 @@ pub struct Settings {
     pub request_payer: bool,
     /// Customer-managed key that new objects are encrypted with.
     pub kms_key: Option<String>,
+    /// How new objects are encrypted, and with which key of the customer's own objects are read.
+    pub encryption: Encryption,
     /// Headers added to each request for an object before it is signed (not to listings, or to what completes or gives up
     /// an upload). None that [frames](crate::may_be_added) a request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -165,11 +167,12 @@ impl std::fmt::Debug for Settings {
 pub(crate) fn fingerprint<'a>(
     headers: impl IntoIterator<Item = &'a HeaderMap>,
     kms_key: Option<&str>,
+    encryption: &Encryption,
 ) -> String {
     let added = headers.into_iter().flatten().filter(|(name, _)| **name != AUTHORIZATION);
     let mut added: Vec<_> = added.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     added.sort_unstable();
-    hex_sha256(format!("{kms_key:?} {added:?}").as_bytes())
+    hex_sha256(format!("{kms_key:?} {added:?} {}", encryption.trace()).as_bytes())
 }
 
 #[cfg(test)]
@@ -184,6 +187,8 @@ mod tests {
             };
             lines.iter().map(pair).collect()
         };
+        let fingerprint =
+            |headers: [&HeaderMap; 1], kms_key| fingerprint(headers, kms_key, &Encryption::default());
         let plain = fingerprint([&headers(&[])], None);
         let others = [
             fingerprint([&headers(&[])], Some("k")),
@@ -197,6 +202,16 @@ mod tests {
         }
         assert_eq!(fingerprint([&headers(&[("b", "2"), ("a", "1")])], None), others[2]);
         assert_eq!(fingerprint([&headers(&[("authorization", "Bearer t")])], None), plain);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_apart_another_key_of_the_customers() {
+        let of = |byte: u8| {
+            let customer_key = crate::CustomerKey::parse(&[byte; 32]).ok();
+            let encryption = Encryption { customer_key, ..Encryption::default() };
+            super::fingerprint([&HeaderMap::new()], None, &encryption)
+        };
+        assert!(of(1) == of(1) && of(1) != of(2));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The verbs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use laneway_lanes::{Body, Lanes};
 
+use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
 use crate::gcs::Gcs;
 use crate::s3::S3;
@@ -18,7 +20,11 @@ use crate::{
 /// Every verb makes as many attempts as help (see the crate's `judge` rules for which errors do), and every error
 /// names the verb, the object, the attempts and the time they took.
 #[derive(Clone, Debug)]
-pub struct Store(Dialect);
+pub struct Store {
+    dialect: Dialect,
+    /// Whose key its reads take.
+    reads: Keyed,
+}
 
 #[derive(Clone, Debug)]
 enum Dialect {
@@ -32,15 +38,22 @@ impl Store {
     /// # Errors
     /// `Invalid` for an endpoint that is no URL.
     pub fn new(provider: Provider, settings: &Settings, lanes: Lanes) -> Result<Self, Error> {
-        Ok(Self(match provider {
+        let dialect = match provider {
             Provider::Gcs => Dialect::Gcs(Gcs::new(settings, lanes)?),
             Provider::S3 => Dialect::S3(S3::new(settings, lanes)?),
-        }))
+        };
+        Ok(Self { dialect, reads: Keyed::Object })
+    }
+
+    /// The same store as the source of copies: its reads take [`Encryption::source_customer_key`](crate::Encryption).
+    #[must_use]
+    pub fn as_source(&self) -> Self {
+        Self { reads: Keyed::Source, ..self.clone() }
     }
 
     /// Whose protocol it speaks.
     pub fn provider(&self) -> Provider {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(_) => Provider::Gcs,
             Dialect::S3(_) => Provider::S3,
         }
@@ -53,7 +66,7 @@ impl Store {
 
     /// Where its requests go, as an URL without credentials: the same text for the same store, whatever bucket or region.
     pub fn endpoint(&self) -> String {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.endpoint(),
             Dialect::S3(s3) => s3.endpoint(),
         }
@@ -62,7 +75,7 @@ impl Store {
     /// A digest of what it adds to each upload by itself ([`Settings::kms_key`], [`Settings::headers`], who pays), from
     /// which none of that can be had back: an upload that was begun under another makes another object.
     pub fn fingerprint(&self) -> String {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.fingerprint(),
             Dialect::S3(s3) => s3.fingerprint(),
         }
@@ -70,7 +83,7 @@ impl Store {
 
     /// What its requests go over.
     pub fn lanes(&self) -> &Lanes {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.lanes(),
             Dialect::S3(s3) => s3.lanes(),
         }
@@ -79,7 +92,7 @@ impl Store {
     /// Says how many requests for the bucket's objects are about to come while it is still being found out what they are,
     /// so that connections for them are opened meanwhile; 0 takes back what has not come.
     pub fn anticipate(&self, bucket: &str, requests: usize) {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.anticipate(requests),
             Dialect::S3(s3) => s3.anticipate(bucket, requests),
         }
@@ -88,7 +101,7 @@ impl Store {
     /// Whether the store itself keeps the condition of a write (put, complete, copy, delete), so that no other writer can come
     /// between. Some S3 endpoints don't, as far as is known or seen: there the object is compared before and after.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(_) => true,
             Dialect::S3(s3) => s3.keeps(operation, condition),
         }
@@ -96,7 +109,7 @@ impl Store {
 
     /// What has been asked of it so far, as its price list classes requests.
     pub fn requests(&self) -> Requests {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.tally().snapshot(),
             Dialect::S3(s3) => s3.tally().snapshot(),
         }
@@ -107,9 +120,9 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Precondition` when the object isn't in that state any more.
     pub async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
-        match &self.0 {
-            Dialect::Gcs(gcs) => gcs.head(id, version).await,
-            Dialect::S3(s3) => s3.head(id, version).await,
+        match &self.dialect {
+            Dialect::Gcs(gcs) => gcs.head_as(id, version, self.reads).await,
+            Dialect::S3(s3) => s3.head_as(id, version, self.reads).await,
         }
     }
 
@@ -125,9 +138,9 @@ impl Store {
         version: Option<&Version>,
         number: u32,
     ) -> Result<Option<u64>, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(_) => Ok(None),
-            Dialect::S3(s3) => s3.part_len(id, version, number).await,
+            Dialect::S3(s3) => s3.part_len(id, version, number, self.reads).await,
         }
     }
 
@@ -158,9 +171,9 @@ impl Store {
     }
 
     async fn get_as_told(&self, get: &Get<'_>) -> Result<Got, Error> {
-        match &self.0 {
-            Dialect::Gcs(gcs) => gcs.get(get).await,
-            Dialect::S3(s3) => s3.get(get).await,
+        match &self.dialect {
+            Dialect::Gcs(gcs) => gcs.get(get, self.reads).await,
+            Dialect::S3(s3) => s3.get(get, self.reads).await,
         }
     }
 
@@ -206,7 +219,7 @@ impl Store {
         options: &PutOptions,
     ) -> Result<ObjectMeta, Error> {
         let put = || async {
-            match &self.0 {
+            match &self.dialect {
                 Dialect::Gcs(gcs) => gcs.put(id, body.clone(), sums, options).await,
                 Dialect::S3(s3) => s3.put(id, body.clone(), sums, options).await,
             }
@@ -228,7 +241,7 @@ impl Store {
     /// # Errors
     /// `NotFound` on GCS; `Precondition` when the object isn't in the state that `condition` names.
     pub async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.delete(id, condition).await,
             Dialect::S3(s3) => s3.delete(id, condition).await,
         }
@@ -237,7 +250,7 @@ impl Store {
     /// Deletes many objects of a bucket with few requests: 1000 keys each on S3, 100 on GCS. The results stand in the
     /// order of the keys.
     pub async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.delete_many(bucket, keys).await,
             Dialect::S3(s3) => s3.delete_many(bucket, keys).await,
         }
@@ -264,7 +277,7 @@ impl Store {
         list: &List,
         out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.list(list, out).await,
             Dialect::S3(s3) => s3.list(list, out).await,
         }
@@ -275,7 +288,7 @@ impl Store {
     /// # Errors
     /// `Invalid` on GCS when no project is known.
     pub async fn buckets(&self) -> Result<Vec<String>, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.buckets().await,
             Dialect::S3(s3) => s3.buckets().await,
         }
@@ -295,9 +308,20 @@ impl Store {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.copy(from, to, options, condition).await,
             Dialect::S3(s3) => s3.copy(from, to, options, condition).await,
+        }
+    }
+
+    /// The tags of an object; on GCS, which has none, none.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`.
+    pub async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
+        match &self.dialect {
+            Dialect::Gcs(_) => Ok(BTreeMap::new()),
+            Dialect::S3(s3) => s3.tags(id).await,
         }
     }
 
@@ -306,7 +330,7 @@ impl Store {
     /// # Errors
     /// `Unsupported` on GCS with a condition, and where the server has no multipart uploads.
     pub async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.begin(id, options).await,
             Dialect::S3(s3) => s3.begin(id, options).await,
         }
@@ -325,7 +349,7 @@ impl Store {
         crc32c: u32,
     ) -> Result<Part, Error> {
         let part = || async {
-            match &self.0 {
+            match &self.dialect {
                 Dialect::Gcs(gcs) => gcs.part(upload, number, body.clone(), crc32c).await,
                 Dialect::S3(s3) => s3.part(upload, number, body.clone(), crc32c).await,
             }
@@ -351,7 +375,7 @@ impl Store {
         version: Option<&Version>,
         range: Range<u64>,
     ) -> Result<Part, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(_) => {
                 Err(self.unsupported(Operation::Part, &upload.id, "GCS copies whole objects only"))
             }
@@ -364,7 +388,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when the upload is gone, completed ones included.
     pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.list_parts(upload).await,
             Dialect::S3(s3) => s3.list_parts(upload).await,
         }
@@ -381,7 +405,7 @@ impl Store {
         whole: &Checksums,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.complete(upload, parts, whole, condition).await,
             Dialect::S3(s3) => s3.complete(upload, parts, whole, condition).await,
         }
@@ -392,7 +416,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when the upload is gone.
     pub async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.abort(upload).await,
             Dialect::S3(s3) => s3.abort(upload).await,
         }
@@ -401,7 +425,7 @@ impl Store {
     /// Whether [`begin`](Self::begin) can work: false once a GCS server has shown that it knows no XML multipart
     /// uploads.
     pub fn supports_multipart(&self) -> bool {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.supports_multipart(),
             Dialect::S3(_) => true,
         }
@@ -411,7 +435,7 @@ impl Store {
     /// refuse that when the upload is completed, as Cloudflare R2 does
     /// (<https://developers.cloudflare.com/r2/objects/multipart-objects/>).
     pub fn takes_unequal_parts(&self) -> bool {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(_) => true,
             Dialect::S3(s3) => s3.takes_unequal_parts(),
         }
@@ -429,7 +453,7 @@ impl Store {
         options: &PutOptions,
         sums: Option<&Checksums>,
     ) -> Result<Resumable, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.resumable_begin(id, len, options, sums).await,
             Dialect::S3(_) => Err(self.unsupported(Operation::Begin, id, NO_SESSIONS)),
         }
@@ -448,7 +472,7 @@ impl Store {
         body: Body,
         last: bool,
     ) -> Result<Appended, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.resumable_append(session, offset, body, last).await,
             Dialect::S3(_) => Err(self.unsupported(Operation::Part, &session.id, NO_SESSIONS)),
         }
@@ -459,7 +483,7 @@ impl Store {
     /// # Errors
     /// `NotFound` when the session is gone; `Unsupported` on S3.
     pub async fn resumable_status(&self, session: &Resumable) -> Result<Appended, Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.resumable_status(session).await,
             Dialect::S3(_) => Err(self.unsupported(Operation::Part, &session.id, NO_SESSIONS)),
         }
@@ -470,7 +494,7 @@ impl Store {
     /// # Errors
     /// `Unsupported` on S3.
     pub async fn resumable_cancel(&self, session: &Resumable) -> Result<(), Error> {
-        match &self.0 {
+        match &self.dialect {
             Dialect::Gcs(gcs) => gcs.resumable_cancel(session).await,
             Dialect::S3(_) => Err(self.unsupported(Operation::Abort, &session.id, NO_SESSIONS)),
         }

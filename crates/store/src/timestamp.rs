@@ -22,6 +22,26 @@ pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     Some(SystemTime::UNIX_EPOCH + Duration::new(u64::try_from(seconds).ok()?, digits.parse().ok()?))
 }
 
+/// Writes `2026-11-21T09:04:05Z`; what lies before 1970 becomes 1970.
+pub(crate) fn to_rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The reverse of [`days`], after the same author's `civil_from_days`.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
 fn offset(text: &str) -> Option<i64> {
     if matches!(text, "Z" | "z") {
         return Some(0);
@@ -45,6 +65,15 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for text in
+            ["1970-01-01T00:00:00Z", "2000-02-29T12:30:15Z", "2027-12-31T23:59:59Z", "2100-03-01T00:00:00Z"]
+        {
+            assert_eq!(rfc3339(text).map(to_rfc3339).as_deref(), Some(text));
+        }
+    }
 
     #[test]
     fn times_are_read_with_fractions_and_offsets() {

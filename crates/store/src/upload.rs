@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ObjectId, ObjectMeta, Version};
+use crate::{ObjectId, ObjectMeta, Retention, Version};
 
 /// What a new object is to be besides its bytes. Empty fields are left to the store.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -28,6 +28,14 @@ pub struct PutOptions {
     pub condition: Condition,
     /// Customer-managed key to encrypt with, instead of [`Settings::kms_key`](crate::Settings::kms_key).
     pub kms_key: Option<String>,
+    /// A predefined access control list in the store's own words: `private`, `bucket-owner-full-control`, `public-read`.
+    pub acl: Option<String>,
+    /// Tags, on S3; a copy that is given none has its source's.
+    pub tags: BTreeMap<String, String>,
+    /// Until when the object can't be removed.
+    pub retention: Option<Retention>,
+    /// Whether the object can't be removed until this is lifted.
+    pub legal_hold: bool,
 }
 
 impl PutOptions {
@@ -39,6 +47,11 @@ impl PutOptions {
             || self.content_disposition.is_some()
             || self.content_language.is_some()
             || !self.metadata.is_empty()
+    }
+
+    /// Whether it says how long the object is to be kept.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.retention.is_some() || self.legal_hold
     }
 
     /// With what it leaves empty taken from an object: stores that are told a part of a copy's description forget the

@@ -13,6 +13,10 @@ pub(crate) struct ErrorDocument {
     pub(crate) details: Option<String>,
     /// S3: where the bucket is.
     pub(crate) region: Option<String>,
+    /// S3: in which class an archived object is.
+    pub(crate) storage_class: Option<String>,
+    /// S3: in which archive an intelligently tiered object is.
+    pub(crate) access_tier: Option<String>,
 }
 
 /// The body as an `<Error>` document, if that is what it is.

@@ -1,6 +1,7 @@
 //! Copies as they are asked for: what the two ends are decides who carries them out.
 
 mod across;
+mod tags;
 mod within;
 
 use std::sync::Arc;
@@ -248,7 +249,7 @@ impl Search<'_> {
         existing: &mut Option<Existing>,
     ) -> Result<(), Error> {
         let ends = Ends {
-            from: self.work.store(provider)?.clone(),
+            from: self.work.store(provider)?.as_source(),
             to: self.work.store(self.to.provider)?.clone(),
             terms: Arc::clone(self.terms),
             remove_source: self.request.remove_source,
@@ -395,7 +396,12 @@ impl Ends {
             }
             result => result.map(|(moved, _)| moved),
         };
-        self.terms.end(work, begun, size, result, (&self.to, &target.to)).await;
+        match result {
+            Err(error) if error.is_archived() && target.from.meta.is_some() => {
+                work.end_listed(begun, size, Err(error)).await;
+            }
+            result => self.terms.end(work, begun, size, result, (&self.to, &target.to)).await,
+        }
     }
 }
 

@@ -389,7 +389,10 @@ async fn finish(work: &Work, store: &Store, target: Target, begun: Begun, result
         Ok(fetched) => remove_moved(store, &target.id, fetched, target.terms.remove_source).await,
         Err(error) => Err(error),
     };
-    work.end(begun, size, result).await;
+    match target.meta {
+        Some(_) => work.end_listed(begun, size, result).await,
+        None => work.end(begun, size, result).await,
+    }
 }
 
 async fn remove_moved(

@@ -168,6 +168,11 @@ impl Error {
         }
     }
 
+    /// Whether the object has to be restored from an archive first.
+    pub fn is_archived(&self) -> bool {
+        self.as_store().is_some_and(laneway_store::Error::is_archived)
+    }
+
     /// Whether what was asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         match &self.0.cause {

@@ -50,8 +50,9 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
-    Checksums, Condition, ObjectId, ObjectMeta, Provider, PutOptions, RequestChecksums, Requests,
-    Settings as StoreSettings, Version, may_be_added,
+    Checksums, Condition, CustomerKey, Encryption, NotAKey, ObjectId, ObjectMeta, Provider, PutOptions,
+    RequestChecksums, Requests, Retention, RetentionMode, Settings as StoreSettings, SseAlgorithm, Version,
+    may_be_added,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

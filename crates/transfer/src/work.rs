@@ -1,7 +1,7 @@
 //! A job from inside: what all its parts share, and how it ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Counters;
@@ -39,6 +39,30 @@ struct Tally {
     bytes: AtomicU64,
     unverified: AtomicU64,
     kept: AtomicU64,
+    archived: Mutex<Archived>,
+}
+
+/// Objects that listings named and that lie in archives.
+#[derive(Debug, Default)]
+struct Archived {
+    first: Option<String>,
+    count: u64,
+}
+
+impl Archived {
+    fn add(&mut self, source: &str) {
+        self.first.get_or_insert_with(|| source.to_owned());
+        self.count += 1;
+    }
+
+    /// One for all of them.
+    fn warning(&self) -> Option<Warning> {
+        let message = match self.count {
+            1 => "left out: it lies in an archive and has to be restored first".to_owned(),
+            n => format!("left out, one of {n} objects that lie in an archive and have to be restored first"),
+        };
+        Some(Warning { target: self.first.clone()?, message })
+    }
 }
 
 /// An item whose work has begun.
@@ -93,6 +117,17 @@ impl Work {
             Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
         };
         self.tell(begun, bytes, attempts, outcome).await;
+    }
+
+    /// The same of an item that a listing named, and no user: one that lies in an archive is left out.
+    pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+        match result {
+            Err(error) if error.is_archived() => {
+                self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
+                self.skip(begun, bytes_known, "it lies in an archive and has to be restored first").await;
+            }
+            result => self.end(begun, bytes_known, result).await,
+        }
     }
 
     /// Tells that an item was left alone.
@@ -181,6 +216,10 @@ impl Work {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
         self.progress.scanned();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let archived = self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).warning();
+        if let Some(warning) = archived {
+            self.warn(warning).await;
+        }
         let (before, now) = (&self.before, self.engine.lanes.counters());
         let summary = Summary {
             files: read(&self.tally.files),

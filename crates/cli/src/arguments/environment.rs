@@ -10,6 +10,11 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("AWS_REGION, AWS_DEFAULT_REGION", "Region of S3's buckets"),
     ("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "Where s3:// leads"),
     ("AWS_CA_BUNDLE, SSL_CERT_FILE", "Certificates that are trusted too"),
+    ("AWS_USE_DUALSTACK_ENDPOINT, AWS_USE_FIPS_ENDPOINT", "`true` for such endpoints of Amazon's"),
+    (
+        "LANEWAY_CUSTOMER_KEY, LANEWAY_SOURCE_CUSTOMER_KEY",
+        "Keys of --customer-key-file and --source-customer-key-file",
+    ),
     ("GOOGLE_APPLICATION_CREDENTIALS", "File with credentials for gs://"),
     ("CLOUDSDK_CONFIG", "Folder of gcloud's login"),
     ("GOOGLE_CLOUD_PROJECT", "Project whose buckets `ls gs://` lists"),

@@ -45,7 +45,27 @@ pub(crate) struct ObjectRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    encryption: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kms_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    bucket_key: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_until: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    legal_hold: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_status: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restore: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
 }
@@ -83,7 +103,17 @@ impl<'a> ObjectRecord<'a> {
             content_language: meta.content_language.as_deref(),
             cache_control: meta.cache_control.as_deref(),
             storage_class: meta.storage_class.as_deref(),
+            encryption: meta.encryption.as_deref(),
             kms_key: meta.kms_key.as_deref(),
+            bucket_key: meta.bucket_key,
+            customer_key: meta.customer_key.as_deref(),
+            tags: meta.tags,
+            lock_mode: meta.retention.map(|retention| retention.mode.name()),
+            lock_until: meta.retention.and_then(|retention| timestamp(retention.until)),
+            legal_hold: meta.legal_hold,
+            archived: meta.archived,
+            archive_status: meta.archive_status.as_deref(),
+            restore: meta.restore.as_deref(),
             metadata: &meta.metadata,
         }
     }
@@ -112,7 +142,17 @@ impl<'a> ObjectRecord<'a> {
         row("Content-Language", own(self.content_language));
         row("Cache-Control", own(self.cache_control));
         row("Storage class", own(self.storage_class));
-        row("Encrypted with", own(self.kms_key));
+        row("Encryption", own(self.encryption));
+        let through = if self.bucket_key { " (by a key of the bucket)" } else { "" };
+        row("Encrypted with", self.kms_key.map(|key| format!("{key}{through}")));
+        row("Customer's key", self.customer_key.map(|hash| format!("{hash} (its hash)")));
+        row("Tags", self.tags.map(|count| count.to_string()));
+        let lock = self.lock_mode.zip(self.lock_until.as_deref());
+        row("Locked", lock.map(|(mode, until)| format!("{mode} until {until}")));
+        row("Legal hold", self.legal_hold.then(|| "on".to_owned()));
+        row("Archived", self.archived.then(|| "yes: it has to be restored before it can be read".to_owned()));
+        row("Archive", own(self.archive_status));
+        row("Restore", own(self.restore));
         for (name, value) in self.metadata {
             row(&format!("Metadata {name}"), Some(value.clone()));
         }
@@ -152,6 +192,38 @@ mod tests {
             json,
             r#"{"kind":"object","url":"gs://b/k","size":4700,"generation":7,"crc32c":"4waSgw==","metadata":{"who":"me"}}"#
         );
+    }
+
+    #[test]
+    fn encryption_tags_locks_and_archives_are_shown() {
+        let mut meta = meta();
+        meta.encryption = Some("aws:kms".into());
+        meta.kms_key = Some("k".into());
+        meta.bucket_key = true;
+        meta.tags = Some(2);
+        let until = laneway::Retention::time("2027-01-31").expect("a time");
+        meta.retention = Some(laneway::Retention { mode: laneway::RetentionMode::Compliance, until });
+        meta.legal_hold = true;
+        meta.archived = true;
+        meta.restore = Some("ongoing-request=\"true\"".into());
+        let record = ObjectRecord::new("s3://b/k", &meta);
+        let json = serde_json::to_string(&record).expect("it serialises");
+        assert!(
+            json.contains(
+                r#""encryption":"aws:kms","kms_key":"k","bucket_key":true,"tags":2,"lock_mode":"COMPLIANCE","lock_until":"2027-01-31T00:00:00Z","legal_hold":true,"archived":true,"#
+            ),
+            "{json}"
+        );
+        let text = record.details();
+        for line in [
+            "  Encryption:          aws:kms",
+            "  Encrypted with:      k (by a key of the bucket)",
+            "  Tags:                2",
+            "  Locked:              COMPLIANCE until 2027-01-31T00:00:00Z",
+            "  Legal hold:          on",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 
     #[test]

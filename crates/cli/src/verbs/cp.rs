@@ -1,9 +1,10 @@
 //! `laneway cp`: files and objects, in every direction.
 
 use std::ffi::OsString;
+use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions};
+use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, RetentionMode};
 
 use crate::arguments::key_value;
 use crate::arguments::relevance::NEW_OBJECTS;
@@ -79,6 +80,50 @@ pub(crate) struct Copying {
     /// Storage class of new objects, in the store's words
     #[arg(long, value_name = "CLASS", help_heading = NEW_OBJECTS)]
     storage_class: Option<String>,
+    #[command(flatten)]
+    protection: Protection,
+}
+
+/// Who may use new objects, and how long they are kept.
+#[derive(Args, Debug)]
+struct Protection {
+    /// Predefined access control list of new objects: private, public-read, bucket-owner-full-control, ...
+    #[arg(long, value_name = "NAME", help_heading = NEW_OBJECTS)]
+    acl: Option<String>,
+    /// Tags of new objects, on S3; copies keep their source's unless some are given
+    #[arg(long, value_name = "K=V,...", value_parser = key_value, value_delimiter = ',', help_heading = NEW_OBJECTS)]
+    tags: Vec<(String, String)>,
+    /// Keep new objects until --lock-until: governance (GCS: unlocked) may be shortened by who is allowed to, compliance
+    /// (locked) by nobody
+    #[arg(long, value_name = "MODE", value_parser = lock_mode, requires = "lock_until", help_heading = NEW_OBJECTS)]
+    lock_mode: Option<RetentionMode>,
+    /// Until when new objects are kept: 2027-01-31, or 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = lock_until, requires = "lock_mode", help_heading = NEW_OBJECTS)]
+    lock_until: Option<SystemTime>,
+    /// Keep new objects until their legal hold (GCS: temporary hold) is lifted
+    #[arg(long, help_heading = NEW_OBJECTS)]
+    legal_hold: bool,
+}
+
+fn lock_mode(text: &str) -> Result<RetentionMode, String> {
+    RetentionMode::named(text).ok_or_else(|| "there are governance and compliance".to_owned())
+}
+
+fn lock_until(text: &str) -> Result<SystemTime, String> {
+    Retention::time(text).ok_or_else(|| "write it as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
+}
+
+impl Protection {
+    fn put(self) -> PutOptions {
+        let retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention { mode, until });
+        PutOptions {
+            acl: self.acl,
+            tags: self.tags.into_iter().collect(),
+            retention,
+            legal_hold: self.legal_hold,
+            ..PutOptions::default()
+        }
+    }
 }
 
 const WORDING: Wording = Wording {
@@ -126,7 +171,7 @@ impl Copying {
                 cache_control: self.cache_control,
                 storage_class: self.storage_class,
                 metadata: self.metadata.into_iter().collect(),
-                ..PutOptions::default()
+                ..self.protection.put()
             },
             ..CopyRequest::new(
                 items.sources.iter().map(at).collect::<Result<_, _>>()?,

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::answer::{Answer, Problem, json};
 use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions};
+use super::{JsonCall, conditions, encryption};
+use crate::objects::asked::Asked;
 use crate::objects::{NewObject, Object, Objects, Refused};
 
 #[derive(Serialize)]
@@ -60,6 +61,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
     let object = call.shared.objects.find(call.bucket, call.key).map_err(refuse)?;
+    encryption::admit(encryption::of_source(&call.head.headers)?.as_ref(), &object)?;
     let precondition = conditions::of_source(&call.query)?;
     precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
     Ok(object)
@@ -74,6 +76,12 @@ async fn carry_out(
 ) -> Result<Arc<Object>, Problem> {
     let resource = call.json_body().await?;
     let mut attributes = source.attributes.clone();
+    // Neither encryption nor access nor locks are copied.
+    attributes.asked = Asked {
+        encryption: encryption::sent(&call.head.headers)?,
+        acl: call.query.value("destinationPredefinedAcl").map(str::to_owned),
+        ..Asked::default()
+    };
     apply(&mut attributes, &resource);
     let new = NewObject {
         attributes,

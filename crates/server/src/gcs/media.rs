@@ -10,9 +10,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 
 use super::answer::{Answer, Problem};
-use super::{JsonCall, conditions};
+use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
 use crate::objects::Object;
+use crate::objects::asked::Encryption;
 use crate::objects::precondition::Precondition;
 use crate::service::Shared;
 
@@ -20,6 +21,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = download(call.shared, &call.head, &object, object.gcs_etag())?;
     join_hashes(answer.headers_mut());
     Ok(answer)
@@ -125,6 +127,10 @@ pub(super) fn describe(headers: &mut HeaderMap, object: &Object, etag: &str) {
     hashes(headers, object);
     if let Some(time) = &attributes.custom_time {
         insert(headers, HeaderName::from_static("x-goog-custom-time"), time);
+    }
+    if let Some(Encryption::Customer { sha256, .. }) = &attributes.asked.encryption {
+        insert(headers, HeaderName::from_static("x-goog-encryption-algorithm"), "AES256");
+        insert(headers, HeaderName::from_static("x-goog-encryption-key-sha256"), sha256);
     }
     if let Some(components) = object.components {
         headers.insert("x-goog-component-count", components.into());

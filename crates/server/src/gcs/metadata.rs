@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions, media};
+use super::{JsonCall, conditions, encryption, media};
 use crate::objects::Attributes;
 use crate::objects::precondition::Precondition;
 
@@ -14,7 +14,14 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, &object)))
+    let key = encryption::sent(&call.head.headers)?;
+    let base = call.base_url();
+    let mut resource = ObjectResource::new(&base, call.bucket, &object);
+    match key {
+        Some(key) => encryption::admit(Some(&key), &object)?,
+        None => resource.hide_hashes_of(&object),
+    }
+    Ok(json(StatusCode::OK, &resource))
 }
 
 /// PATCH changes what it names; PUT (`update`) replaces all that can be changed.

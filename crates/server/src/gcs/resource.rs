@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use crate::objects::asked::{Encryption, Retention};
 use crate::objects::{Attributes, Object};
 
 /// Where every bucket is.
@@ -37,7 +38,8 @@ pub(crate) struct ObjectResource<'a> {
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     md5_hash: Option<String>,
-    crc32c: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crc32c: Option<String>,
     etag: String,
     time_created: String,
     updated: String,
@@ -56,6 +58,30 @@ pub(crate) struct ObjectResource<'a> {
     component_count: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kms_key_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_encryption: Option<CustomerEncryption<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retention: Option<Keeping>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    temporary_hold: bool,
+}
+
+/// By which of a customer's keys an object is encrypted.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomerEncryption<'a> {
+    encryption_algorithm: &'static str,
+    key_sha256: &'a str,
+}
+
+/// Until when an object is kept.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Keeping {
+    mode: &'static str,
+    retain_until_time: String,
 }
 
 impl<'a> ObjectResource<'a> {
@@ -80,7 +106,7 @@ impl<'a> ObjectResource<'a> {
             storage_class: object.storage_class(),
             size: object.size,
             md5_hash: object.md5_base64(),
-            crc32c: object.crc32c_base64(),
+            crc32c: Some(object.crc32c_base64()),
             etag: object.gcs_etag(),
             time_storage_class_updated: created.clone(),
             updated: if object.updated_us == object.created_us {
@@ -96,6 +122,29 @@ impl<'a> ObjectResource<'a> {
             custom_time: attributes.custom_time.as_deref(),
             component_count: object.components,
             metadata: &attributes.metadata,
+            kms_key_name: match &attributes.asked.encryption {
+                Some(Encryption::Managed { kms_key, .. }) => kms_key.as_deref(),
+                _ => None,
+            },
+            customer_encryption: match &attributes.asked.encryption {
+                Some(Encryption::Customer { sha256, .. }) => {
+                    Some(CustomerEncryption { encryption_algorithm: "AES256", key_sha256: sha256 })
+                }
+                _ => None,
+            },
+            retention: attributes.asked.retention.map(|retention| Keeping {
+                mode: if retention.strict { "Locked" } else { "Unlocked" },
+                retain_until_time: rfc3339(retention.until_us),
+            }),
+            temporary_hold: attributes.asked.legal_hold,
+        }
+    }
+
+    /// Leaves out what only who has an object's key is told.
+    pub(crate) fn hide_hashes_of(&mut self, object: &Object) {
+        if matches!(object.attributes.asked.encryption, Some(Encryption::Customer { .. })) {
+            self.crc32c = None;
+            self.md5_hash = None;
         }
     }
 }
@@ -151,6 +200,12 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
     set(&mut attributes.content_language, "contentLanguage");
     set(&mut attributes.storage_class, "storageClass");
     set(&mut attributes.custom_time, "customTime");
+    if let Some(hold) = resource["temporaryHold"].as_bool() {
+        attributes.asked.legal_hold = hold;
+    }
+    if let Some(retention) = resource.get("retention") {
+        attributes.asked.retention = kept(retention);
+    }
     match resource.get("metadata") {
         Some(Value::Null) => attributes.metadata.clear(),
         Some(Value::Object(entries)) => {
@@ -164,6 +219,16 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) {
         }
         _ => {}
     }
+}
+
+fn kept(retention: &Value) -> Option<Retention> {
+    let until = s3s::dto::Timestamp::parse(
+        s3s::dto::TimestampFormat::DateTime,
+        retention["retainUntilTime"].as_str()?,
+    );
+    let until = OffsetDateTime::from(until.ok()?);
+    let until_us = u64::try_from(until.unix_timestamp_nanos() / 1000).ok()?;
+    Some(Retention { strict: retention["mode"].as_str()? == "Locked", until_us })
 }
 
 /// `2026-11-21T09:04:05.678Z`.

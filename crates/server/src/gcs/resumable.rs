@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::answer::{Answer, Problem, empty};
 use super::hash::Expected;
 use super::resource::apply;
-use super::upload::{check_bucket, stored};
-use super::{JsonCall, conditions};
+use super::upload::{asked, check_bucket, stored};
+use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
 use crate::objects::precondition::Precondition;
 use crate::objects::writer::Writer;
@@ -78,8 +78,11 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     let key = metadata["name"].as_str().or(call.query.value("name"));
     let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
     let header = |name: &str| call.head.headers.get(name).and_then(|value| value.to_str().ok());
-    let mut attributes =
-        Attributes { content_type: header("x-upload-content-type").map(str::to_owned), ..Default::default() };
+    let mut attributes = Attributes {
+        content_type: header("x-upload-content-type").map(str::to_owned),
+        asked: asked(&call)?,
+        ..Default::default()
+    };
     apply(&mut attributes, &metadata);
     let total = conditions::number("X-Upload-Content-Length", header("x-upload-content-length"))?;
     let expected = Expected::in_headers(&call.head.headers)?.and_metadata(&metadata)?;
@@ -131,6 +134,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
         *total = Some(announced);
     }
     if let Some(first) = range.first {
+        encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &session.attributes.asked)?;
         if first > writer.size() {
             // A gap can't be filled; the answer tells where to go on.
             return Ok(incomplete(writer.size(), &call.head.headers));

@@ -8,7 +8,8 @@ use super::answer::{Answer, Problem, json};
 use super::hash::Expected;
 use super::related::{Head, Malformed, Related};
 use super::resource::{ObjectResource, apply};
-use super::{JsonCall, conditions};
+use super::{JsonCall, conditions, encryption};
+use crate::objects::asked::{Asked, Encryption};
 use crate::objects::precondition::Precondition;
 use crate::objects::writer::{Writer, Written};
 use crate::objects::{Attributes, NewObject, Object};
@@ -51,6 +52,7 @@ async fn media(mut call: JsonCall<'_>) -> Answer {
             .value("contentEncoding")
             .map(str::to_owned)
             .or_else(|| header(CONTENT_ENCODING)),
+        asked: asked(&call)?,
         ..Default::default()
     };
     finish(&call, &key, written, attributes, &precondition)
@@ -86,9 +88,23 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
     expected.check(&written.sums)?;
     let key = metadata["name"].as_str().or(call.query.value("name"));
     let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
-    let mut attributes = Attributes { content_type: head.media_type, ..Default::default() };
+    let mut attributes =
+        Attributes { content_type: head.media_type, asked: asked(&call)?, ..Default::default() };
     apply(&mut attributes, &metadata);
     finish(&call, &key, written, attributes, &precondition)
+}
+
+/// What query and headers of an upload ask for.
+pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
+    let acl = call.query.value("predefinedAcl").map(str::to_owned);
+    let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
+    let managed = kms_key.map(|key| Encryption::Managed {
+        algorithm: "kms".to_owned(),
+        kms_key: Some(key),
+        bucket_key: false,
+    });
+    let encryption = encryption::sent(&call.head.headers)?.or(managed);
+    Ok(Asked { encryption, acl, ..Asked::default() })
 }
 
 fn finish(

@@ -14,8 +14,9 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Problem, empty, whole};
 use super::hash::Expected;
-use super::{conditions, media};
+use super::{conditions, encryption, media};
 use crate::body::{RequestBody, ResponseBody};
+use crate::objects::asked::Asked;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 use crate::query::{Query, decode};
@@ -73,6 +74,7 @@ fn get(call: &XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = media::download(call.shared, &call.head, &object, quoted(&object.etag))?;
     if call.head.method == Method::HEAD {
         *answer.body_mut() = ResponseBody::empty();
@@ -86,7 +88,7 @@ async fn put(mut call: XmlCall<'_>) -> Answer {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
     call.shared.objects.bucket_to_write(call.bucket).map_err(refuse)?;
     let written = receive(call.shared, &mut call.body, &expected).await?;
-    let new = NewObject { attributes: attributes(&call.head.headers), ..Default::default() };
+    let new = NewObject { attributes: attributes(&call.head.headers)?, ..Default::default() };
     let object =
         call.shared.objects.commit(call.bucket, call.key, written, new, &precondition).map_err(refuse)?;
     Ok(stored(&object))
@@ -100,7 +102,7 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     let object =
         call.shared.objects.find(bucket, key).map_err(|refused| Problem::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
-    let attributes = if replaces { attributes(&call.head.headers) } else { object.attributes.clone() };
+    let attributes = if replaces { attributes(&call.head.headers)? } else { object.attributes.clone() };
     let new = NewObject { attributes, components: object.components, ..Default::default() };
     let precondition = conditions::in_headers(&call.head.headers)?;
     let written = Objects::written_from(&object);
@@ -160,13 +162,18 @@ async fn receive(shared: &Shared, body: &mut RequestBody, expected: &Expected) -
 }
 
 /// The attributes in the headers of a PUT or of the beginning of a multipart upload.
-fn attributes(headers: &HeaderMap) -> Attributes {
+fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let metadata = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix("x-goog-meta-")?;
         Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
     });
-    Attributes {
+    let asked = Asked {
+        encryption: encryption::sent(headers)?,
+        acl: text(HeaderName::from_static("x-goog-acl")),
+        ..Asked::default()
+    };
+    Ok(Attributes {
         content_type: text(CONTENT_TYPE),
         content_encoding: text(CONTENT_ENCODING),
         cache_control: text(CACHE_CONTROL),
@@ -175,7 +182,8 @@ fn attributes(headers: &HeaderMap) -> Attributes {
         storage_class: text(HeaderName::from_static("x-goog-storage-class")),
         custom_time: text(HeaderName::from_static("x-goog-custom-time")),
         metadata: metadata.collect(),
-    }
+        asked,
+    })
 }
 
 /// The answer to an upload that is done.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::asked::Asked;
 use super::content::Content;
 use crate::checksum::{Algorithm, Sums, base64, hex};
 
@@ -27,6 +28,9 @@ pub struct Attributes {
     pub custom_time: Option<String>,
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
+    /// Encryption, access, tags and locks.
+    #[serde(default)]
+    pub asked: Asked,
 }
 
 /// One generation of an object. Objects are never changed: writing makes another one.

@@ -3,14 +3,28 @@
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
+use super::asked::{asked_of, source_customer_of, tell_encryption};
 use super::checksums::{kind, set_checksum};
-use super::{Dialect, checksums, conditions, put, refusal, timestamp};
+use super::{Dialect, archive, checksums, conditions, encryption, put, refusal, timestamp};
 use crate::objects::precondition::Precondition;
 use crate::objects::{Attributes, NewObject, Objects, Refused};
 
 pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyObjectOutput> {
     let (bucket, key) = source(&input.copy_source)?;
     let object = dialect.objects.find(bucket, key).map_err(refusal)?;
+    archive::admit(&object)?;
+    encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
+    let mut asked = asked_of!(input);
+    match input.tagging_directive.as_ref().map(TaggingDirective::as_str) {
+        Some(TaggingDirective::REPLACE) => {}
+        _ if !asked.tags.is_empty() => {
+            return Err(s3_error!(
+                InvalidArgument,
+                "Tags are given, but the tagging directive is not REPLACE."
+            ));
+        }
+        _ => asked.tags.clone_from(&object.attributes.asked.tags),
+    }
     let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
     precondition.check(Some(&object)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
     let directive = input.metadata_directive.as_ref().map(MetadataDirective::as_str);
@@ -30,13 +44,17 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
             content_language: input.content_language,
             storage_class: None,
             metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+            asked: asked.clone(),
             ..Default::default()
         }
     } else {
         object.attributes.clone()
     };
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
+    // Neither encryption nor access nor locks are copied.
+    attributes.asked = asked;
     let new = NewObject {
+        etag: encryption::etag(attributes.asked.encryption.as_ref(), object.crc32c),
         attributes,
         checksum: object.checksum.clone(),
         components: object.components,
@@ -57,7 +75,9 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
         result.checksum_type = Some(kind(stored.composite));
         set_checksum!(result, stored.algorithm, stored.value);
     }
-    Ok(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() })
+    let mut output = CopyObjectOutput { copy_object_result: Some(result), ..Default::default() };
+    tell_encryption!(output, &copied.attributes.asked.encryption);
+    Ok(output)
 }
 
 /// Bucket and key of `x-amz-copy-source`.

@@ -6,15 +6,19 @@ use http::StatusCode;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
+use super::asked::{customer_of, tell_encryption, tell_lock};
 use super::checksums::{kind, set_checksum};
-use super::{Dialect, checksums, conditions, refusal_to_read, timestamp};
+use super::{Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp};
 use crate::body::ObjectStream;
 use crate::objects::{Object, Refused};
 
-pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjectOutput> {
+pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    archive::admit(&object)?;
+    let asked = &object.attributes.asked;
+    encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
     let range = within(input.range, object.size)?;
     let attributes = &object.attributes;
     let mut output = GetObjectOutput {
@@ -29,8 +33,11 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjec
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
         storage_class: storage_class(&object),
+        tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
         ..Default::default()
     };
+    tell_encryption!(output, &asked.encryption);
+    tell_lock!(output, asked);
     // S3 leaves checksums out of ranged answers: they are the whole object's.
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
@@ -45,13 +52,15 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<GetObjec
         None => object.content.clone(),
     };
     output.body = Some(StreamingBlob::new(ObjectStream(content.reader())));
-    Ok(output)
+    Ok(S3Response::new(output))
 }
 
 pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    let asked = &object.attributes.asked;
+    encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
     let range = match input.part_number {
         Some(number) => Some(part(&object, number)?),
         None => within(input.range, object.size)?,
@@ -72,18 +81,25 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         storage_class: storage_class(&object),
         ..Default::default()
     };
+    tell_encryption!(output, &asked.encryption);
+    tell_lock!(output, asked);
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
         set_checksum!(output, stored.algorithm, stored.value);
     }
-    Ok(match range {
+    let mut answer = match range {
         Some(range) => {
             output.content_range = Some(format!("bytes {}-{}/{}", range.start, range.end - 1, object.size));
             S3Response::with_status(output, StatusCode::PARTIAL_CONTENT)
         }
         None => S3Response::new(output),
-    })
+    };
+    // s3s knows no field for it.
+    if !asked.tags.is_empty() {
+        answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
+    }
+    Ok(answer)
 }
 
 fn find(

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
+use super::asked::{asked_of, customer_of, source_customer_of, tell_encryption};
 use super::checksums::{ALGORITHMS, Announced, header, kind, name, named, set_checksum};
-use super::{Dialect, conditions, copy, get, put, refusal, timestamp};
+use super::{Dialect, archive, conditions, copy, encryption, get, put, refusal, timestamp};
 use crate::checksum::{Algorithm, Hasher, base64, hex, of_bytes};
+use crate::customer_key::{Fit, fits};
+use crate::objects::asked::Encryption;
 use crate::objects::assembly::{self, Misfit, Named};
 use crate::objects::object::StoredChecksum;
 use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
@@ -25,6 +28,7 @@ pub(super) fn create(
         Some(algorithm) => Some(chosen(named(algorithm.as_str())?, input.checksum_type.as_ref())?),
         None => None,
     };
+    let asked = asked_of!(input);
     let attributes = Attributes {
         content_type: input.content_type,
         content_encoding: put::content_encoding(input.content_encoding),
@@ -33,18 +37,29 @@ pub(super) fn create(
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+        asked,
         ..Default::default()
     };
     let upload =
         dialect.objects.begin_upload(&input.bucket, &input.key, attributes, checksum).map_err(refusal)?;
-    Ok(CreateMultipartUploadOutput {
+    let mut output = CreateMultipartUploadOutput {
         bucket: Some(input.bucket),
         key: Some(input.key),
         upload_id: Some(upload.id.clone()),
         checksum_algorithm: checksum.map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
         checksum_type: checksum.map(|checksum| kind(checksum.composite)),
         ..Default::default()
-    })
+    };
+    tell_encryption!(output, &upload.attributes.asked.encryption);
+    Ok(output)
+}
+
+/// Lets through who has the key that an upload was begun with.
+fn admit(upload: &Upload, sent: Option<&Encryption>) -> S3Result<()> {
+    match fits(sent, upload.attributes.asked.encryption.as_ref()) {
+        Fit::Opens => Ok(()),
+        _ => Err(encryption::other_upload()),
+    }
 }
 
 pub(super) async fn part(
@@ -53,6 +68,7 @@ pub(super) async fn part(
 ) -> S3Result<UploadPartOutput> {
     let S3Request { input, headers, trailing_headers, .. } = request;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    admit(&upload, customer_of!(input)?.as_ref())?;
     let number = part_number(input.part_number)?;
     let announced = dialect.announced(&headers)?;
     if let (Some((algorithm, _)), Some(chosen)) = (&announced.checksum, upload.checksum)
@@ -74,6 +90,7 @@ pub(super) async fn part(
     if let Some(sum) = written.sums.of(algorithm).filter(|_| dialect.habits.checksums) {
         set_checksum!(output, algorithm, base64(&sum));
     }
+    tell_encryption!(output, &upload.attributes.asked.encryption);
     output.e_tag = Some(ETag::Strong(keep(&upload, number, written).etag.clone()));
     Ok(output)
 }
@@ -83,6 +100,9 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     let number = part_number(input.part_number)?;
     let (bucket, key) = copy::source(&input.copy_source)?;
     let source = dialect.objects.find(bucket, key).map_err(refusal)?;
+    archive::admit(&source)?;
+    admit(&upload, customer_of!(input)?.as_ref())?;
+    encryption::admit(source_customer_of!(input)?.as_ref(), source.attributes.asked.encryption.as_ref())?;
     let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
     precondition.check(Some(&source)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
     let content = match input.copy_source_range {
@@ -124,6 +144,11 @@ pub(super) fn complete(
     let precondition =
         conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
+    // Where there are checksums, S3 needs the key to put them together.
+    let key = customer_of!(input)?;
+    if key.is_some() || upload.checksum.is_some() {
+        admit(&upload, key.as_ref())?;
+    }
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let names = listed.iter().map(|part| {
         let number = part.part_number.and_then(|number| u32::try_from(number).ok());
@@ -182,6 +207,12 @@ pub(super) fn complete(
         e_tag: Some(ETag::Strong(object.etag.clone())),
         ..Default::default()
     };
+    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = &object.attributes.asked.encryption
+    {
+        output.server_side_encryption = Some(ServerSideEncryption::from(algorithm.clone()));
+        output.ssekms_key_id = kms_key.clone();
+        output.bucket_key_enabled = bucket_key.then_some(true);
+    }
     if let Some(checksum) = checksum {
         output.checksum_type = Some(kind(checksum.composite));
         set_checksum!(output, checksum.algorithm, checksum.value);

@@ -4,8 +4,9 @@ use futures_util::StreamExt;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
+use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, refusal};
+use super::{Dialect, conditions, encryption, refusal};
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, now_us};
@@ -15,6 +16,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
+    let asked = asked_of!(input);
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);
@@ -29,6 +31,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         content_language: input.content_language,
         storage_class: input.storage_class.map(|class| class.as_str().to_owned()),
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
+        asked,
         ..Default::default()
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
@@ -36,10 +39,12 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         // S3 distinguishes an object that isn't there from one that differs.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
-    let new = NewObject { attributes, checksum: checksum.clone(), ..Default::default() };
+    let etag = encryption::etag(attributes.asked.encryption.as_ref(), written.sums.crc32c);
+    let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(object.etag.clone())), ..Default::default() };
+    tell_encryption!(output, &object.attributes.asked.encryption);
     if let Some(checksum) = checksum {
         output.checksum_type = Some(kind(checksum.composite));
         set_checksum!(output, checksum.algorithm, checksum.value);

@@ -10,6 +10,7 @@ mod temporary;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::HeaderValue;
 use laneway_lanes::Lanes;
 use reqsign_aws_v4::Credential;
 
@@ -64,13 +65,62 @@ impl Aws {
             Who::Given(credential) => Arc::clone(credential),
             Who::Found(found) => found.1.obtain(|| found.0.load()).await?,
         };
-        sigv4::sign(request, &credential, (region, service), now).map_err(|e| {
-            Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {e}"))
-        })
+        signed(request, &credential, (region, service), now)
+    }
+
+    /// Whether nothing is signed.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self.0, Who::Anonymous)
+    }
+
+    /// Signs a request by the session of a directory bucket, whose token has a header of its own.
+    ///
+    /// # Errors
+    /// `Invalid` for headers that can't be signed.
+    pub(crate) fn sign_by_session(
+        &self,
+        session: &AccessKey,
+        service: &str,
+        region: &str,
+        now: SystemTime,
+        request: &mut http::request::Parts,
+    ) -> Result<(), Error> {
+        let token = session.session_token.as_deref().unwrap_or_default();
+        let mut token = HeaderValue::try_from(token).map_err(|_| {
+            Error::new(
+                ErrorKind::Invalid,
+                Operation::Open,
+                "the session's token holds what no header can carry",
+            )
+        })?;
+        token.set_sensitive(true);
+        request.headers.insert("x-amz-s3session-token", token);
+        let credential = Credential {
+            access_key_id: session.id.clone(),
+            secret_access_key: session.secret.clone(),
+            session_token: None,
+            expires_in: None,
+        };
+        signed(request, &credential, (region, service), now)
     }
 
     /// Gives up credentials that the store refused; whether others can be had.
     pub(crate) fn forget(&self) -> bool {
         matches!(&self.0, Who::Found(found) if found.1.forget())
     }
+}
+
+/// Signs a request.
+///
+/// # Errors
+/// `Invalid` for headers that can't be signed.
+fn signed(
+    request: &mut http::request::Parts,
+    credential: &Credential,
+    scope: (&str, &str),
+    now: SystemTime,
+) -> Result<(), Error> {
+    sigv4::sign(request, credential, scope, now).map_err(|e| {
+        Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {e}"))
+    })
 }

@@ -10,6 +10,7 @@ use super::resource::from_head;
 use crate::delivery::Delivery;
 use crate::download;
 use crate::encode::Query;
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, Get, Got, ObjectId, Operation};
 
@@ -31,10 +32,10 @@ fn request(
 }
 
 impl Gcs {
-    pub(crate) async fn get(&self, get: &Get<'_>) -> Result<Got, Error> {
+    pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let generation = generation(get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.expected);
+        let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.expected).keyed(keyed);
         let delivery = Delivery::new(from_head, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
         download::got(&exchange, sent, &delivery)

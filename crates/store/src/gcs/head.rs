@@ -5,6 +5,7 @@ use http::Method;
 use super::Gcs;
 use super::resource::{FIELDS, Resource};
 use crate::encode::{Query, component};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Version};
 
@@ -52,10 +53,24 @@ pub(super) fn gone(error: Error, version: Option<&Version>) -> Error {
 }
 
 impl Gcs {
+    /// What the store knows of an object, with its own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        self.head_as(id, version, Keyed::Object).await
+    }
+
+    /// Without its key the checksums of an object that a customer's key encrypts are left out.
+    pub(crate) async fn head_as(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        keyed: Keyed,
+    ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let generation = generation(version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let sent = exchange.send(&request(id, generation.as_deref())).await.map_err(|e| gone(e, version))?;
+        let sent = exchange
+            .send(&request(id, generation.as_deref()).keyed(keyed))
+            .await
+            .map_err(|e| gone(e, version))?;
         read(&exchange, &sent, id, 0)
     }
 }

@@ -10,10 +10,12 @@ use laneway_lanes::Body;
 use serde::Deserialize;
 
 use super::Gcs;
-use super::put::OCTETS;
+use super::acl;
+use super::put::{NO_TAGS, OCTETS};
 use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path, xml_text};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Sent, Unsendable};
 use crate::reconcile::{compared, landed};
 use crate::{
@@ -25,9 +27,10 @@ use crate::{
 const COMPLETE_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A request of the XML API. Its paths look like S3's, which servers that speak both dialects tell apart by the
-/// headers; Google's clients name themselves in this one.
+/// headers; Google's clients name themselves in this one. A customer's key comes with each request of an upload.
 fn xml_request(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
-    let mut outgoing = Outgoing::new(method, format!("/{}/{}{query}", component(&id.bucket), path(&id.key)));
+    let mut outgoing = Outgoing::new(method, format!("/{}/{}{query}", component(&id.bucket), path(&id.key)))
+        .keyed(Keyed::Object);
     outgoing.headers.insert(
         HeaderName::from_static("x-goog-api-client"),
         HeaderValue::from_static(concat!("laneway/", env!("CARGO_PKG_VERSION"))),
@@ -43,7 +46,8 @@ fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> 
         .header_some("content-disposition", options.content_disposition.as_deref())?
         .header_some("content-language", options.content_language.as_deref())?
         .header_some("x-goog-storage-class", options.storage_class.as_deref())?
-        .header_some("x-goog-encryption-kms-key-name", options.kms_key.as_deref().or(kms_key))?;
+        .header_some("x-goog-encryption-kms-key-name", options.kms_key.as_deref().or(kms_key))?
+        .header_some("x-goog-acl", options.acl.as_deref().map(acl::in_xml).as_deref())?;
     for (name, value) in &options.metadata {
         let unsendable = || Unsendable(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-goog-meta-{name}")).map_err(|_| unsendable())?;
@@ -98,6 +102,13 @@ impl Gcs {
         let exchange = Exchange::object(self, Operation::Begin, id);
         if !options.condition.is_none() {
             let message = "GCS multipart uploads take no preconditions; a resumable upload does";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
+        if !options.tags.is_empty() {
+            return Err(exchange.error(ErrorKind::Invalid, NO_TAGS));
+        }
+        if options.is_protected() {
+            let message = "GCS multipart uploads take no retention; a resumable upload does";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if !self.supports_multipart() {

@@ -7,9 +7,11 @@ use http::Method;
 use laneway_lanes::Body;
 
 use super::Gcs;
+use super::acl;
 use super::head::read;
 use super::resource::{FIELDS, NewResource};
 use crate::encode::{Query, component};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
@@ -23,6 +25,9 @@ fn boundary() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("laneway-{:016x}{:016x}", random(), random())
 }
+
+/// Why tags can't be had.
+pub(super) const NO_TAGS: &str = "objects on GCS have no tags, only metadata";
 
 /// The query parameters that a write's precondition becomes.
 pub(super) fn precondition(query: Query, condition: &Condition) -> Result<Query, String> {
@@ -46,7 +51,11 @@ pub(super) fn upload_query(
     let query = Query::new()
         .and("uploadType", kind)
         .and("name", &id.key)
-        .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key));
+        .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
+        .and_some("predefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
+    if !options.tags.is_empty() {
+        return Err(NO_TAGS.to_owned());
+    }
     Ok(precondition(query, &options.condition)?.and("fields", FIELDS))
 }
 
@@ -75,7 +84,8 @@ fn request(
         body = body.and(segment.clone());
     }
     let mut outgoing =
-        Outgoing::new(Method::POST, format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket)));
+        Outgoing::new(Method::POST, format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket)))
+            .keyed(Keyed::New);
     outgoing.body = body.and(Bytes::from(format!("\r\n--{boundary}--\r\n")));
     outgoing
         .header("content-type", &format!("multipart/related; boundary={boundary}"))

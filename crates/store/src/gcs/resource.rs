@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::lenient::{text, texts};
 use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
-use crate::timestamp::rfc3339;
-use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Version};
+use crate::timestamp::{rfc3339, to_rfc3339};
+use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
 /// The fields of an object resource that are read: asking for them alone makes an answer a third as long, and
 /// answers count when a thousand small ones share a connection's first window.
 pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag,crc32c,md5Hash,contentType,\
-contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName";
+contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
+customerEncryption,retention,temporaryHold,eventBasedHold";
 
 /// An object resource. Fields that hold their default may be left out, as protocol buffers do in JSON: the size of an
 /// empty object among them.
@@ -45,6 +46,40 @@ pub(crate) struct Resource {
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
+    customer_encryption: Option<CustomerEncryption>,
+    retention: Option<Keeping>,
+    temporary_hold: bool,
+    event_based_hold: bool,
+}
+
+/// By which of a customer's keys an object is encrypted.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomerEncryption {
+    encryption_algorithm: String,
+    key_sha256: Option<String>,
+}
+
+/// Until when an object is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Keeping {
+    mode: String,
+    retain_until_time: String,
+}
+
+impl From<Retention> for Keeping {
+    fn from(retention: Retention) -> Self {
+        let Retention { mode, until } = retention;
+        Self { mode: mode.gcs_name().to_owned(), retain_until_time: to_rfc3339(until) }
+    }
+}
+
+impl Keeping {
+    fn retention(&self) -> Option<Retention> {
+        let (mode, until) = (RetentionMode::named(&self.mode)?, rfc3339(&self.retain_until_time)?);
+        Some(Retention { mode, until })
+    }
 }
 
 impl Resource {
@@ -83,6 +118,12 @@ impl Resource {
         meta.updated = rfc3339(&self.updated);
         meta.metadata = self.metadata;
         meta.kms_key = self.kms_key_name;
+        if let Some(CustomerEncryption { encryption_algorithm, key_sha256 }) = self.customer_encryption {
+            meta.encryption = Some(format!("customer {encryption_algorithm}"));
+            meta.customer_key = key_sha256;
+        }
+        meta.retention = self.retention.as_ref().and_then(Keeping::retention);
+        meta.legal_hold = self.temporary_hold || self.event_based_hold;
         Some(meta)
     }
 }
@@ -109,6 +150,10 @@ pub(crate) struct NewResource<'a> {
     storage_class: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retention: Option<Keeping>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    temporary_hold: bool,
 }
 
 impl<'a> NewResource<'a> {
@@ -123,6 +168,8 @@ impl<'a> NewResource<'a> {
             content_language: options.content_language.as_deref(),
             storage_class: options.storage_class.as_deref(),
             metadata: Some(&options.metadata).filter(|metadata| !metadata.is_empty()),
+            retention: options.retention.map(Keeping::from),
+            temporary_hold: options.legal_hold,
         }
     }
 
@@ -156,6 +203,8 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.content_disposition = text("content-disposition");
     meta.content_language = text("content-language");
     meta.storage_class = text("x-goog-storage-class");
+    meta.encryption = text("x-goog-encryption-algorithm").map(|algorithm| format!("customer {algorithm}"));
+    meta.customer_key = text("x-goog-encryption-key-sha256");
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
     meta.metadata = head
         .headers
@@ -240,6 +289,26 @@ mod tests {
         let meta = meta(json, 0).expect("metadata");
         assert_eq!((meta.size, meta.version, meta.etag), (9, Some(Version::Generation(17)), None));
         assert_eq!(meta.metadata["a"], "1");
+    }
+
+    #[test]
+    fn encryption_and_retention_are_read_and_written() {
+        let json = r#"{"name":"k","bucket":"b","size":"9","generation":"1","temporaryHold":true,
+            "customerEncryption":{"encryptionAlgorithm":"AES256","keySha256":"s"},
+            "retention":{"mode":"Locked","retainUntilTime":"2027-01-31T00:00:00Z"}}"#;
+        let resource: Resource = serde_json::from_str(json).expect("JSON");
+        let meta = resource.into_meta(ObjectId::new("b", "k"), 0).expect("metadata");
+        assert_eq!(meta.encryption.as_deref(), Some("customer AES256"));
+        assert_eq!(meta.customer_key.as_deref(), Some("s"));
+        assert!(meta.legal_hold);
+        let until = rfc3339("2027-01-31T00:00:00Z").expect("a time");
+        let retention = Some(Retention { mode: RetentionMode::Compliance, until });
+        assert_eq!(meta.retention, retention);
+        let options = PutOptions { retention, legal_hold: true, ..PutOptions::default() };
+        assert_eq!(
+            NewResource::new(&options, None).to_json(),
+            r#"{"retention":{"mode":"Locked","retainUntilTime":"2027-01-31T00:00:00Z"},"temporaryHold":true}"#
+        );
     }
 
     #[test]

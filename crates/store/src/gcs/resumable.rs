@@ -9,6 +9,7 @@ use super::head::read;
 use super::put::{OCTETS, upload_query};
 use super::resource::NewResource;
 use crate::encode::component;
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::judge::Repeat;
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
@@ -32,6 +33,7 @@ fn begin_request(
     resource.content_type = Some(content_type);
     let target = format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket));
     let mut outgoing = Outgoing::new(Method::POST, target)
+        .keyed(Keyed::New)
         .header("content-type", "application/json; charset=UTF-8")
         .and_then(|outgoing| outgoing.header("x-upload-content-type", content_type))
         .and_then(|outgoing| {
@@ -100,6 +102,7 @@ impl Gcs {
             })
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         outgoing.body = body;
+        outgoing.keyed = Keyed::Object;
         outgoing.repeat = Repeat::Harmful;
         let mut resends = 0;
         loop {

@@ -8,10 +8,12 @@ use laneway_lanes::Body;
 use serde::Deserialize;
 
 use super::Gcs;
+use super::acl;
 use super::head::object_path;
-use super::put::precondition;
+use super::put::{NO_TAGS, precondition};
 use super::resource::{FIELDS, NewResource, Resource};
 use crate::encode::{Query, component};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
@@ -27,7 +29,12 @@ fn request(
     kms_key: Option<&str>,
     token: Option<&str>,
 ) -> Result<Outgoing, String> {
-    let query = Query::new().and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key));
+    if !options.tags.is_empty() {
+        return Err(NO_TAGS.to_owned());
+    }
+    let query = Query::new()
+        .and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key))
+        .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
     let query = match condition {
         Condition::None => query,
         Condition::Matches(Version::Generation(generation)) => {
@@ -41,7 +48,7 @@ fn request(
         .and("fields", &format!("done,rewriteToken,resource({FIELDS})"));
     let path =
         format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
-    let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}"));
+    let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
     outgoing.patience = Some(PATIENCE);
     let resource = NewResource::new(options, None);
     if !resource.is_empty() {
@@ -70,9 +77,10 @@ impl Gcs {
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
         // A copy that is told any of its description, or a storage class, is told all of it.
-        let merged = match options.describes() || options.storage_class.is_some() {
+        let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
             true => {
-                let source = self.head(from, None).await.map_err(|e| e.within(Operation::Copy))?;
+                let source =
+                    self.head_as(from, None, Keyed::Source).await.map_err(|e| e.within(Operation::Copy))?;
                 options.described_like(&source)
             }
             false => options.clone(),
@@ -84,7 +92,7 @@ impl Gcs {
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
                 Err(error) if error.is_precondition() && error.is_uncertain() => {
-                    return match self.head(from, None).await {
+                    return match self.head_as(from, None, Keyed::Source).await {
                         Ok(source) => {
                             landed(error, self.head(to, None), source.size, &source.checksums).await
                         }

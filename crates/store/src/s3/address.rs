@@ -48,8 +48,6 @@ pub(super) struct Place {
     pub(super) service: &'static str,
     /// The region of the signature.
     pub(super) region: String,
-    /// Whether the bucket's own session credentials sign instead of the caller's.
-    pub(super) session: bool,
 }
 
 /// A name that can't be addressed, and why.
@@ -207,7 +205,7 @@ impl Address {
                 at_host(&aws(&format!("s3express-{fips}{zone}.{dualstack}{region}.{suffix}")), bucket, target)
             }
         };
-        Ok(Place { service: "s3express", region, session: true, ..place })
+        Ok(Place { service: "s3express", region, ..place })
     }
 
     fn accelerated(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
@@ -271,7 +269,7 @@ fn at_host(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
 }
 
 fn plain(origin: Origin, target: String) -> Place {
-    Place { origin, target, service: "s3", region: String::new(), session: false }
+    Place { origin, target, service: "s3", region: String::new() }
 }
 
 impl fmt::Display for Address {
@@ -354,7 +352,7 @@ mod tests {
             place.origin.to_string(),
             "https://bkt--use1-az4--x-s3.s3express-use1-az4.us-east-1.amazonaws.com"
         );
-        assert_eq!((place.service, place.region.as_str(), place.session), ("s3express", "us-east-1", true));
+        assert_eq!((place.service, place.region.as_str()), ("s3express", "us-east-1"));
     }
 
     #[test]

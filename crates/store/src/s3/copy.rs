@@ -13,6 +13,7 @@ use super::headers::describe;
 use super::write_conditions::Write;
 use crate::checksum::decode_crc32c;
 use crate::encode::{Query, component, path};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{
@@ -57,7 +58,10 @@ fn request(
         Condition::Absent => return Err("a source that must be absent can't be copied".to_owned()),
     };
     let mut outgoing = source(Outgoing::new(Method::PUT, object_target(to, &Query::new())), from, version)?;
-    outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?;
+    outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?.keyed(Keyed::Copy);
+    if !options.tags.is_empty() {
+        outgoing = outgoing.header("x-amz-tagging-directive", "REPLACE").map_err(|e| e.to_string())?;
+    }
     if options.describes() {
         outgoing = outgoing.header("x-amz-metadata-directive", "REPLACE").map_err(|e| e.to_string())?;
     }
@@ -76,7 +80,8 @@ fn part_request(
     let query = Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id);
     let mut outgoing = source(Outgoing::new(Method::PUT, object_target(&upload.id, &query)), from, version)?
         .header("x-amz-copy-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| e.to_string())?
+        .keyed(Keyed::PartCopy);
     outgoing.patience = Some(PATIENCE);
     outgoing.doubtful = true;
     Ok(outgoing)
@@ -103,7 +108,8 @@ impl S3 {
         // A copy that is told any of its description is told all of it.
         let merged = match options.describes() {
             true => {
-                let source = self.head(from, None).await.map_err(|e| e.within(Operation::Copy))?;
+                let source =
+                    self.head_as(from, None, Keyed::Source).await.map_err(|e| e.within(Operation::Copy))?;
                 options.described_like(&source)
             }
             false => options.clone(),
@@ -130,14 +136,17 @@ impl S3 {
                 match self.head(to, version.as_ref()).await {
                     // Who may write may not always read: the copy is the size of its source then.
                     Err(error) if error.is_permission() => {
-                        let source = self.head(from, None).await.map_err(|e| e.within(Operation::Copy))?;
+                        let source = self
+                            .head_as(from, None, Keyed::Source)
+                            .await
+                            .map_err(|e| e.within(Operation::Copy))?;
                         ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) }
                     }
                     told => told.map_err(|e| e.within(Operation::Copy))?,
                 }
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {
-                match self.head(from, None).await {
+                match self.head_as(from, None, Keyed::Source).await {
                     Ok(source) => landed(error, self.head(to, None), source.size, &source.checksums).await?,
                     Err(_) => return Err(error),
                 }

@@ -8,7 +8,7 @@ use laneway_lanes::Head;
 use crate::ErrorKind;
 use crate::error::CONFLICT;
 use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
-use crate::xml;
+use crate::xml::{self, ErrorDocument};
 
 /// What a HEAD answers to credentials that have expired: a GET would say `ExpiredToken`.
 const SILENT_400: &str = "Bad Request, and a HEAD says no more: usually the credentials have expired";
@@ -16,6 +16,7 @@ const SILENT_400: &str = "Bad Request, and a HEAD says no more: usually the cred
 /// Reads an unsuccessful answer to a request of this method.
 pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     let document = xml::error(body);
+    let archive = document.as_ref().and_then(archive);
     let region = head.header("x-amz-bucket-region").map(str::to_owned);
     let (code, message, named) = match document {
         Some(document) => (Some(document.code), document.message, document.region),
@@ -30,7 +31,7 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
     Failure {
         status: head.status,
         code,
-        message: Some(message).filter(|message| !message.is_empty()).unwrap_or_else(reason),
+        message: archive.or(Some(message).filter(|message| !message.is_empty())).unwrap_or_else(reason),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
         region: region.or(named),
         is_final: false,
@@ -38,6 +39,18 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
         is_silent,
     }
 }
+
+/// Where an archived object lies and what cures it.
+fn archive(document: &ErrorDocument) -> Option<String> {
+    if !ARCHIVED.contains(&document.code.as_str()) {
+        return None;
+    }
+    let place = document.access_tier.as_deref().or(document.storage_class.as_deref()).unwrap_or("an archive");
+    Some(format!("the object lies in {place} and has to be restored before it can be read"))
+}
+
+/// What S3 calls the reading of archived objects.
+const ARCHIVED: [&str; 2] = ["InvalidObjectState", "ObjectNotInActiveTierError"];
 
 /// The error in the body of a 200. S3 sends the status before it has finished copying or completing.
 pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
@@ -68,6 +81,7 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
             | "RequestLimitExceeded"
             | "BandwidthLimitExceeded",
         ) => ErrorKind::Throttled,
+        Some(code) if ARCHIVED.contains(&code) => ErrorKind::Archived,
         Some("BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch") => {
             ErrorKind::Integrity
         }
@@ -149,6 +163,17 @@ mod tests {
         assert_eq!(kind(&failure), ErrorKind::Unauthenticated);
         assert!(is_stale(&failure));
         assert_eq!(failure.message, "The provided token has expired.");
+    }
+
+    #[test]
+    fn an_archived_object_is_named_as_such() {
+        let body = b"<Error><Code>InvalidObjectState</Code><Message>The operation is not valid for the object's storage class</Message>\
+                     <StorageClass>GLACIER</StorageClass></Error>";
+        let failure = read(&Method::GET, &head(403), body);
+        assert_eq!(kind(&failure), ErrorKind::Archived);
+        assert!(failure.message.contains("GLACIER") && failure.message.contains("restored"));
+        let tiered = b"<Error><Code>InvalidObjectState</Code><Message>m</Message><AccessTier>DEEP_ARCHIVE_ACCESS</AccessTier></Error>";
+        assert!(read(&Method::GET, &head(403), tiered).message.contains("DEEP_ARCHIVE_ACCESS"));
     }
 
     #[test]

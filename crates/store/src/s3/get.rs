@@ -11,6 +11,7 @@ use super::headers::meta;
 use crate::delivery::Delivery;
 use crate::download;
 use crate::encode::Query;
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, Get, Got, ObjectId, Operation, Version};
 
@@ -37,13 +38,14 @@ fn request(
 }
 
 impl S3 {
-    pub(crate) async fn get(&self, get: &Get<'_>) -> Result<Got, Error> {
+    pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let delivery = Delivery::new(meta, get);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
             let outgoing = request(get.id, get.version, get.range.as_ref(), get.expected, climb.rung())
-                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+                .keyed(keyed);
             match exchange.carry(&outgoing, Some(&delivery)).await {
                 // A range has nothing to leave out.
                 Err(error) if get.range.is_none() && climb.descend(&error) => {}

@@ -6,6 +6,7 @@ use super::S3;
 use super::conditions::on_read;
 use super::headers::meta;
 use crate::encode::{Query, path};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Version};
 
@@ -28,11 +29,13 @@ impl S3 {
         id: &ObjectId,
         version: Option<&Version>,
         number: u32,
+        keyed: Keyed,
     ) -> Result<Option<u64>, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let query = Query::new().and("partNumber", &number.to_string());
         let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version)
-            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+            .keyed(keyed);
         let sent = exchange.send(&outgoing).await?;
         let head = &sent.response.head;
         let is_part = head.status.as_u16() == 206 || head.headers.contains_key("x-amz-mp-parts-count");
@@ -48,12 +51,23 @@ impl S3 {
         }
     }
 
+    /// What the store knows of an object, with its own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        self.head_as(id, version, Keyed::Object).await
+    }
+
+    pub(crate) async fn head_as(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        keyed: Keyed,
+    ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
-            let outgoing =
-                request(id, version, climb.rung()).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            let outgoing = request(id, version, climb.rung())
+                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+                .keyed(keyed);
             match exchange.send(&outgoing).await {
                 Err(error) if climb.descend(&error) => {}
                 sent => break sent?,

@@ -4,9 +4,11 @@ use http::{HeaderName, HeaderValue};
 use laneway_lanes::Head;
 
 use super::conditions::unquoted;
+use super::tags;
 use crate::checksum::{decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
 use crate::exchange::{Outgoing, Unsendable};
-use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Version};
+use crate::timestamp::{rfc3339, to_rfc3339};
+use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
 /// The metadata that an answer's headers carry. Its size is the `Content-Length`, which whoever reads the answer to a
 /// range replaces.
@@ -27,6 +29,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.content_language = text("content-language");
     meta.storage_class = text("x-amz-storage-class");
     meta.kms_key = text("x-amz-server-side-encryption-aws-kms-key-id");
+    protection(&mut meta, head);
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
     meta.metadata = head
         .headers
@@ -37,6 +40,35 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
         })
         .collect();
     meta
+}
+
+/// Encryption, tags, locks and archives.
+fn protection(meta: &mut ObjectMeta, head: &Head) {
+    let text = |name: &str| head.header(name).map(str::to_owned);
+    meta.encryption = match head.header("x-amz-server-side-encryption-customer-algorithm") {
+        Some(algorithm) => Some(format!("customer {algorithm}")),
+        None => text("x-amz-server-side-encryption"),
+    };
+    meta.customer_key = text("x-amz-server-side-encryption-customer-key-md5");
+    meta.bucket_key = head
+        .header("x-amz-server-side-encryption-bucket-key-enabled")
+        .is_some_and(|enabled| enabled.eq_ignore_ascii_case("true"));
+    meta.tags = head.header("x-amz-tagging-count").and_then(|count| count.parse().ok());
+    let mode = head.header("x-amz-object-lock-mode").and_then(RetentionMode::named);
+    let until = head.header("x-amz-object-lock-retain-until-date").and_then(rfc3339);
+    meta.retention = mode.zip(until).map(|(mode, until)| Retention { mode, until });
+    meta.legal_hold = head.header("x-amz-object-lock-legal-hold") == Some("ON");
+    meta.archive_status = text("x-amz-archive-status");
+    meta.restore = text("x-amz-restore");
+    let in_archive = meta.archive_status.is_some() || meta.storage_class.as_deref().is_some_and(is_archive);
+    // Whoever reads the bytes reads them.
+    let readable = |restore: &str| restore.contains("ongoing-request=\"false\"");
+    meta.archived = in_archive && !meta.restore.as_deref().is_some_and(readable);
+}
+
+/// Whether objects of a storage class must be restored before they are read.
+pub(super) fn is_archive(class: &str) -> bool {
+    matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
 /// The CRCs that the headers carry, composite values apart from those of the whole.
@@ -91,6 +123,17 @@ pub(super) fn describe(
         outgoing = outgoing
             .header("x-amz-server-side-encryption", "aws:kms")?
             .header("x-amz-server-side-encryption-aws-kms-key-id", key)?;
+    }
+    outgoing = outgoing
+        .header_some("x-amz-acl", options.acl.as_deref())?
+        .header_some("x-amz-tagging", tags::header(&options.tags).as_deref())?;
+    if let Some(Retention { mode, until }) = options.retention {
+        outgoing = outgoing
+            .header("x-amz-object-lock-mode", mode.name())?
+            .header("x-amz-object-lock-retain-until-date", &to_rfc3339(until))?;
+    }
+    if options.legal_hold {
+        outgoing = outgoing.header("x-amz-object-lock-legal-hold", "ON")?;
     }
     for (name, value) in &options.metadata {
         let unsendable = || Unsendable(format!("metadata {name:?}"));
@@ -181,6 +224,49 @@ mod tests {
     }
 
     #[test]
+    fn encryption_tags_locks_and_archives_are_read() {
+        let meta = read(
+            200,
+            &[
+                ("x-amz-server-side-encryption", "aws:kms"),
+                ("x-amz-server-side-encryption-aws-kms-key-id", "k"),
+                ("x-amz-server-side-encryption-bucket-key-enabled", "true"),
+                ("x-amz-tagging-count", "2"),
+                ("x-amz-object-lock-mode", "COMPLIANCE"),
+                ("x-amz-object-lock-retain-until-date", "2027-01-31T00:00:00.000Z"),
+                ("x-amz-object-lock-legal-hold", "ON"),
+            ],
+        );
+        assert_eq!((meta.encryption.as_deref(), meta.kms_key.as_deref()), (Some("aws:kms"), Some("k")));
+        assert!(meta.bucket_key && meta.legal_hold);
+        assert_eq!(meta.tags, Some(2));
+        let until = rfc3339("2027-01-31T00:00:00Z").expect("a time");
+        assert_eq!(meta.retention, Some(Retention { mode: RetentionMode::Compliance, until }));
+        let customer = read(
+            200,
+            &[
+                ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
+                ("x-amz-server-side-encryption-customer-key-md5", "m"),
+            ],
+        );
+        assert_eq!(customer.encryption.as_deref(), Some("customer AES256"));
+        assert_eq!(customer.customer_key.as_deref(), Some("m"));
+    }
+
+    #[test]
+    fn what_lies_in_an_archive_is_archived_until_it_is_restored() {
+        let class = |class| ("x-amz-storage-class", class);
+        let restore = |text| ("x-amz-restore", text);
+        assert!(read(200, &[class("GLACIER")]).archived && read(200, &[class("DEEP_ARCHIVE")]).archived);
+        assert!(!read(200, &[class("GLACIER_IR")]).archived);
+        assert!(read(200, &[class("GLACIER"), restore("ongoing-request=\"true\"")]).archived);
+        let done = restore("ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2026 00:00:00 GMT\"");
+        assert!(!read(200, &[class("GLACIER"), done]).archived);
+        let tiered = [class("INTELLIGENT_TIERING"), ("x-amz-archive-status", "ARCHIVE_ACCESS")];
+        assert!(read(200, &tiered).archived);
+    }
+
+    #[test]
     fn a_web_servers_answer_has_size_and_tag_and_no_checksums() {
         let meta = read(200, &[("content-length", "5"), ("etag", "\"67a-5\""), ("server", "nginx")]);
         assert_eq!(meta.size, 5);
@@ -196,6 +282,21 @@ mod tests {
         assert_eq!(outgoing.headers["x-amz-meta-name"], "v");
         assert_eq!(outgoing.headers["x-amz-server-side-encryption"], "aws:kms");
         assert_eq!(outgoing.headers["x-amz-server-side-encryption-aws-kms-key-id"], "key");
+        options.acl = Some("private".into());
+        options.tags.insert("a b".into(), "c".into());
+        let until = rfc3339("2027-01-31T00:00:00Z").expect("a time");
+        options.retention = Some(Retention { mode: RetentionMode::Governance, until });
+        options.legal_hold = true;
+        let outgoing = describe(Outgoing::new(Method::PUT, "/k"), &options, None).expect("a request");
+        for (name, value) in [
+            ("x-amz-acl", "private"),
+            ("x-amz-tagging", "a%20b=c"),
+            ("x-amz-object-lock-mode", "GOVERNANCE"),
+            ("x-amz-object-lock-retain-until-date", "2027-01-31T00:00:00Z"),
+            ("x-amz-object-lock-legal-hold", "ON"),
+        ] {
+            assert_eq!(outgoing.headers[name], value);
+        }
         options.metadata.insert("n".into(), "é".into());
         assert!(describe(Outgoing::new(Method::PUT, "/k"), &options, None).is_err());
     }

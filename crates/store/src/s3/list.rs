@@ -5,6 +5,7 @@ use memchr::memmem;
 use serde::Deserialize;
 
 use super::S3;
+use super::address::is_directory;
 use super::conditions::unquoted;
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
@@ -17,16 +18,29 @@ use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
 fn request(list: &List) -> Outgoing {
+    let ordered = is_ordered(list);
+    let prefix = if ordered { list.prefix.as_str() } else { folder(&list.prefix) };
     let query = Query::new()
         .and("list-type", "2")
         // XML can't hold every key; percent-encoded ones it can.
         .and("encoding-type", "url")
-        .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
+        .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
-        .and_some("start-after", list.start_after.as_deref())
+        .and_some("start-after", list.start_after.as_deref().filter(|_| ordered))
         .and_some("continuation-token", list.token.as_deref())
         .and_some("max-keys", list.max.map(|max| max.to_string()).as_deref());
     Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) }
+}
+
+/// Whether a listing comes in the order of its keys. Those of directory buckets don't; they take only folders for
+/// prefixes, and no key to start after, so that what lies outside is left out here.
+fn is_ordered(list: &List) -> bool {
+    !is_directory(&list.bucket)
+}
+
+/// A prefix up to its last slash.
+fn folder(prefix: &str) -> &str {
+    &prefix[..prefix.rfind('/').map_or(0, |slash| slash + 1)]
 }
 
 #[derive(Deserialize, Default)]
@@ -85,7 +99,7 @@ impl Arriving {
     fn meta(&mut self, list: &List, content: Content) -> Result<Option<ObjectMeta>, String> {
         let id = ObjectId::new(&list.bucket, self.name(content.key)?);
         if !is_inside(list, &id.key) {
-            self.beyond = true;
+            self.beyond |= is_ordered(list);
             return Ok(None);
         }
         let mut meta = ObjectMeta::new(id, content.size);
@@ -130,7 +144,7 @@ impl Reader for Arriving {
             if is_inside(list, &prefix) {
                 page.prefixes.push(prefix);
             } else {
-                self.beyond = true;
+                self.beyond |= is_ordered(list);
             }
         }
         if answer.is_truncated && !self.beyond {
@@ -145,6 +159,8 @@ impl Reader for Arriving {
 
 fn is_inside(list: &List, key: &str) -> bool {
     list.end_before.as_deref().is_none_or(|end| key < end)
+        && (is_ordered(list)
+            || (key.starts_with(&list.prefix) && list.start_after.as_deref().is_none_or(|after| after < key)))
 }
 
 #[derive(Deserialize)]
@@ -266,6 +282,26 @@ mod tests {
         let page = page(&list, ANSWER.as_bytes()).expect("a page");
         assert_eq!(page.objects.len(), 1);
         assert_eq!(page.next, None);
+    }
+
+    #[test]
+    fn a_directory_buckets_listing_has_no_order_and_is_sifted() {
+        let list = List {
+            start_after: Some("p/a".into()),
+            end_before: Some("p/d".into()),
+            delimiter: Some("/".into()),
+            ..List::new("b--usw2-az1--x-s3", "p/x")
+        };
+        assert_eq!(request(&list).target, "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F");
+        let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+        let body = format!(
+            "<R><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{}</R>",
+            ["p/xc", "p/z", "p/b", "p/xa", "p/a"].map(entry).concat()
+        );
+        let list = List { start_after: None, end_before: Some("p/xb".into()), ..list };
+        let page = page(&list, body.as_bytes()).expect("a page");
+        assert_eq!(page.objects.iter().map(|o| o.id.key.as_str()).collect::<Vec<_>>(), ["p/xa"]);
+        assert_eq!(page.next.as_deref(), Some("t"), "what is beyond may be followed by what is not");
     }
 
     #[test]

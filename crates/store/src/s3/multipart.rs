@@ -15,6 +15,7 @@ use super::headers::{checked, checksums, describe};
 use super::write_conditions::Write;
 use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
 use crate::encode::{Query, xml_text};
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
 use crate::reconcile::{compared, landed};
 use crate::{
@@ -32,7 +33,8 @@ fn begin_request(
     wish: PartChecksums,
 ) -> Result<Outgoing, Unsendable> {
     let query = Query::new().and("uploads", "");
-    let outgoing = describe(Outgoing::new(Method::POST, object_target(id, &query)), options, kms_key)?;
+    let outgoing =
+        describe(Outgoing::new(Method::POST, object_target(id, &query)), options, kms_key)?.keyed(Keyed::New);
     match wish {
         PartChecksums::FullObject => outgoing
             .header("x-amz-checksum-algorithm", "CRC32C")?
@@ -57,7 +59,7 @@ fn granted(head: &Head) -> PartChecksums {
 
 fn part_request(upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Outgoing, Unsendable> {
     let query = Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id);
-    let mut outgoing = Outgoing::new(Method::PUT, object_target(&upload.id, &query));
+    let mut outgoing = Outgoing::new(Method::PUT, object_target(&upload.id, &query)).keyed(Keyed::Object);
     outgoing.body = body;
     if upload.checksums == PartChecksums::None {
         return Ok(outgoing);
@@ -73,7 +75,8 @@ fn complete_request(
 ) -> Result<Outgoing, String> {
     let document = parts_document(upload, parts).ok_or("a part's ETag holds control characters")?;
     let query = Query::new().and("uploadId", &upload.upload_id);
-    let mut outgoing = Outgoing::new(Method::POST, object_target(&upload.id, &query));
+    // An object that was begun with checksums is completed with its key too.
+    let mut outgoing = Outgoing::new(Method::POST, object_target(&upload.id, &query)).keyed(Keyed::Object);
     outgoing.headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/xml"));
     outgoing.body = Body::from(Bytes::from(document));
     outgoing.patience = Some(COMPLETE_PATIENCE);
@@ -195,7 +198,7 @@ impl S3 {
         let exchange = &Exchange::object(self, Operation::ListParts, &upload.id);
         let ask = |query| async move {
             let target = object_target(&upload.id, &Query::of(query));
-            exchange.send(&Outgoing::new(Method::GET, target)).await
+            exchange.send(&Outgoing::new(Method::GET, target).keyed(Keyed::Object)).await
         };
         stored_parts::all(self, upload, ask).await
     }

@@ -11,6 +11,7 @@ use super::headers::{checked, describe, meta};
 use super::write_conditions::Write;
 use crate::checksum::{encode_md5, md5_of};
 use crate::encode::Query;
+use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
@@ -24,7 +25,7 @@ fn request(
     condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
-    let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new()));
+    let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new())).keyed(Keyed::New);
     outgoing.body = body;
     if let (Guard::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {
         outgoing = checked(outgoing, crc32c).map_err(|e| e.to_string())?;

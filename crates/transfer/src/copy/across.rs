@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use laneway_lanes::attempts::counted;
 use laneway_store::{Body, Checksums, Get, ObjectMeta, Operation, PutOptions, Version};
 
-use super::{Ends, Target};
+use super::{Ends, Target, tags};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::download::{Into, Landing, Pinned, tell_of_another_try};
@@ -59,7 +59,8 @@ async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copi
         read => read?,
     };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
-    let options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
+    let mut options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
+    tags::keep(work, ends, target, &got.meta, &mut options).await?;
     let written = put_verified(work, &ends.to, &target.to, got.body, &sums, &options).await?;
     work.progress.moved(run.len);
     let atomic = ends.to.keeps(Operation::Put, &options.condition);
@@ -85,7 +86,8 @@ pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
         let message = "without a version its slices can't be pinned to one state";
         return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
     }
-    let options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
+    let mut options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
+    tags::keep(work, ends, target, &meta, &mut options).await?;
     let once = || streamed(work, ends, target, &meta, &options);
     let moved = match once().await {
         Err(error) if error.is_mismatch() => {

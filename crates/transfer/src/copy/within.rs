@@ -8,7 +8,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Condition, ObjectMeta, Operation, Part, Provider, PutOptions};
 
 use super::across::Copied;
-use super::{Ends, Target, across};
+use super::{Ends, Target, across, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
@@ -107,7 +107,8 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
 
 async fn copy_parts(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
     let meta = work.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
-    let options = ends.terms.options_of(&meta, options);
+    let mut options = ends.terms.options_of(&meta, options);
+    tags::keep(work, ends, target, &meta, &mut options).await?;
     let upload = work.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
     let sent = async {
         let mut parts: Vec<Part> = futures_util::stream::iter(work.engine.copy_sizes.parts(meta.size))

@@ -23,6 +23,8 @@ pub enum Class {
     Transport,
     /// The store refuses the request, whatever its state.
     Invalid,
+    /// The object has to be restored from an archive first.
+    Archived,
     /// The range lies outside the object.
     InvalidRange,
     /// The store can't do this.
@@ -53,6 +55,7 @@ impl Class {
         Self::Server,
         Self::Transport,
         Self::Invalid,
+        Self::Archived,
         Self::InvalidRange,
         Self::Unsupported,
         Self::Integrity,
@@ -84,6 +87,7 @@ impl Class {
             Self::Server => ("server", "the store failed, or its answer makes no sense"),
             Self::Transport => ("transport", "no answer, or not a whole one"),
             Self::Invalid => ("invalid", "the store refuses the request, whatever its state"),
+            Self::Archived => ("archived", "the object has to be restored from an archive first"),
             Self::InvalidRange => ("invalid_range", "the range lies outside the object"),
             Self::Unsupported => ("unsupported", "the store can't do this"),
             Self::Integrity => ("integrity", "bytes or checksums differ from what they must be"),
@@ -104,6 +108,7 @@ impl Class {
             ErrorKind::Throttled => Self::Throttled,
             ErrorKind::Integrity => Self::Integrity,
             ErrorKind::Invalid => Self::Invalid,
+            ErrorKind::Archived => Self::Archived,
             ErrorKind::InvalidRange => Self::InvalidRange,
             ErrorKind::Unsupported => Self::Unsupported,
             ErrorKind::Server => Self::Server,

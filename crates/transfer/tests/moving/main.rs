@@ -15,6 +15,7 @@ mod integrity;
 mod listings;
 mod memory;
 mod no_clobber;
+mod protected;
 mod removals;
 mod resuming;
 mod resuming_uploads;

@@ -9,6 +9,7 @@ use quick_xml::events::Event;
 
 use super::{Answer, Document, Problem, XmlCall, attributes, empty, quoted, receive, stored};
 use crate::checksum::base64;
+use crate::gcs::encryption;
 use crate::gcs::hash::Expected;
 use crate::gcs::media::insert;
 use crate::gcs::resource::rfc3339;
@@ -22,7 +23,7 @@ const COMPLETION_BYTES_MAX: usize = 4 << 20;
 const PARTS_MAX: u32 = 10_000;
 
 pub(super) fn begin(call: &XmlCall<'_>) -> Answer {
-    let attributes = attributes(&call.head.headers);
+    let attributes = attributes(&call.head.headers)?;
     let begun = call.shared.objects.begin_upload(call.bucket, call.key, attributes, None);
     let upload = begun.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     let mut document = Document::open("InitiateMultipartUploadResult");
@@ -38,6 +39,7 @@ pub(super) async fn part(mut call: XmlCall<'_>) -> Answer {
     let number = number
         .filter(|number| (1..=PARTS_MAX).contains(number))
         .ok_or_else(|| Problem::invalid(format!("partNumber must be a number from 1 to {PARTS_MAX}")))?;
+    encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &upload.attributes.asked)?;
     let expected = Expected::in_headers(&call.head.headers)?;
     let written = receive(call.shared, &mut call.body, &expected).await?;
     let sums = written.sums.clone();

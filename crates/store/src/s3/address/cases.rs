@@ -32,7 +32,7 @@ fn cases() -> impl Iterator<Item = Case<'static>> {
 fn answer(case: &Case<'_>) -> Result<String, Error> {
     let place = Address::new(&case.settings)?.locate(case.bucket, case.region, "")?;
     let url = format!("{}{}", place.origin, place.target);
-    let session = if place.session { " session" } else { "" };
+    let session = if is_directory(case.bucket) { " session" } else { "" };
     Ok(format!("{} {} {}{session}", url.trim_end_matches('/'), place.service, place.region))
 }
 

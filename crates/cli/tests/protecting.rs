@@ -1,0 +1,102 @@
+//! Encryption, access, tags and locks by the real binary against the embedded server.
+
+use std::fs;
+
+use laneway_server::Attributes;
+use laneway_testkit::{Endpoint, Wire};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+/// The base64 of 32 bytes.
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+#[test]
+fn what_new_objects_are_asked_to_be_is_shown_by_stat() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    fs::write(endpoint.folder().join("f"), "bytes").expect("written");
+    let protected = [
+        "--sse",
+        "aws:kms",
+        "--kms-key",
+        "key-1",
+        "--kms-bucket-key",
+        "--kms-context",
+        "team=a",
+        "--acl",
+        "bucket-owner-full-control",
+        "--tags",
+        "team=a b,cost=1",
+        "--lock-mode",
+        "governance",
+        "--lock-until",
+        "2127-01-31",
+        "--legal-hold",
+    ];
+    laneway.run(["cp", "f", "s3://bucket/k"].into_iter().chain(protected)).succeeds();
+    let stat = laneway.run(["stat", "--json", "s3://bucket/k"]).succeeds();
+    let record = stat.record("object");
+    assert_eq!(record["encryption"], "aws:kms");
+    assert_eq!((&record["kms_key"], &record["bucket_key"]), (&"key-1".into(), &true.into()));
+    assert_eq!((&record["tags"], &record["legal_hold"]), (&2.into(), &true.into()));
+    assert_eq!(
+        (&record["lock_mode"], &record["lock_until"]),
+        (&"GOVERNANCE".into(), &"2127-01-31T00:00:00Z".into())
+    );
+    let asked =
+        endpoint.server().store().object("bucket", "k").expect("it is there").attributes.asked.clone();
+    assert_eq!(asked.acl.as_deref(), Some("bucket-owner-full-control"));
+    assert_eq!(asked.tags["team"], "a b");
+    let stat = laneway.run(["stat", "s3://bucket/k"]).succeeds();
+    assert!(stat.text().contains("GOVERNANCE until 2127-01-31"), "{}", stat.text());
+}
+
+#[test]
+fn a_customers_key_comes_from_a_file_or_a_variable_and_is_never_shown() {
+    for scheme in ["s3", "gs"] {
+        let endpoint = Endpoint::start(Wire::TlsH1);
+        let laneway = endpoint.program(LANEWAY);
+        let folder = endpoint.folder();
+        fs::write(folder.join("f"), "bytes").expect("written");
+        fs::write(folder.join("key"), format!("{KEY}\n")).expect("written");
+        let url = format!("{scheme}://bucket/k");
+        let by_file = ["--customer-key-file", "key"];
+        let up = laneway.run(["cp", "-vv", "f", &url].into_iter().chain(by_file)).succeeds();
+        assert!(!up.stderr.contains(KEY) && !up.text().contains(KEY), "{}", up.stderr);
+        let with_variable = endpoint.program(LANEWAY).with("LANEWAY_CUSTOMER_KEY", KEY);
+        assert_eq!(with_variable.run(["cat", &url]).succeeds().text(), "bytes");
+        let shown = with_variable.run(["stat", &url]).succeeds();
+        assert!(shown.text().contains("customer AES256") && !shown.text().contains(KEY), "{}", shown.text());
+        assert_eq!(laneway.run(["cat", &url]).status, Some(1), "without its key");
+    }
+}
+
+#[test]
+fn what_is_no_key_and_half_a_lock_are_bad_usage() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).with("LANEWAY_CUSTOMER_KEY", "hunter2");
+    let refused = laneway.run(["ls", "s3://bucket"]);
+    assert_eq!(refused.status, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("LANEWAY_CUSTOMER_KEY") && !refused.stderr.contains("hunter2"));
+    let laneway = endpoint.program(LANEWAY);
+    for half in [["--lock-mode", "compliance"], ["--lock-until", "2127-01-31"], ["--sse", "rot13"]] {
+        let refused = laneway.run(["cp", "f", "s3://bucket/k"].into_iter().chain(half));
+        assert_eq!(refused.status, Some(2), "{half:?}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn archived_objects_of_a_tree_are_left_out_with_a_count() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let cold = Attributes { storage_class: Some("GLACIER".to_owned()), ..Attributes::default() };
+    for key in ["t/1", "t/2"] {
+        endpoint.server().store().put_with("bucket", key, b"cold", cold.clone()).expect("stored");
+    }
+    endpoint.server().store().put("bucket", "t/warm", b"warm").expect("stored");
+    let down = laneway.run(["cp", "-r", "s3://bucket/t", "down"]).succeeds();
+    assert!(down.stderr.contains("2 skipped"), "{}", down.stderr);
+    assert!(down.stderr.contains("one of 2 objects that lie in an archive"), "{}", down.stderr);
+    let named = laneway.run(["cp", "s3://bucket/t/1", "one"]);
+    assert_eq!(named.status, Some(1));
+    assert!(named.stderr.contains("archived"), "{}", named.stderr);
+}

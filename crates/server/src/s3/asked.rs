@@ -1,0 +1,126 @@
+//! What the headers of a new object ask for, in the fields that several operations have alike.
+
+use std::collections::BTreeMap;
+
+use s3s::dto::{ObjectLockMode, Timestamp};
+use s3s::{S3Result, s3_error};
+
+use super::tagging;
+use crate::objects::asked::Retention;
+
+/// The [`Asked`](crate::objects::asked::Asked) of an operation that makes an object.
+macro_rules! asked_of {
+    ($input:expr) => {{
+        let customer = $crate::s3::asked::customer_of!($input)?;
+        let managed = $crate::s3::encryption::Managed {
+            algorithm: $input.server_side_encryption.as_ref().map(|algorithm| algorithm.as_str()),
+            kms_key: $input.ssekms_key_id.as_deref(),
+            bucket_key: $input.bucket_key_enabled,
+            context: $input.ssekms_encryption_context.as_deref(),
+        };
+        $crate::objects::asked::Asked {
+            encryption: $crate::s3::encryption::of_new(&managed, customer)?,
+            acl: $input.acl.as_ref().map(|acl| acl.as_str().to_owned()),
+            tags: $crate::s3::asked::tags($input.tagging.as_deref())?,
+            retention: $crate::s3::asked::retention(
+                $input.object_lock_mode.as_ref(),
+                $input.object_lock_retain_until_date.as_ref(),
+            )?,
+            legal_hold: $input
+                .object_lock_legal_hold_status
+                .as_ref()
+                .is_some_and(|status| status.as_str() == "ON"),
+        }
+    }};
+}
+
+/// The customer's key that comes with a request.
+macro_rules! customer_of {
+    ($input:expr) => {
+        $crate::s3::encryption::customer(
+            $input.sse_customer_algorithm.as_deref(),
+            $input.sse_customer_key.as_deref(),
+            $input.sse_customer_key_md5.as_deref(),
+        )
+    };
+}
+
+/// The customer's key of the source of a copy.
+macro_rules! source_customer_of {
+    ($input:expr) => {
+        $crate::s3::encryption::customer(
+            $input.copy_source_sse_customer_algorithm.as_deref(),
+            $input.copy_source_sse_customer_key.as_deref(),
+            $input.copy_source_sse_customer_key_md5.as_deref(),
+        )
+    };
+}
+
+/// Tells how an object is encrypted.
+macro_rules! tell_encryption {
+    ($output:expr, $encryption:expr) => {
+        match $encryption {
+            Some($crate::objects::asked::Encryption::Managed { algorithm, kms_key, bucket_key }) => {
+                $output.server_side_encryption =
+                    Some(s3s::dto::ServerSideEncryption::from(algorithm.clone()));
+                $output.ssekms_key_id = kms_key.clone();
+                $output.bucket_key_enabled = bucket_key.then_some(true);
+            }
+            Some($crate::objects::asked::Encryption::Customer { md5, .. }) => {
+                $output.sse_customer_algorithm = Some("AES256".to_owned());
+                $output.sse_customer_key_md5 = Some(md5.clone());
+            }
+            None => {}
+        }
+    };
+}
+
+/// Tells until when an object is kept.
+macro_rules! tell_lock {
+    ($output:expr, $asked:expr) => {
+        if let Some(retention) = &$asked.retention {
+            let mode = if retention.strict { "COMPLIANCE" } else { "GOVERNANCE" };
+            $output.object_lock_mode = Some(s3s::dto::ObjectLockMode::from_static(mode));
+            $output.object_lock_retain_until_date = Some($crate::s3::timestamp(retention.until_us));
+        }
+        if $asked.legal_hold {
+            $output.object_lock_legal_hold_status =
+                Some(s3s::dto::ObjectLockLegalHoldStatus::from_static("ON"));
+        }
+    };
+}
+
+pub(super) use {asked_of, customer_of, source_customer_of, tell_encryption, tell_lock};
+
+/// Mode and date of a lock, which come together or not at all.
+pub(super) fn retention(
+    mode: Option<&ObjectLockMode>,
+    until: Option<&Timestamp>,
+) -> S3Result<Option<Retention>> {
+    let (mode, until) = match (mode, until) {
+        (None, None) => return Ok(None),
+        (Some(mode), Some(until)) => (mode.as_str(), until),
+        _ => {
+            return Err(s3_error!(
+                InvalidArgument,
+                "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied"
+            ));
+        }
+    };
+    let strict = match mode {
+        "COMPLIANCE" => true,
+        "GOVERNANCE" => false,
+        _ => return Err(s3_error!(InvalidArgument, "Unknown wormMode directive.")),
+    };
+    let until = time::OffsetDateTime::from(until.clone());
+    let until_us = u64::try_from(until.unix_timestamp_nanos() / 1000).unwrap_or_default();
+    if until_us <= crate::objects::now_us() {
+        return Err(s3_error!(InvalidArgument, "The retain until date must be in the future!"));
+    }
+    Ok(Some(Retention { strict, until_us }))
+}
+
+/// The tags in a header.
+pub(super) fn tags(header: Option<&str>) -> S3Result<BTreeMap<String, String>> {
+    tagging::in_header(header.unwrap_or_default())
+}

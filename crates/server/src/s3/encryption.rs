@@ -1,0 +1,108 @@
+//! Server-side encryption as its headers ask for it: kept and told. A customer's key is checked as S3 checks it.
+
+use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
+
+use crate::checksum::hex;
+use crate::customer_key::{self, BadKey, Fit, HashedBy};
+use crate::objects::asked::Encryption;
+use crate::objects::now_us;
+
+/// What a new object's headers say about encryption with keys that the store manages.
+pub(super) struct Managed<'a> {
+    pub(super) algorithm: Option<&'a str>,
+    pub(super) kms_key: Option<&'a str>,
+    pub(super) bucket_key: Option<bool>,
+    pub(super) context: Option<&'a str>,
+}
+
+/// A customer's key from its three headers.
+pub(super) fn customer(
+    algorithm: Option<&str>,
+    key: Option<&str>,
+    md5: Option<&str>,
+) -> S3Result<Option<Encryption>> {
+    customer_key::sent(algorithm, key, md5, HashedBy::Md5).map_err(|bad| match bad {
+        BadKey::Algorithm => {
+            s3_error!(
+                InvalidEncryptionAlgorithmError,
+                "The encryption request you specified is not valid. Supported value: AES256."
+            )
+        }
+        BadKey::Key => {
+            s3_error!(InvalidArgument, "The secret key was invalid for the specified algorithm.")
+        }
+        BadKey::Hash => s3_error!(
+            InvalidArgument,
+            "The calculated MD5 hash of the key did not match the hash that was provided."
+        ),
+    })
+}
+
+/// How a new object is encrypted.
+pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3Result<Option<Encryption>> {
+    let Managed { algorithm, kms_key, bucket_key, context } = *managed;
+    let is_kms = matches!(algorithm, Some("aws:kms" | "aws:kms:dsse"));
+    if algorithm.is_some_and(|algorithm| !is_kms && algorithm != "AES256") {
+        return Err(s3_error!(InvalidArgument, "The encryption method specified is not supported"));
+    }
+    if customer.is_some() && (algorithm.is_some() || kms_key.is_some()) {
+        return Err(s3_error!(
+            InvalidArgument,
+            "Server Side Encryption with Customer provided key is incompatible with the encryption method specified"
+        ));
+    }
+    if (kms_key.is_some() || context.is_some()) && !is_kms {
+        return Err(s3_error!(
+            InvalidArgument,
+            "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms"
+        ));
+    }
+    let managed = algorithm.map(|algorithm| Encryption::Managed {
+        algorithm: algorithm.to_owned(),
+        kms_key: kms_key.map(str::to_owned),
+        bucket_key: bucket_key.unwrap_or_default(),
+    });
+    Ok(customer.or(managed))
+}
+
+/// Lets a request through that has the key of what it touches.
+pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> S3Result<()> {
+    match customer_key::fits(sent, written) {
+        Fit::Opens => Ok(()),
+        Fit::Missing => Err(s3_error!(
+            InvalidRequest,
+            "The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object."
+        )),
+        Fit::Other => Err(s3_error!(AccessDenied, "Access Denied")),
+        Fit::NotNeeded => {
+            Err(s3_error!(InvalidRequest, "The encryption parameters are not applicable to this object."))
+        }
+    }
+}
+
+/// The ETag of an object that a key management service's key or a customer's encrypts, which looks like an MD5 and is
+/// none; `None` where it is the usual one.
+pub(super) fn etag(encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
+    let is_opaque = match encryption? {
+        Encryption::Managed { algorithm, .. } => algorithm != "AES256",
+        Encryption::Customer { .. } => true,
+    };
+    is_opaque.then(|| opaque_etag(crc32c))
+}
+
+/// 32 hexadecimal digits that say nothing.
+pub(super) fn opaque_etag(crc32c: u32) -> String {
+    let mut state = [0; 16];
+    state[..8].copy_from_slice(&now_us().to_be_bytes());
+    state[8..12].copy_from_slice(&crc32c.to_be_bytes());
+    state[12..].copy_from_slice(&(!crc32c).to_be_bytes());
+    hex(&state)
+}
+
+/// What S3 answers where the headers of a request don't go together with its upload.
+pub(super) fn other_upload() -> S3Error {
+    S3Error::with_message(
+        S3ErrorCode::InvalidRequest,
+        "The multipart upload initiate requested encryption. Subsequent part requests must include the appropriate encryption parameters.",
+    )
+}

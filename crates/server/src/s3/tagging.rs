@@ -1,0 +1,93 @@
+//! Tags of objects.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+use s3s::dto::*;
+use s3s::{S3Result, s3_error};
+
+use super::{Dialect, refusal};
+use crate::objects::precondition::Precondition;
+
+/// S3's limits.
+const TAGS_MAX: usize = 10;
+const KEY_CHARS_MAX: usize = 128;
+const VALUE_CHARS_MAX: usize = 256;
+
+/// The tags of `x-amz-tagging`, which are written like a query.
+pub(super) fn in_header(header: &str) -> S3Result<BTreeMap<String, String>> {
+    let pairs = header.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decode = |text: &str| {
+            let text = text.replace('+', " ");
+            percent_decode_str(&text).decode_utf8().map(|text| text.into_owned()).ok()
+        };
+        decode(key).zip(decode(value)).ok_or_else(|| {
+            s3_error!(InvalidArgument, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded")
+        })
+    });
+    checked(pairs.collect::<S3Result<_>>()?)
+}
+
+fn checked(pairs: Vec<(String, String)>) -> S3Result<BTreeMap<String, String>> {
+    let count = pairs.len();
+    if count > TAGS_MAX {
+        return Err(s3_error!(InvalidTag, "Object tags cannot be greater than 10"));
+    }
+    let fits = |(key, value): &(String, String)| {
+        (1..=KEY_CHARS_MAX).contains(&key.chars().count()) && value.chars().count() <= VALUE_CHARS_MAX
+    };
+    if !pairs.iter().all(fits) {
+        return Err(s3_error!(InvalidTag, "The TagKey or the TagValue you have provided is invalid"));
+    }
+    let tags: BTreeMap<_, _> = pairs.into_iter().collect();
+    match tags.len() == count {
+        true => Ok(tags),
+        false => Err(s3_error!(InvalidTag, "Cannot provide multiple Tags with the same key")),
+    }
+}
+
+pub(super) fn get(dialect: &Dialect, input: GetObjectTaggingInput) -> S3Result<GetObjectTaggingOutput> {
+    let object = dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
+    let tag = |(key, value): (&String, &String)| Tag { key: Some(key.clone()), value: Some(value.clone()) };
+    let tag_set = object.attributes.asked.tags.iter().map(tag).collect();
+    Ok(GetObjectTaggingOutput { tag_set, ..Default::default() })
+}
+
+pub(super) fn put(dialect: &Dialect, input: PutObjectTaggingInput) -> S3Result<PutObjectTaggingOutput> {
+    let pair = |tag: Tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default());
+    set(dialect, &input.bucket, &input.key, checked(input.tagging.tag_set.into_iter().map(pair).collect())?)?;
+    Ok(PutObjectTaggingOutput::default())
+}
+
+pub(super) fn delete(
+    dialect: &Dialect,
+    input: DeleteObjectTaggingInput,
+) -> S3Result<DeleteObjectTaggingOutput> {
+    set(dialect, &input.bucket, &input.key, BTreeMap::new())?;
+    Ok(DeleteObjectTaggingOutput::default())
+}
+
+fn set(dialect: &Dialect, bucket: &str, key: &str, tags: BTreeMap<String, String>) -> S3Result<()> {
+    let change = |attributes: &mut crate::objects::Attributes| attributes.asked.tags = tags;
+    dialect.objects.patch(bucket, key, &Precondition::default(), change).map_err(refusal)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_decoded_and_their_limits_kept() {
+        let tags = in_header("team=a%20b&x%3Dy=1%262&alone").unwrap();
+        assert_eq!(tags["team"], "a b");
+        assert_eq!(tags["x=y"], "1&2");
+        assert_eq!(tags["alone"], "");
+        assert!(in_header("").unwrap().is_empty());
+        assert!(in_header("a=1&a=2").is_err());
+        let many: Vec<String> = (0..11).map(|n| format!("k{n}=v")).collect();
+        assert!(in_header(&many.join("&")).is_err());
+        assert!(in_header("=v").is_err());
+    }
+}

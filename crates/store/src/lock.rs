@@ -1,0 +1,80 @@
+//! What keeps an object from being changed or removed before its time.
+
+use std::time::SystemTime;
+
+use crate::timestamp::rfc3339;
+
+/// Until when, and how strictly, an object is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// How strictly.
+    pub mode: RetentionMode,
+    /// Until when.
+    pub until: SystemTime,
+}
+
+impl Retention {
+    /// Reads a time (`2027-01-31T12:00:00Z`) or a day, which begins at midnight UTC.
+    pub fn time(text: &str) -> Option<SystemTime> {
+        let is_day = text.len() == "2027-01-31".len();
+        if is_day { rfc3339(&format!("{text}T00:00:00Z")) } else { rfc3339(text) }
+    }
+}
+
+/// How strictly an object is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RetentionMode {
+    /// Who has a permission of its own may shorten it: S3's `GOVERNANCE`, GCS's `Unlocked`.
+    Governance,
+    /// Nobody may: S3's `COMPLIANCE`, GCS's `Locked`.
+    Compliance,
+}
+
+impl RetentionMode {
+    /// Its name on S3: `GOVERNANCE` or `COMPLIANCE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Governance => "GOVERNANCE",
+            Self::Compliance => "COMPLIANCE",
+        }
+    }
+
+    /// The reverse of [`name`](Self::name), also of GCS's names, whatever their case.
+    pub fn named(name: &str) -> Option<Self> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        match () {
+            () if is("GOVERNANCE") || is("Unlocked") => Some(Self::Governance),
+            () if is("COMPLIANCE") || is("Locked") => Some(Self::Compliance),
+            () => None,
+        }
+    }
+
+    /// Its name on GCS: `Unlocked` or `Locked`.
+    pub(crate) fn gcs_name(self) -> &'static str {
+        match self {
+            Self::Governance => "Unlocked",
+            Self::Compliance => "Locked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_day_or_a_moment() {
+        assert_eq!(Retention::time("2027-01-31"), Retention::time("2027-01-31T00:00:00Z"));
+        assert!(Retention::time("2027-01-31").is_some() && Retention::time("soon").is_none());
+    }
+
+    #[test]
+    fn modes_have_a_name_on_each_store() {
+        for mode in [RetentionMode::Governance, RetentionMode::Compliance] {
+            assert_eq!(RetentionMode::named(mode.name()), Some(mode));
+            assert_eq!(RetentionMode::named(mode.gcs_name()), Some(mode));
+            assert_eq!(RetentionMode::named(&mode.name().to_lowercase()), Some(mode));
+        }
+        assert_eq!(RetentionMode::named("FOREVER"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! What encryption puts into the headers of an S3 request, and which of a customer's keys
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/ServerSideEncryptionCustomerKeys.html>).
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::encryption::Keyed;
+use crate::{CustomerKey, Encryption};
+
+const ALGORITHM: HeaderName = HeaderName::from_static("x-amz-server-side-encryption");
+const BUCKET_KEY: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-bucket-key-enabled");
+const CONTEXT: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-context");
+const KMS_KEY: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-aws-kms-key-id");
+
+/// The headers of a customer's key: algorithm, key, MD5 of the key.
+type KeyHeaders = [&'static str; 3];
+
+const OWN: KeyHeaders = [
+    "x-amz-server-side-encryption-customer-algorithm",
+    "x-amz-server-side-encryption-customer-key",
+    "x-amz-server-side-encryption-customer-key-md5",
+];
+
+const OF_SOURCE: KeyHeaders = [
+    "x-amz-copy-source-server-side-encryption-customer-algorithm",
+    "x-amz-copy-source-server-side-encryption-customer-key",
+    "x-amz-copy-source-server-side-encryption-customer-key-md5",
+];
+
+/// Adds what the request needs to say about encryption.
+pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
+    let Encryption { customer_key: own, source_customer_key: of_source, .. } = encryption;
+    match keyed {
+        Keyed::Nothing => {}
+        Keyed::Object => key(headers, OWN, own.as_ref()),
+        Keyed::Source => key(headers, OWN, of_source.as_ref()),
+        Keyed::New => {
+            key(headers, OWN, own.as_ref());
+            managed(headers, encryption);
+        }
+        Keyed::Copy => {
+            key(headers, OWN, own.as_ref());
+            key(headers, OF_SOURCE, of_source.as_ref());
+            managed(headers, encryption);
+        }
+        Keyed::PartCopy => {
+            key(headers, OWN, own.as_ref());
+            key(headers, OF_SOURCE, of_source.as_ref());
+        }
+    }
+}
+
+fn key(headers: &mut HeaderMap, [algorithm, name, md5]: KeyHeaders, key: Option<&CustomerKey>) {
+    let Some(key) = key else { return };
+    headers.insert(algorithm, HeaderValue::from_static("AES256"));
+    if let Ok(mut value) = HeaderValue::try_from(key.base64()) {
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if let Ok(value) = HeaderValue::try_from(key.md5()) {
+        headers.insert(md5, value);
+    }
+}
+
+/// Adds how a new object is encrypted with keys that the store manages; the KMS key stands there already.
+pub(super) fn managed(headers: &mut HeaderMap, encryption: &Encryption) {
+    if let Some(algorithm) = encryption.algorithm {
+        headers.insert(ALGORITHM, HeaderValue::from_static(algorithm.name()));
+    }
+    if let Some(enabled) = encryption.bucket_key {
+        headers.insert(BUCKET_KEY, HeaderValue::from_static(if enabled { "true" } else { "false" }));
+    }
+    if let Some(context) = encryption.context_header()
+        && let Ok(context) = HeaderValue::try_from(context)
+    {
+        headers.insert(CONTEXT, context);
+    }
+}
+
+/// Names the KMS key that encrypts new objects.
+pub(super) fn with_kms_key(headers: &mut HeaderMap, key: &HeaderValue) {
+    headers.insert(ALGORITHM, HeaderValue::from_static("aws:kms"));
+    headers.insert(KMS_KEY, key.clone());
+}
+
+/// Takes out what a directory bucket lets only its session say.
+pub(super) fn without_managed(headers: &mut HeaderMap) {
+    for name in [ALGORITHM, BUCKET_KEY, CONTEXT, KMS_KEY] {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SseAlgorithm;
+
+    fn encryption() -> Encryption {
+        Encryption {
+            customer_key: CustomerKey::parse(&[1; 32]).ok(),
+            source_customer_key: CustomerKey::parse(&[2; 32]).ok(),
+            ..Encryption::default()
+        }
+    }
+
+    fn applied(keyed: Keyed, encryption: &Encryption) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        apply(&mut headers, keyed, encryption);
+        headers
+    }
+
+    #[test]
+    fn each_request_says_the_key_of_what_it_touches() {
+        let (one, two) =
+            ("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=", "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=");
+        for (keyed, own, of_source) in [
+            (Keyed::Nothing, None, None),
+            (Keyed::Object, Some(one), None),
+            (Keyed::Source, Some(two), None),
+            (Keyed::New, Some(one), None),
+            (Keyed::Copy, Some(one), Some(two)),
+            (Keyed::PartCopy, Some(one), Some(two)),
+        ] {
+            let headers = applied(keyed, &encryption());
+            let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{keyed:?}");
+            assert_eq!(headers.contains_key(OWN[2]), own.is_some(), "{keyed:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_marked_as_a_secret() {
+        let headers = applied(Keyed::Object, &encryption());
+        assert!(headers[OWN[1]].is_sensitive());
+        assert!(!format!("{headers:?}").contains("AQEB"), "{headers:?}");
+    }
+
+    #[test]
+    fn managed_encryption_is_for_new_objects_only() {
+        let dsse = Encryption {
+            algorithm: Some(SseAlgorithm::KmsDsse),
+            bucket_key: Some(false),
+            context: [("team".to_owned(), "a".to_owned())].into(),
+            ..Encryption::default()
+        };
+        let new = applied(Keyed::New, &dsse);
+        assert_eq!(new[ALGORITHM], "aws:kms:dsse");
+        assert_eq!(new[BUCKET_KEY], "false");
+        assert_eq!(new[CONTEXT], "eyJ0ZWFtIjoiYSJ9");
+        assert!(applied(Keyed::Object, &dsse).is_empty() && applied(Keyed::PartCopy, &dsse).is_empty());
+    }
+}

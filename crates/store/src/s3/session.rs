@@ -1,0 +1,195 @@
+//! Session credentials of directory buckets: made once for all requests to a bucket, and anew before they end
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateSession.html>).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use http::header::HeaderValue;
+use http::{HeaderMap, Method};
+use laneway_lanes::{Lanes, Request, Response};
+use serde::Deserialize;
+
+use super::{S3, encryption};
+use crate::exchange::{Dialect, Exchange, Outgoing};
+use crate::judge::Failure;
+use crate::requests::Tally;
+use crate::timestamp::rfc3339;
+use crate::{AccessKey, Error, ErrorKind, Operation, Provider, xml};
+
+/// How long S3 lets a session last, and at most how long what it says is believed.
+const LASTS: Duration = Duration::from_secs(300);
+/// How long before its end a session is replaced, so that no request signed by it arrives too late.
+const RENEWED_BEFORE: Duration = Duration::from_secs(60);
+/// The shortest time a session is used, also where clocks differ.
+const USED_MIN: Duration = Duration::from_secs(30);
+
+/// The sessions of all directory buckets.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<HashMap<String, Arc<Slot>>>);
+
+/// The session of one bucket. Whoever finds none makes it while the others wait.
+type Slot = tokio::sync::Mutex<Option<Session>>;
+
+#[derive(Clone, Debug)]
+struct Session {
+    key: Arc<AccessKey>,
+    /// When it is to be replaced, and when it ends.
+    renewed: Instant,
+    ends: Instant,
+}
+
+impl Sessions {
+    fn slot(&self, bucket: &str) -> Arc<Slot> {
+        let mut slots = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        Arc::clone(slots.entry(bucket.to_owned()).or_default())
+    }
+
+    /// Gives up a bucket's session; whether there was one.
+    pub(super) fn forget(&self, bucket: &str) -> bool {
+        let mut slots = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        slots.remove(bucket).is_some()
+    }
+}
+
+/// How long a session that ends at `until` is used, and how long it may be.
+fn lifetime(until: Option<SystemTime>, now: SystemTime) -> (Duration, Duration) {
+    let lasts = until.and_then(|until| until.duration_since(now).ok()).unwrap_or_default().min(LASTS);
+    (lasts.saturating_sub(RENEWED_BEFORE).max(USED_MIN), lasts.max(USED_MIN))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    credentials: Credentials,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Credentials {
+    access_key_id: String,
+    secret_access_key: String,
+    session_token: String,
+    expiration: String,
+}
+
+impl S3 {
+    /// The credentials of a directory bucket's session.
+    ///
+    /// # Errors
+    /// What the store says to whoever asks for a session.
+    pub(super) async fn session(&self, bucket: &str) -> Result<Arc<AccessKey>, Error> {
+        let slot = self.sessions.slot(bucket);
+        let mut held = slot.lock().await;
+        let now = Instant::now();
+        if let Some(session) = held.as_ref().filter(|session| now < session.renewed) {
+            return Ok(Arc::clone(&session.key));
+        }
+        match self.open_session(bucket).await {
+            Ok(session) => Ok(Arc::clone(&held.insert(session).key)),
+            // One that still holds is better than none.
+            Err(error) => match held.as_ref().filter(|session| now < session.ends) {
+                Some(session) => Ok(Arc::clone(&session.key)),
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn open_session(&self, bucket: &str) -> Result<Session, Error> {
+        let opening = Opening(self);
+        let exchange = Exchange::bucket(&opening, Operation::Session, bucket);
+        // Without a mode it may do what the caller may.
+        let mut outgoing = Outgoing::new(Method::GET, "?session=");
+        outgoing.headers = self.session_encryption().map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let sent = exchange.send(&outgoing).await?;
+        let Answer { credentials } = xml::read(&sent.response.body)
+            // The answer holds secrets, which the parser's words may repeat.
+            .map_err(|_| exchange.nonsense(&sent, "the answer holds no session's credentials"))?;
+        let (used, lasts) = lifetime(rfc3339(&credentials.expiration), SystemTime::now());
+        let now = Instant::now();
+        let key = AccessKey {
+            id: credentials.access_key_id,
+            secret: credentials.secret_access_key,
+            session_token: Some(credentials.session_token),
+        };
+        tracing::debug!(bucket, seconds = lasts.as_secs(), "a session of a directory bucket begins");
+        Ok(Session { key: Arc::new(key), renewed: now + used, ends: now + lasts })
+    }
+
+    /// How the session's new objects are encrypted, which their own requests can't say.
+    fn session_encryption(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &self.kms_key {
+            let key = HeaderValue::from_str(key).map_err(|_| "the KMS key holds what no header can carry")?;
+            encryption::with_kms_key(&mut headers, &key);
+        }
+        encryption::managed(&mut headers, &self.encryption);
+        Ok(headers)
+    }
+}
+
+/// The store while it opens a session: its requests are signed by the caller's own credentials.
+struct Opening<'a>(&'a S3);
+
+impl Dialect for Opening<'_> {
+    const PROVIDER: Provider = Provider::S3;
+
+    fn lanes(&self) -> &Lanes {
+        self.0.lanes()
+    }
+
+    fn tally(&self) -> &Tally {
+        self.0.tally()
+    }
+
+    fn endpoint(&self) -> String {
+        self.0.endpoint()
+    }
+
+    fn added_headers(&self) -> &HeaderMap {
+        self.0.added_headers()
+    }
+
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<Request, Error> {
+        self.0.signed(bucket, &self.0.regions.of(bucket), outgoing, None).await
+    }
+
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+        self.0.failure(outgoing, response)
+    }
+
+    fn kind(&self, failure: &Failure) -> ErrorKind {
+        self.0.kind(failure)
+    }
+
+    fn learn(&self, _: &str, failure: &Failure) -> bool {
+        super::failure::is_stale(failure) && self.0.credentials.forget()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_replaced_before_it_ends() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let after = |s| Some(now + Duration::from_secs(s));
+        let s = Duration::from_secs;
+        assert_eq!(lifetime(after(300), now), (s(240), s(300)));
+        assert_eq!(lifetime(after(3600), now), (s(240), s(300)));
+        assert_eq!(lifetime(after(70), now), (s(30), s(70)));
+        assert_eq!(lifetime(None, now), (s(30), s(30)));
+        assert_eq!(lifetime(Some(SystemTime::UNIX_EPOCH), now), (s(30), s(30)));
+    }
+
+    #[test]
+    fn the_answer_holds_keys_and_their_end() {
+        let body = b"<CreateSessionResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Credentials><SessionToken>t</SessionToken>\
+                     <SecretAccessKey>s</SecretAccessKey><AccessKeyId>a</AccessKeyId><Expiration>2026-11-22T00:05:00Z</Expiration>\
+                     </Credentials></CreateSessionResult>";
+        let Answer { credentials } = xml::read(body).expect("an answer");
+        assert_eq!((credentials.access_key_id.as_str(), credentials.session_token.as_str()), ("a", "t"));
+        assert!(rfc3339(&credentials.expiration).is_some());
+    }
+}

@@ -1,0 +1,86 @@
+//! Tags that copies by parts would lose, and archives that trees meet.
+
+use laneway::{CopyRequest, CopySizes, CustomerKey, Op, Outcome};
+use laneway_server::{Asked, Attributes, Config};
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
+
+fn s3() -> Kind {
+    DIALECTS.into_iter().find(|kind| kind.provider == laneway::Provider::S3).unwrap()
+}
+
+#[test]
+fn a_copy_by_parts_keeps_the_tags_of_its_source_unless_it_is_given_others() {
+    let stage = Stage::set_up(s3(), Config::default(), |settings| {
+        settings.copy_sizes = CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 };
+    });
+    let tags = [("team".to_owned(), "a b".to_owned())];
+    let attributes = Attributes {
+        asked: Asked { tags: tags.clone().into(), ..Asked::default() },
+        ..Attributes::default()
+    };
+    stage.server.store().put_with(BUCKET, "large", &noise(11 * MIB, 1), attributes).unwrap();
+    stage.cp(stage.url("large"), stage.url("copy")).all_done();
+    let tags_of = |key: &str| stage.server.store().object(BUCKET, key).unwrap().attributes.asked.tags.clone();
+    assert_eq!(tags_of("copy"), tags.into());
+
+    let request = CopyRequest::new(vec![stage.url("large")], stage.url("retagged"));
+    let other: std::collections::BTreeMap<_, _> = [("n".to_owned(), "1".to_owned())].into();
+    let put = laneway::PutOptions { tags: other.clone(), ..laneway::PutOptions::default() };
+    stage.copy(CopyRequest { put, ..request }).all_done();
+    assert_eq!(tags_of("retagged"), other);
+}
+
+#[test]
+fn a_tree_leaves_out_what_lies_in_an_archive_and_says_how_much() {
+    let stage = Stage::new(s3());
+    for key in ["t/1", "t/2"] {
+        let attributes = Attributes { storage_class: Some("GLACIER".into()), ..Attributes::default() };
+        stage.server.store().put_with(BUCKET, key, b"cold", attributes).unwrap();
+    }
+    stage.object("t/warm", b"warm");
+    std::fs::create_dir_all(stage.path("")).unwrap();
+    for destination in [None, Some(stage.url("copies/"))] {
+        let report = match destination {
+            None => stage.cp_r(stage.url("t"), stage.path("down")),
+            Some(destination) => stage.cp_r(stage.url("t"), destination),
+        };
+        assert_eq!((report.summary.files, report.summary.skipped, report.summary.failed), (1, 2, 0));
+        let told = report.warnings.join("\n");
+        assert!(told.contains("one of 2 objects that lie in an archive"), "{told}");
+        assert!(report.items.iter().all(|item| !matches!(item.outcome, Outcome::Failed(_))));
+    }
+    assert_eq!(std::fs::read(stage.path("down/warm")).unwrap(), b"warm");
+}
+
+#[test]
+fn a_named_object_in_an_archive_is_an_error_that_says_so() {
+    let stage = Stage::new(s3());
+    let attributes = Attributes { storage_class: Some("DEEP_ARCHIVE".into()), ..Attributes::default() };
+    stage.server.store().put_with(BUCKET, "k", b"cold", attributes).unwrap();
+    let report = stage.cp(stage.url("k"), stage.path("k"));
+    let (class, message) = report.failure();
+    assert_eq!(class, "archived");
+    assert!(message.contains("restored"), "{message}");
+    assert!(!stage.path("k").exists());
+}
+
+#[test]
+fn trees_and_large_files_go_up_and_come_back_under_a_customers_key() {
+    for kind in KINDS {
+        let mut stage = Stage::set_up(kind, Config::default(), |settings| {
+            settings.store.encryption.customer_key = CustomerKey::parse(&[7; 32]).ok();
+        });
+        let large = noise(40 * MIB + 5, 1);
+        stage.file("t/large", &large);
+        stage.file("t/small", b"small");
+        let up = stage.cp_r(stage.path("t"), stage.url("t"));
+        assert_eq!(up.all_verified().ops(Op::Upload), 2, "{kind:?}");
+        stage.cp_r(stage.url("t"), stage.path("back")).all_verified();
+        assert!(std::fs::read(stage.path("back/large")).unwrap() == large, "{kind:?}");
+        assert_eq!(std::fs::read(stage.path("back/small")).unwrap(), b"small");
+        stage.renew_with(|settings| settings.store.encryption.customer_key = None);
+        let refused = stage.cp(stage.url("t/small"), stage.path("no"));
+        assert_eq!(refused.failure().0, "invalid", "{kind:?}");
+    }
+}

@@ -87,7 +87,7 @@ pub(crate) struct Options {
     /// Where gs:// leads, instead of STORAGE_EMULATOR_HOST or Google's own
     #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
-    /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or Amazon's own
+    /// Where s3:// leads, instead of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the AWS profile's or Amazon's own
     #[arg(long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
     /// Where an S3 bucket's name stands: path (https://host/bucket/key) or virtual (https://bucket.host/key), instead of
@@ -101,10 +101,10 @@ pub(crate) struct Options {
         help_heading = "Store"
     )]
     pub(crate) s3_addressing: Option<Addressing>,
-    /// AWS profile
+    /// AWS profile, whose credentials and no others are used, instead of AWS_PROFILE
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
-    /// AWS region
+    /// AWS region, instead of AWS_REGION, AWS_DEFAULT_REGION or the AWS profile's
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) region: Option<String>,
     /// Google Cloud project that is billed for the requests

@@ -3,6 +3,7 @@
 mod chain;
 mod instance;
 mod plan;
+mod source;
 mod sso;
 mod sts;
 mod temporary;

@@ -6,7 +6,7 @@ mod services;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use http::HeaderMap;
@@ -182,9 +182,11 @@ fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> 
     (!good).then(|| format!("{}: {outcome:?} instead of {:?}", case.name, case.laneway))
 }
 
-/// A server that is away is given up soon: how long it is waited for is another suite's.
+/// Connections over which a server that is away is given up soon: how long one is waited for is another suite's.
 fn lanes() -> Lanes {
-    Lanes::start(laneway_lanes::Config::default()).expect("lanes")
+    let config =
+        laneway_lanes::Config { retry_for: Duration::from_millis(500), ..laneway_lanes::Config::default() };
+    Lanes::start(config).expect("lanes")
 }
 
 #[tokio::test]
@@ -237,22 +239,20 @@ async fn a_renewed_sso_login_is_kept_for_its_owner() {
 #[tokio::test]
 async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     let stage = Stage::new();
+    let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
     stage.server.fail_first(3);
     let url = stage.server.url().to_owned();
     let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.as_str()), ("HOME", "/nowhere")];
     let settings = Settings::from_environment(Environment::of(variables));
     assert_eq!(
-        signer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}")).as_deref(),
+        signer(&settings, &lanes).await.unwrap_or_else(|e| panic!("{e}")).as_deref(),
         Some("instance")
     );
     stage.server.fail_first(2);
     let host = url.trim_start_matches("http://");
     let settings =
         Settings::from_environment(Environment::of([("GCE_METADATA_HOST", host), ("HOME", "/nowhere")]));
-    assert_eq!(
-        bearer(&settings, &lanes()).await.unwrap_or_else(|e| panic!("{e}")).as_deref(),
-        Some("machine")
-    );
+    assert_eq!(bearer(&settings, &lanes).await.unwrap_or_else(|e| panic!("{e}")).as_deref(), Some("machine"));
 }
 
 /// A code that somebody is asked for goes to STS.

@@ -8,7 +8,7 @@ use reqsign_aws_v4::Credential;
 use super::super::ask::Ask;
 use super::super::lacking::Lacking;
 use super::super::presence::{Cloud, first_answer, is_there};
-use super::plan::Instance;
+use super::source::Instance;
 use super::temporary::answered;
 
 /// How long a session with the service lasts, the longest that it allows.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::ask::{Ask, malformed};
-use super::plan::Sso;
+use super::source::Sso;
 use super::temporary::{Temporary, now_s, timestamp};
 
 /// A login is renewed when it ends within so many seconds.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::super::ask::{Answer, Ask, short};
 use super::super::sigv4;
-use super::plan::Role;
+use super::source::Role;
 use super::temporary::{Temporary, now_s};
 use crate::xml;
 

@@ -13,6 +13,9 @@ pub struct Habits {
     pub name: &'static str,
     /// What the S3 side calls itself in `Server`, by which clients know a service behind any name.
     pub server: &'static str,
+    /// Whether a POST, PUT or PATCH without a body needs `Content-Length: 0`, and is 411 without it. Bodies of unknown
+    /// length are refused by every S3. [GCS](https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required)
+    pub lengths_demanded: bool,
     /// What the S3 side does with conditions on writes.
     pub conditions: Conditions,
     /// Whether a conditional S3 write during which its key was deleted is answered 409 `ConditionalRequestConflict`; of
@@ -24,6 +27,9 @@ pub struct Habits {
     /// Whether the S3 side checks, keeps and tells `x-amz-checksum-*`. Where not, they are passed over in silence, but for
     /// what `refused_headers` says; Content-MD5 is checked everywhere.
     pub checksums: bool,
+    /// Whether the CRC32 or CRC32C of a multipart upload may be chosen to be the full object's. Where not, only CRC64NVME
+    /// may, and `FULL_OBJECT` of others is 501. [R2](https://developers.cloudflare.com/r2/api/s3/api/#checksum-types)
+    pub full_object_crc32: bool,
     /// Whether all parts but the last must have one size, which is 400 `InvalidPart` at completion.
     /// [R2](https://developers.cloudflare.com/r2/objects/multipart-objects/#limitations)
     pub equal_parts: bool,
@@ -93,10 +99,12 @@ impl Habits {
         Habits {
             name: "strict",
             server: "AmazonS3",
+            lengths_demanded: true,
             conditions: Conditions::all(Honoured),
             conflicts: true,
             refused_headers: None,
             checksums: true,
+            full_object_crc32: true,
             equal_parts: false,
             gzip_chunked_from: Some(GZIP_CHUNKED_FROM),
             temporary_redirects: 0,
@@ -113,7 +121,7 @@ impl Habits {
         Habits { name: "s3", temporary_redirects: 1, ..Habits::strict() }
     }
 
-    /// Cloudflare R2: equal parts, and conditions on everything but copies, whose headers have names of its own there,
+    /// Cloudflare R2: equal parts, CRC32Cs of parts only, and conditions on everything but copies, whose headers have names of its own there,
     /// and deletes.
     /// [Its S3 compatibility](https://developers.cloudflare.com/r2/api/s3/conditional-operations/)
     pub fn r2() -> Habits {
@@ -122,6 +130,7 @@ impl Habits {
             server: "cloudflare",
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
+            full_object_crc32: false,
             equal_parts: true,
             ..Habits::strict()
         }
@@ -145,12 +154,13 @@ impl Habits {
         }
     }
 
-    /// MinIO: conditions on PutObject and at completion, not on copies and deletes.
+    /// MinIO: conditions on PutObject and at completion, not on copies and deletes, and no lengths of empty bodies.
     /// [Its source](https://github.com/minio/minio)
     pub fn minio() -> Habits {
         Habits {
             name: "minio",
             server: "MinIO",
+            lengths_demanded: false,
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
             ..Habits::strict()

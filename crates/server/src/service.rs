@@ -104,7 +104,9 @@ impl Caller {
         let route = Route::of(&head, &query);
         let mut effects = shared.effects(&route);
         let is_head = head.method == http::Method::HEAD;
-        let lacks_length = length::is_missing(&head, &route.call, body.is_end_stream());
+        let has_ended = body.is_end_stream();
+        let lacks_length = length::is_missing(&head, &route.call, has_ended)
+            && (shared.habits.lengths_demanded || !has_ended);
         if effects.fired == 0 {
             // The usual case: nothing to imitate.
             let body = RequestBody::incoming(body, None);

@@ -149,7 +149,7 @@ places! {
     like_gcs = Place::Like("gcs", Gcs, Wire::TlsH1);
     like_s3 = Place::Like("s3", S3, Wire::TlsH1);
     like_r2 = Place::Like("r2", S3, Wire::TlsH2);
-    like_b2 #[ignore = "every upload sends headers that it refuses"] = Place::Like("b2", S3, Wire::TlsH1);
+    like_b2 = Place::Like("b2", S3, Wire::TlsH1);
     like_minio = Place::Like("minio", S3, Wire::Plain);
     like_gcs_interop = Place::Like("gcs-interop", S3, Wire::TlsH2);
     external_gcs #[ignore = "needs LANEWAY_CONFORMANCE_GCS"] = Place::External(Gcs);

@@ -28,6 +28,15 @@ pub(super) fn create(
         Some(algorithm) => Some(chosen(named(algorithm.as_str())?, input.checksum_type.as_ref())?),
         None => None,
     };
+    if let Some(UploadChecksum { algorithm: Algorithm::Crc32 | Algorithm::Crc32c, composite: false }) =
+        checksum
+        && !dialect.habits.full_object_crc32
+    {
+        return Err(s3_error!(
+            NotImplemented,
+            "Header 'x-amz-checksum-type' with value 'FULL_OBJECT' not implemented"
+        ));
+    }
     let asked = asked_of!(input);
     let attributes = Attributes {
         content_type: input.content_type,

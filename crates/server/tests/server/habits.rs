@@ -69,6 +69,30 @@ fn unequal_parts_are_refused_where_equal_ones_are_demanded() {
 }
 
 #[test]
+fn the_crc32c_of_a_full_object_is_not_implemented_everywhere() {
+    for (name, kind, status) in
+        [("s3", "FULL_OBJECT", 200), ("r2", "FULL_OBJECT", 501), ("r2", "COMPOSITE", 200)]
+    {
+        let headers = [("x-amz-checksum-algorithm", "CRC32C"), ("x-amz-checksum-type", kind)];
+        let begun = like(name).send("POST", "/demo/k?uploads", &headers, "").unwrap();
+        assert_eq!(begun.status, status, "{name} {kind}");
+    }
+}
+
+#[test]
+fn lengths_are_demanded_of_empty_bodies_or_not() {
+    for (name, status) in [("s3", 411), ("minio", 200)] {
+        let rig = like(name);
+        let mut socket = std::net::TcpStream::connect(rig.server.addr()).unwrap();
+        let request = "POST /demo/k?uploads HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        std::io::Write::write_all(&mut socket, request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut socket, &mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+    }
+}
+
+#[test]
 fn checksums_are_verified_passed_over_or_refused() {
     let wrong = [("x-amz-checksum-crc32c", "AAAAAA==")];
     for (name, status, code) in

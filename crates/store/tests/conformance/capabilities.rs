@@ -104,10 +104,11 @@ const SERVERS: [Server; 14] = [
         lacks: &[DoubleSlashKeys, DotSegments, LongComponents, ConditionalDelete, ConditionalCopy, PartCopy],
     },
     Server {
-        // 5.2.5: believes checksums, looks at no conditions of copies, answers 500 for uploads that it doesn't know.
+        // 5.2.5: keeps checksums only where a header of the SDKs says so, and believes them; looks at no conditions of copies;
+        // answers 500 for uploads that it doesn't know.
         name: "moto",
         dialect: Provider::S3,
-        lacks: &[ConditionalCopy, SourceConditions, WrongChecksum, NoSuchUpload],
+        lacks: &[Checksums, ChecksumOnGet, ConditionalCopy, SourceConditions, WrongChecksum, NoSuchUpload],
     },
 ];
 

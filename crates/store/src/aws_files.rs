@@ -161,8 +161,26 @@ impl AwsFiles {
         self.sessions.get(name).map(|section| &section.values)
     }
 
-    /// Where a service is, as a profile has it: in the `services` section that it names, or for all services.
+    /// A profile and those whose keys its role is assumed with, in turn.
+    pub(crate) fn with_bases<'a>(&'a self, profile: &'a Profile) -> Vec<&'a Profile> {
+        let mut all = vec![profile];
+        while let Some(last) = all.last().filter(|last| last.value("role_arn").is_some())
+            && let Some(base) = last.value("source_profile").and_then(|name| self.profiles.get(name))
+            && all.iter().all(|known| known.name != base.name)
+        {
+            all.push(base);
+        }
+        all
+    }
+
+    /// Where a service is, as a profile has it, or else those whose keys its role is assumed with: keys go where their
+    /// profile says, and what is had for them too.
     pub(crate) fn endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
+        self.with_bases(profile).into_iter().find_map(|profile| self.own_endpoint(profile, service))
+    }
+
+    /// Where a profile says that a service is: in the `services` section that it names, or for all services.
+    fn own_endpoint(&self, profile: &Profile, service: &str) -> Option<String> {
         let section = profile.value("services").and_then(|name| self.services.get(name));
         let own = section.and_then(|section| section.nested.get(service)?.get("endpoint_url").cloned());
         own.filter(|url| !url.is_empty()).or_else(|| profile.value("endpoint_url").map(str::to_owned))
@@ -254,6 +272,19 @@ mod tests {
         let p = files.profile("p").expect("a profile");
         assert_eq!(files.endpoint(p, "s3").as_deref(), Some("http://s3"));
         assert_eq!(files.endpoint(p, "sts").as_deref(), Some("http://all"));
+    }
+
+    #[test]
+    fn what_a_role_is_had_for_goes_where_its_keys_do() {
+        let (_home, environment) = files(
+            "[profile role]\nrole_arn = a\nsource_profile = middle\n[profile middle]\nrole_arn = b\nsource_profile = keys\n\
+             [profile keys]\nendpoint_url = http://keys\n[profile circle]\nrole_arn = c\nsource_profile = circle\n",
+            "",
+        );
+        let files = AwsFiles::load(&environment).expect("files");
+        let profile = |name: &str| files.profile(name).expect("a profile");
+        assert_eq!(files.endpoint(profile("role"), "s3").as_deref(), Some("http://keys"));
+        assert_eq!(files.endpoint(profile("circle"), "s3"), None);
     }
 
     #[test]

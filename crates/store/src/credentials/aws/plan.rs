@@ -150,7 +150,6 @@ impl Landscape<'_> {
                 Some(Duration::from_secs(seconds))
             }
         };
-        let source = profile.value("source_profile").and_then(|name| self.files.profile(name));
         let owned = |name| profile.value(name).map(str::to_owned);
         let role = Role {
             arn,
@@ -158,7 +157,7 @@ impl Landscape<'_> {
             external_id: owned("external_id"),
             duration,
             mfa_serial: owned("mfa_serial"),
-            sts: self.sts([Some(profile), source]),
+            sts: self.sts(profile),
         };
         Ok(Planned { name, source: Source::Role { role, base: Box::new(base) } })
     }
@@ -203,7 +202,7 @@ impl Landscape<'_> {
             external_id: None,
             duration: None,
             mfa_serial: None,
-            sts: self.sts([Some(profile), None]),
+            sts: self.sts(profile),
         };
         let token_file = self.environment.path(&token_file);
         Ok(Some(Planned { name, source: Source::WebIdentity { token_file, role } }))
@@ -240,7 +239,7 @@ impl Landscape<'_> {
         let region = value("sso_region")?;
         let suffix = Partition::of(&region).suffix;
         let service = |variable: &str, service: &str, host: &str| {
-            let configured = self.endpoint(variable, service, [Some(profile), None]);
+            let configured = self.endpoint(variable, service);
             configured.unwrap_or_else(|| format!("https://{host}.{region}.{suffix}"))
         };
         let sso = Sso {
@@ -293,14 +292,14 @@ impl Landscape<'_> {
         Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
     }
 
-    /// STS, where variables or one of the profiles say that it is: keys of a profile with an endpoint are not AWS's.
-    fn sts(&self, profiles: [Option<&Profile>; 2]) -> Service {
+    /// STS, where variables or the profiles say that it is: keys of a profile with an endpoint are not AWS's.
+    fn sts(&self, profile: &Profile) -> Service {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
-        let region = region.or_else(|| self.active.value("region").map(str::to_owned));
-        let region =
-            region.or_else(|| profiles.iter().flatten().find_map(|p| p.value("region").map(str::to_owned)));
-        let url = self.endpoint("AWS_ENDPOINT_URL_STS", "sts", profiles);
+        let bases = self.files.with_bases(profile);
+        let mut profiles = std::iter::once(self.active).chain(bases);
+        let region = region.or_else(|| profiles.find_map(|p| p.value("region").map(str::to_owned)));
+        let url = self.endpoint("AWS_ENDPOINT_URL_STS", "sts");
         let url = url.unwrap_or_else(|| match &region {
             Some(region) => format!("https://sts.{region}.{}", Partition::of(region).suffix),
             None => "https://sts.amazonaws.com".to_owned(),
@@ -309,14 +308,12 @@ impl Landscape<'_> {
     }
 
     /// Where a service is, if somebody says so.
-    fn endpoint(&self, variable: &str, service: &str, profiles: [Option<&Profile>; 2]) -> Option<String> {
+    fn endpoint(&self, variable: &str, service: &str) -> Option<String> {
         if ignores_endpoints(self.environment, self.active) {
             return None;
         }
-        let mut profiles = std::iter::once(self.active).chain(profiles.into_iter().flatten());
         let by_variable = self.environment.first(&[variable, "AWS_ENDPOINT_URL"]);
-        let url =
-            by_variable.or_else(|| profiles.find_map(|profile| self.files.endpoint(profile, service)))?;
+        let url = by_variable.or_else(|| self.files.endpoint(self.active, service))?;
         Some(url.trim_end_matches('/').to_owned())
     }
 }

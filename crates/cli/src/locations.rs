@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use laneway::Location;
+use laneway::{Client, Entry, Error, ListRequest, Location};
 
 use crate::exit::BadUsage;
 
@@ -12,6 +12,34 @@ use crate::exit::BadUsage;
 /// An unknown scheme, a URL without a bucket, a local path.
 pub(crate) fn remote(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
+}
+
+/// The objects that a place means: itself, or those that it matches as a pattern. A pattern without a match stands for the
+/// object of that name, so that the store says that there is none.
+///
+/// # Errors
+/// What the listing says.
+pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, Error> {
+    let Location::Object { provider, .. } = at else { return Ok(vec![at.clone()]) };
+    if !at.is_pattern() {
+        return Ok(vec![at.clone()]);
+    }
+    let mut listing = client.list(ListRequest { at: at.clone(), recursive: false });
+    let mut found = Vec::new();
+    while let Some(entry) = listing.next_blocking() {
+        match entry {
+            Ok(Entry::Object(meta)) => {
+                found.push(Location::object(*provider, meta.id.bucket.clone(), meta.id.key.clone()));
+            }
+            Ok(_) => {}
+            Err(error) if error.is_not_found() && found.is_empty() => break,
+            Err(error) => return Err(error),
+        }
+    }
+    if found.is_empty() {
+        found.push(at.clone());
+    }
+    Ok(found)
 }
 
 fn remote_one(text: &OsStr) -> anyhow::Result<Location> {

@@ -56,12 +56,12 @@ fn main() -> ExitCode {
 fn told(error: &clap::Error) -> Exit {
     let output = Output::new();
     if error.use_stderr() {
-        // When this can't be printed, there is nobody left to tell.
-        let _ = error.print();
+        let text = error.render().to_string();
+        let text = text.trim_end();
+        complain(text.strip_prefix("error: ").unwrap_or(text));
         // Whoever reads records finds one, although it isn't known yet what else was asked for.
         if std::env::args_os().any(|argument| argument == "--json") {
-            let message = error.render().to_string();
-            let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
             let record = ErrorRecord::new(None, message, Class::Usage.name());
             let _ = output.json(&record).and_then(|()| output.flush());
         }

@@ -26,6 +26,8 @@ struct Snapshot {
     items_found: u64,
     bytes_done: u64,
     bytes_found: u64,
+    /// Of those done, what an earlier run had moved.
+    bytes_there: u64,
     scan_complete: bool,
 }
 
@@ -72,7 +74,7 @@ impl Ticker {
                 }
                 if let Some(bar) = &shown {
                     let now = Snapshot::of(&progress);
-                    let rate = speed.update(now.bytes_done, started.elapsed());
+                    let rate = speed.update(now.moved(), started.elapsed());
                     if started.elapsed() >= QUIET_START {
                         draw(bar, &now, rate);
                     }
@@ -125,8 +127,14 @@ impl Snapshot {
             items_found: progress.items_found(),
             bytes_done: progress.bytes_done(),
             bytes_found: progress.bytes_found(),
+            bytes_there: progress.bytes_there(),
             scan_complete: progress.scan_complete(),
         }
+    }
+
+    /// What this run has moved.
+    fn moved(&self) -> u64 {
+        self.bytes_done.saturating_sub(self.bytes_there)
     }
 
     /// How far the job is, in thousandths. Bytes tell it better than items, where there are any.
@@ -190,12 +198,19 @@ mod tests {
         items_found: 1000,
         bytes_done: 1_900_000,
         bytes_found: 4_700_000,
+        bytes_there: 0,
         scan_complete: true,
     };
 
     #[test]
     fn the_text_says_how_far_how_fast_and_how_long() {
         assert_eq!(HALF.text(1_000_000), "412 of 1000  1.81 MiB of 4.5 MiB  977 KiB/s  3 s left");
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_moved_counts_as_done_and_not_as_speed() {
+        let resumed = Snapshot { bytes_there: 1_500_000, ..HALF };
+        assert_eq!((resumed.moved(), resumed.thousandths()), (400_000, HALF.thousandths()));
     }
 
     #[test]

@@ -375,3 +375,28 @@ fn one_small_object_costs_one_request() {
         assert_eq!(endpoint.server().counters().requests - before, 2, "down from {url}");
     }
 }
+
+#[test]
+fn quoted_wildcards_in_local_paths_mean_the_files_that_match() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    for name in ["logs/a.gz", "logs/b.gz", "logs/c.txt", "logs/deep/d.gz", "logs/x*.gz"] {
+        let path = endpoint.folder().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, name).expect("written");
+    }
+    let keys = || endpoint.server().store().keys("bucket");
+    laneway.run(["cp", "-q", "logs/?.gz", "s3://bucket/one/"]).succeeds();
+    assert_eq!(keys(), ["one/a.gz", "one/b.gz"]);
+    laneway.run(["mv", "-q", "logs/**.gz", "gs://bucket/two/"]).succeeds();
+    assert_eq!(keys()[2..], ["two/a.gz", "two/b.gz", "two/d.gz", "two/x*.gz"]);
+    assert!(endpoint.folder().join("logs/c.txt").is_file() && !endpoint.folder().join("logs/a.gz").exists());
+
+    let run = laneway.run(["cp", "logs/*", "gs://bucket/three/"]).succeeds();
+    assert!(run.stderr.contains("logs/deep: left out: it is a directory"), "{}", run.stderr);
+    laneway
+        .run(["cp", "logs/*.none", "gs://bucket/"])
+        .exits(1)
+        .complains(&["logs/*.none", "no file matches"]);
+    laneway.run(["cp", "logs/*.txt", "gs://bucket/one"]).exits(2).complains(&["gs://bucket/one"]);
+}

@@ -223,3 +223,31 @@ fn h_is_help_unless_a_long_listing_makes_it_sizes() {
     );
     laneway.run(["ls"]).exits(2);
 }
+
+#[test]
+fn wildcards_mean_what_matches_to_every_verb_that_looks() {
+    for scheme in SCHEMES {
+        let (endpoint, laneway) = stocked();
+        for key in ["site/x", "site/y/z", "suite/x"] {
+            endpoint.server().store().put("bucket", key, key.as_bytes()).expect("stored");
+        }
+        let url = |key: &str| format!("{scheme}://bucket/{key}");
+        assert_eq!(laneway.run(["ls", &url("s?te/")]).succeeds().lines(), [url("site/y/"), url("site/x")]);
+        assert_eq!(laneway.run(["ls", &url("s*te/")]).succeeds().lines().len(), 3);
+        assert_eq!(
+            laneway.run(["ls", "-r", &url("s?te/")]).succeeds().lines(),
+            [url("site/x"), url("site/y/z")]
+        );
+        assert_eq!(laneway.run(["cat", &url("s*/x")]).succeeds().text(), "site/xsuite/x");
+        let stat = laneway.run(["stat", &url("s*/x")]).succeeds();
+        assert_eq!(stat.lines().iter().filter(|line| line.contains("://")).count(), 2, "{}", stat.text());
+        laneway.run(["cat", &url("no*")]).exits(1).complains(&["no*"]);
+        laneway.run(["stat", &url("no*")]).exits(1).complains(&["no*"]);
+        laneway.run(["cp", "-q", "-r", &url("s?te/"), "to/"]).succeeds();
+        assert!(endpoint.folder().join("to/site/y/z").is_file());
+        for verb in ["ls", "cat", "stat"] {
+            let bucket = format!("{scheme}://buck*/k");
+            laneway.run([verb, &bucket]).exits(2).complains(&["wildcards", "buck*"]);
+        }
+    }
+}

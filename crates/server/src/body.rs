@@ -14,6 +14,7 @@ use s3s::StdError;
 use s3s::stream::{ByteStream, RemainingLength};
 
 use crate::counters::Tally;
+use crate::fault::Verb;
 use crate::fault::body::Damage;
 use crate::objects::content::Reader;
 
@@ -303,6 +304,7 @@ impl Gunzip {
 pub(crate) struct UnderWay {
     tally: Arc<Tally>,
     on_connection: Arc<std::sync::atomic::AtomicU64>,
+    verb: Option<Verb>,
 }
 
 impl UnderWay {
@@ -311,13 +313,24 @@ impl UnderWay {
         tally.requests_peak.fetch_max(now, Relaxed);
         let streams = on_connection.fetch_add(1, Relaxed) + 1;
         tally.streams_peak.fetch_max(streams, Relaxed);
-        UnderWay { tally: tally.clone(), on_connection: on_connection.clone() }
+        UnderWay { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
+    }
+
+    /// Says what is asked for, once that is known.
+    pub(crate) fn asking(mut self, verb: Verb) -> UnderWay {
+        let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
+        self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);
+        self.verb = Some(verb);
+        self
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.tally.requests_now.fetch_sub(1, Relaxed);
+        if let Some(verb) = self.verb {
+            self.tally.verbs_now[verb as usize].fetch_sub(1, Relaxed);
+        }
         self.on_connection.fetch_sub(1, Relaxed);
     }
 }

@@ -28,6 +28,8 @@ pub struct Counters {
     pub streams_peak: u64,
     /// The most requests that were ever under way at once in the whole server.
     pub requests_peak: u64,
+    /// The same by verb: the most that were ever under way at once. Verbs that never came are absent.
+    pub peak_by_verb: BTreeMap<&'static str, u64>,
     /// Bytes read from sockets, TLS and framing included.
     pub bytes_in: u64,
     /// Bytes written to sockets, TLS and framing included.
@@ -49,6 +51,8 @@ pub(crate) struct Tally {
     pub(crate) tls_handshakes: AtomicU64,
     pub(crate) h2_connections: AtomicU64,
     pub(crate) verbs: [AtomicU64; Verb::COUNT],
+    pub(crate) verbs_now: [AtomicU64; Verb::COUNT],
+    pub(crate) verbs_peak: [AtomicU64; Verb::COUNT],
     pub(crate) streams_peak: AtomicU64,
     pub(crate) requests_now: AtomicU64,
     pub(crate) requests_peak: AtomicU64,
@@ -76,11 +80,14 @@ impl Tally {
     }
 
     pub(crate) fn snapshot(&self, multipart_open: usize, resumable_open: usize) -> Counters {
-        let by_verb: BTreeMap<&'static str, u64> = Verb::ALL
-            .iter()
-            .map(|verb| (verb.name(), self.verbs[*verb as usize].load(Relaxed)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
+        let told = |counts: &[AtomicU64]| -> BTreeMap<&'static str, u64> {
+            Verb::ALL
+                .iter()
+                .map(|verb| (verb.name(), counts[*verb as usize].load(Relaxed)))
+                .filter(|(_, count)| *count > 0)
+                .collect()
+        };
+        let by_verb = told(&self.verbs);
         Counters {
             connections: self.connections.load(Relaxed),
             connections_open: self.connections_open.load(Relaxed),
@@ -91,6 +98,7 @@ impl Tally {
             requests_by_verb: by_verb,
             streams_peak: self.streams_peak.load(Relaxed),
             requests_peak: self.requests_peak.load(Relaxed),
+            peak_by_verb: told(&self.verbs_peak),
             bytes_in: self.bytes_in.load(Relaxed),
             bytes_out: self.bytes_out.load(Relaxed),
             faults_fired: self.faults_fired.load(Relaxed),

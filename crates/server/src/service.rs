@@ -102,6 +102,7 @@ impl Caller {
         let (head, body) = request.into_parts();
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
+        let under_way = under_way.asking(route.verb);
         let mut effects = shared.effects(&route);
         let is_head = head.method == http::Method::HEAD;
         let has_ended = body.is_end_stream();

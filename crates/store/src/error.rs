@@ -25,6 +25,7 @@ struct Inner {
     elapsed: Duration,
     retryable: bool,
     interrupted: bool,
+    unreachable: bool,
     uncertain: bool,
     lacks_size: bool,
     source: Option<SinkError>,
@@ -174,6 +175,7 @@ impl Error {
             elapsed: Duration::ZERO,
             retryable: false,
             interrupted: false,
+            unreachable: false,
             uncertain: false,
             lacks_size: false,
             source: None,
@@ -208,6 +210,12 @@ impl Error {
 
     pub(crate) fn interrupted(mut self, interrupted: bool) -> Self {
         self.0.interrupted = interrupted;
+        self
+    }
+
+    /// Marks that no connection could be had.
+    pub(crate) fn unreachable(mut self, unreachable: bool) -> Self {
+        self.0.unreachable = unreachable;
         self
     }
 
@@ -348,6 +356,19 @@ impl Error {
     /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>).
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(CONFLICT)
+    }
+
+    /// No connection could be had: the host's name or address, the proxy, or the certificate is wrong, or nobody is there.
+    pub fn is_unreachable(&self) -> bool {
+        self.0.unreachable
+    }
+
+    /// The bucket itself is missing. Who writes or lists needs nothing else that could be; otherwise the store says it
+    /// (`NoSuchBucket`; in words on GCS).
+    pub fn is_missing_bucket(&self) -> bool {
+        let is_told = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
+        self.is_not_found()
+            && (is_told || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
     }
 
     /// A body broke after bytes of it had reached the sink: go on where the sink stands.

@@ -266,9 +266,14 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             _ => ErrorKind::Transport,
         };
         let (transient, is_last) = (error.is_transient(), error.is_last());
+        let unreachable =
+            matches!(error.kind(), Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Certificate);
         let message = error.to_string();
-        let answer =
-            self.error(kind, message).retryable(transient).interrupted(transient && delivered && !is_last);
+        let answer = self
+            .error(kind, message)
+            .retryable(transient)
+            .interrupted(transient && delivered && !is_last)
+            .unreachable(unreachable);
         match error.into_source() {
             Some(source) => match source.downcast::<Refused>() {
                 Ok(refused) => {

@@ -8,10 +8,11 @@ use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::engine::Engine;
 use crate::runtime::Runtime;
+use crate::shared::Common;
 use crate::work::Work;
 use crate::{
     CopyRequest, Error, Item, Job, ListRequest, Listing, Location, ReadRequest, RemoveRequest, Settings,
-    copy, download, read, remove, stat,
+    Stats, copy, download, read, remove, stat,
 };
 
 /// Moves objects. Clones share one engine; it runs on threads of its own, so that any thread or runtime can use it.
@@ -34,15 +35,17 @@ impl Client {
     /// Copies files and objects.
     pub fn copy(&self, request: CopyRequest) -> Job {
         let (job, ends) = Job::new();
-        self.runtime
-            .spawn(copy::run(Work::new(Arc::clone(&self.engine), ends, request.remove_source), request));
+        let common = Common::of_copy(&request);
+        let work = Work::new(Arc::clone(&self.engine), ends, request.remove_source, common);
+        self.runtime.spawn(copy::run(work, request));
         job
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
         let (job, ends) = Job::new();
-        self.runtime.spawn(remove::run(Work::new(Arc::clone(&self.engine), ends, false), request));
+        let work = Work::new(Arc::clone(&self.engine), ends, false, Common::of_remove(&request));
+        self.runtime.spawn(remove::run(work, request));
         job
     }
 
@@ -61,6 +64,13 @@ impl Client {
         self.runtime.wait_for(stat::stat(Arc::clone(&self.engine), at.clone()))?
     }
 
+    /// What the store knows about several objects, many of which are asked for at once.
+    pub fn stats(&self, places: Vec<Location>) -> Stats {
+        let (stats, fill) = Stats::new(Arc::clone(&self.engine), places);
+        self.runtime.spawn(fill);
+        stats
+    }
+
     /// Reads an object in order into `to`. Blocks the thread, on which all of `to`'s writes happen; not to be called on
     /// a thread that runs async tasks.
     ///
@@ -68,7 +78,7 @@ impl Client {
     /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::new();
-        let work = Work::new(Arc::clone(&self.engine), ends, false);
+        let work = Work::new(Arc::clone(&self.engine), ends, false, Common::default());
         let begun = read::begin(&work, request);
         let (chunks, taken) = download::in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);

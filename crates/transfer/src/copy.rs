@@ -7,10 +7,12 @@ mod within;
 use std::sync::Arc;
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Condition, ObjectId, Provider, Store, Version};
+use laneway_store::{Condition, List, ObjectId, Provider, Store, Version};
 
 use crate::event::Verified;
 use crate::existing::Existing;
+use crate::folder;
+use crate::glob;
 use crate::listing::{Sighted, Source, folder_prefix};
 use crate::location::url;
 use crate::lookup::Sizes;
@@ -63,6 +65,7 @@ impl CopyRequest {
         }
         self.check_gzip()?;
         self.check_expect_size()?;
+        self.check_local()?;
         for source in &self.sources {
             if source.is_object() && source.is_written_as_folder() && !self.recursive {
                 return Err(Error::usage(
@@ -73,6 +76,28 @@ impl CopyRequest {
             self.check_not_into_itself(source)?;
         }
         Ok(())
+    }
+
+    /// What the disk says about local ends: several files can't become one object, and a folder can't be where a file is.
+    fn check_local(&self) -> Result<(), Error> {
+        for source in &self.sources {
+            let Location::Local(path) = source else { continue };
+            if !self.destination.is_written_as_folder() && glob::is_pattern(path) {
+                let message = "a pattern may match several files and needs a folder: end it with a slash";
+                return Err(Error::usage(self.destination.to_string(), message));
+            }
+        }
+        let needs_folder = self.recursive || self.destination.is_written_as_folder();
+        match &self.destination {
+            Location::Local(path) if needs_folder => match folder::file_in_the_way(path) {
+                Some(file) => {
+                    let message = format!("{} is a file, and a folder is needed there", file.display());
+                    Err(Error::refused(self.destination.to_string(), message))
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// Compressing files can't be meant where no file goes into a store.
@@ -142,7 +167,8 @@ impl CopyRequest {
 async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
     let is_pattern = |source: &Location| match source {
         Location::Object { key, .. } => crate::pattern::Pattern::parse(key).is_some(),
-        _ => false,
+        Location::Local(path) => glob::is_pattern(path),
+        Location::Standard => false,
     };
     let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
     let names = Names::new(may_meet);
@@ -168,6 +194,12 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                     _ => None,
                 })
                 .collect();
+            if request.dry_run
+                && let Err(error) = look_at(work, *provider, bucket, key).await
+            {
+                let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
+                return work.fail(Op::Copy, source, Some(request.destination.to_string()), error).await;
+            }
             if let Err(error) = up.paths(&paths).await {
                 let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
                 work.fail(Op::Upload, source, Some(request.destination.to_string()), error).await;
@@ -202,6 +234,16 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 }
             }
         }
+    }
+}
+
+/// Asks whether objects could be put under a key, for a job that only tells what it would do: a bucket that is missing, or a
+/// store that can't be reached or doesn't know us, would fail all of it. Who may write need not be allowed to list.
+async fn look_at(work: &Work, provider: Provider, bucket: &str, key: &str) -> Result<(), Error> {
+    let list = List { max: Some(1), ..List::new(bucket, key) };
+    match work.store(provider)?.list(&list).await {
+        Err(error) if !error.is_permission() => Err(error.into()),
+        _ => Ok(()),
     }
 }
 
@@ -310,10 +352,9 @@ impl Search<'_> {
             targets = self.unless_existing(ends, targets, existing, tree).await?;
         }
         if self.request.dry_run {
-            for target in targets.drain(..) {
-                let begun = ends.begin(self.work, &target);
-                self.work.planned(begun, target.size()).await;
-            }
+            let (cost, planned) = (ITEM_COST, std::mem::take(&mut targets));
+            let run = Box::pin(plan(Arc::clone(self.work), ends.clone(), planned));
+            self.units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)?;
         }
         if targets.is_empty() {
             return Ok(());
@@ -360,6 +401,21 @@ impl Search<'_> {
             }
         }
         Ok(left)
+    }
+}
+
+/// Tells what would be copied. What was named is asked for, because it may not be there.
+async fn plan(work: Arc<Work>, ends: Ends, targets: Vec<Target>) {
+    for target in targets {
+        let begun = ends.begin(&work, &target);
+        let size = match &target.from.meta {
+            Some(meta) => Ok(meta.size),
+            None => ends.from.head(&target.from.id, None).await.map(|meta| meta.size),
+        };
+        match size {
+            Ok(size) => work.planned(begun, size).await,
+            Err(error) => work.end(begun, 0, Err(error.into())).await,
+        }
     }
 }
 

@@ -181,9 +181,8 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         if self.request.dry_run {
-            let begun = target.begin(&self.work, store);
-            self.work.planned(begun, size.unwrap_or(0)).await;
-            return Ok(());
+            let run = plan(Arc::clone(&self.work), store.clone(), target);
+            return self.send(Unit::Light { cost: ITEM_COST, run: Box::pin(run) }).await;
         }
         match size {
             Some(size) if size <= LIGHT_DOWNLOAD_MAX => {
@@ -243,7 +242,10 @@ impl<'a> Search<'a> {
         let (work, store) = (Arc::clone(&self.work), store.clone());
         if self.request.dry_run {
             let begun = work.begin(Op::Download, source, Some(output.0));
-            work.planned(begun, size.unwrap_or(0)).await;
+            match store.head(&id, None).await {
+                Ok(meta) => work.planned(begun, meta.size).await,
+                Err(error) => work.end(begun, 0, Err(error.into())).await,
+            }
             return Ok(());
         }
         let remove_source = self.request.remove_source;
@@ -314,6 +316,21 @@ impl Group {
         }
         let run = light::fetch_group(Arc::clone(work), store.clone(), targets);
         units.send(Unit::Light { cost, run: Box::pin(run) }).await.map_err(|_| Cancelled)
+    }
+}
+
+/// Tells what would be downloaded, or why it could not be.
+async fn plan(work: Arc<Work>, store: Store, target: Target) {
+    let begun = target.begin(&work, &store);
+    let Target { id, meta, place, .. } = target;
+    let size = match meta {
+        Some(meta) => Ok(meta.size),
+        None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),
+    };
+    let looked = work.engine.files.run(move || place.look()).await;
+    match size.and_then(|size| looked?.map(|()| size)) {
+        Ok(size) => work.planned(begun, size).await,
+        Err(error) => work.end(begun, 0, Err(error)).await,
     }
 }
 

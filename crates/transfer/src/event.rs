@@ -177,6 +177,11 @@ pub struct Summary {
     /// Bytes of items that were not done which stay, beside the files they are to become or in the store: the same
     /// request goes on with them.
     pub kept_bytes: u64,
+    /// Bytes that an earlier run of the same request had moved, and this one did not move again.
+    pub resumed_bytes: u64,
+    /// Whether the job ended at a failure that every other item would have met too, such as a missing bucket. Those were not
+    /// tried, and are not counted.
+    pub stopped: bool,
     /// Whether the job was cancelled.
     pub interrupted: bool,
 }

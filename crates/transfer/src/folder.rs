@@ -191,6 +191,28 @@ impl Place {
         self.path().symlink_metadata().is_ok()
     }
 
+    /// What would keep a file from being put here, as far as it shows without anything being touched.
+    ///
+    /// # Errors
+    /// Those that [`stage`](Self::stage) would give.
+    pub(crate) fn look(&self) -> Result<(), Error> {
+        let path = self.path();
+        let refused = |why: &str| Err(Error::refused(path.display().to_string(), why));
+        match path.symlink_metadata() {
+            Ok(found) if found.is_dir() => return refused(IS_A_DIRECTORY),
+            Ok(found) if !found.is_file() => return refused("is no regular file"),
+            _ => {}
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if let Some(file) = file_in_the_way(folder) {
+            return refused(&format!("{} is a file, and a directory is needed there", file.display()));
+        }
+        let there = folder.ancestors().find(|at| at.is_dir());
+        let there = there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        rustix::fs::access(there, rustix::fs::Access::WRITE_OK)
+            .map_err(|e| Error::local(&path, "can't be created", e))
+    }
+
     /// Begins a new file beside the place, of `size` bytes.
     ///
     /// # Errors
@@ -270,6 +292,14 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
 
 fn kind(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode as rustix::fs::RawMode)
+}
+
+/// The file in the place of a folder that would be needed for something to lie below `path`, if there is one.
+pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
+    // Without a slash at its end, behind which nothing but a folder is seen.
+    let path: PathBuf = path.components().collect();
+    let there = path.ancestors().find_map(|at| Some((at, std::fs::metadata(at).ok()?)));
+    there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())
 }
 
 /// Whether `path` is there and is a directory, links followed.

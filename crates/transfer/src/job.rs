@@ -27,6 +27,7 @@ pub(crate) struct JobEnds {
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
+    pub(crate) canceller: Canceller,
 }
 
 /// What the parts of a job look at to see whether it was cancelled.
@@ -38,8 +39,9 @@ impl Job {
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
         let (cancel, cancelled) = watch::channel(false);
         let progress = Arc::new(Progress::default());
-        let job = Self { events, progress: Arc::clone(&progress), canceller: Canceller(Arc::new(cancel)) };
-        (job, JobEnds { events: sender, progress, cancel: Cancel(cancelled) })
+        let canceller = Canceller(Arc::new(cancel));
+        let job = Self { events, progress: Arc::clone(&progress), canceller: canceller.clone() };
+        (job, JobEnds { events: sender, progress, cancel: Cancel(cancelled), canceller })
     }
 
     /// The next event; `None` after [`Event::Done`].

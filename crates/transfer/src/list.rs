@@ -81,12 +81,46 @@ async fn fill(engine: &Engine, request: &ListRequest, out: &Out) -> Result<(), E
         }
         return Ok(());
     }
+    // What lies in the folders that match, as a shell lists them.
+    if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
+        let folders = folders(store, bucket, &pattern).await?;
+        for folder in &folders {
+            level(store, *provider, bucket, folder, request.recursive, out).await?;
+        }
+        if !folders.is_empty() {
+            return Ok(());
+        }
+    }
     if let Some(pattern) = Pattern::parse(key)
         && matching(store, bucket, &pattern, request.recursive, out).await?
     {
         return Ok(());
     }
     level(store, *provider, bucket, key, request.recursive, out).await
+}
+
+/// The folders that a pattern matches, each with its slash, in order.
+async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<String>, Ended> {
+    let mut list = List::new(bucket, pattern.literal_prefix());
+    if pattern.is_one_level() {
+        list.delimiter = Some("/".to_owned());
+    }
+    let mut found: Vec<String> = Vec::new();
+    let mut pages = pages(store, list);
+    while let Some(page) = pages.recv().await {
+        let page = page?;
+        found
+            .extend(page.prefixes.into_iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/'))));
+        for object in &page.objects {
+            let Some(folder) = pattern.matching_folder(&object.id.key) else { continue };
+            if found.last().and_then(|last| last.strip_suffix('/')) != Some(folder) {
+                found.push(format!("{folder}/"));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// What a pattern matches; false when that is nothing.

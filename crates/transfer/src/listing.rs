@@ -86,7 +86,7 @@ fn arriving(store: &Store, mut list: List) -> mpsc::Receiver<Arriving> {
 impl Source {
     /// Whether one listing of it may name many objects.
     pub(crate) fn is_listed(&self) -> bool {
-        self.recursive || self.key.is_empty() || Pattern::parse(&self.key).is_some()
+        self.recursive || self.key.is_empty() || self.pattern().is_some()
     }
 
     /// Begins to look for the objects that the source means.
@@ -94,7 +94,7 @@ impl Source {
         if !self.is_listed() {
             return Objects { source: self.clone(), state: State::Named, scheme: store.scheme() };
         }
-        let pattern = Pattern::parse(&self.key);
+        let pattern = self.pattern();
         let prefix = match &pattern {
             Some(pattern) => pattern.literal_prefix().to_owned(),
             None => folder_prefix(&self.key),
@@ -106,6 +106,10 @@ impl Source {
         let pages = arriving(store, list);
         let listed = Listed { pages, page: None, pattern, prefix_len: prefix.len(), is_empty: true };
         Objects { source: self.clone(), state: State::Listed(listed), scheme: store.scheme() }
+    }
+
+    fn pattern(&self) -> Option<Pattern> {
+        Pattern::parse(self.key.strip_suffix('/').unwrap_or(&self.key))
     }
 
     fn itself(&self) -> Sighted {
@@ -122,7 +126,10 @@ impl Source {
         let name = match pattern.matching_folder(key).filter(|_| self.recursive) {
             // A matching folder comes with its name, as if it had been named.
             Some(folder) => key[folder.rfind('/').map_or(0, |slash| slash + 1)..].to_owned(),
-            None if pattern.matches(key) => name_of_key(&self.bucket, key).to_owned(),
+            // A slash at its end says that a folder is meant.
+            None if !self.key.ends_with('/') && pattern.matches(key) => {
+                name_of_key(&self.bucket, key).to_owned()
+            }
             None => return None,
         };
         Some(Sighted { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: false })
@@ -219,7 +226,7 @@ mod tests {
 
     fn matched(pattern: &str, recursive: bool, key: &str) -> Option<String> {
         let source = Source { bucket: "b".into(), key: pattern.into(), recursive };
-        let parsed = Pattern::parse(pattern).unwrap();
+        let parsed = source.pattern().unwrap();
         source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|sighted| sighted.name)
     }
 
@@ -234,6 +241,8 @@ mod tests {
     fn a_matching_folder_comes_with_its_name_when_asked_for() {
         assert_eq!(matched("p/a*", true, "p/abc/d/e").as_deref(), Some("abc/d/e"));
         assert_eq!(matched("p/a*", true, "p/abc").as_deref(), Some("abc"));
+        assert_eq!(matched("p/a*/", true, "p/abc/d").as_deref(), Some("abc/d"));
+        assert_eq!(matched("p/a*/", true, "p/abc"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use laneway_store::{ObjectId, Provider};
 
 use crate::Error;
+use crate::pattern::Pattern;
 
 /// One end of a transfer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -53,6 +54,11 @@ impl Location {
         matches!(self, Self::Object { .. })
     }
 
+    /// Whether a wildcard in the key may stand for several objects.
+    pub fn is_pattern(&self) -> bool {
+        matches!(self, Self::Object { key, .. } if Pattern::parse(key).is_some())
+    }
+
     /// Whether the text itself says that this is a folder: a bucket's root or a trailing slash.
     pub fn is_written_as_folder(&self) -> bool {
         match self {
@@ -93,6 +99,9 @@ impl FromStr for Location {
         };
         if bucket.is_empty() && !key.is_empty() {
             return Err(Error::usage(text, "the URL names no bucket"));
+        }
+        if Pattern::parse(bucket).is_some() {
+            return Err(Error::usage(text, "wildcards are for keys, not for the names of buckets"));
         }
         Ok(Self::object(provider, bucket, key))
     }
@@ -190,6 +199,7 @@ mod tests {
         let error = Location::from_str("ftp://h/x").unwrap_err();
         assert!(error.to_string().contains("ftp://") && error.is_usage());
         assert!(Location::from_str("gs:///key").is_err());
+        assert!(Location::from_str("s3://logs-*/k").unwrap_err().to_string().contains("wildcards"));
         assert!(Location::from_str("az://c/k").unwrap_err().to_string().contains("not supported yet"));
         assert!(Location::from_str("").is_err());
     }

@@ -13,6 +13,7 @@ pub struct Progress {
     scan_complete: AtomicBool,
     items_done: AtomicU64,
     bytes_done: AtomicU64,
+    bytes_there: AtomicU64,
     sending: OnceLock<Sending>,
 }
 
@@ -44,12 +45,17 @@ impl Progress {
         self.items_done.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved, those of unfinished items too. While uploads are under way this is what the engine has sent, and a
+    /// Bytes that an earlier run of the same request had moved, and this one does not move again.
+    pub fn bytes_there(&self) -> u64 {
+        self.bytes_there.load(Ordering::Relaxed)
+    }
+
+    /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way this is what the engine has sent, and a
     /// little too much where something had to be sent again or another job sends beside this one.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         let Some(Sending { lanes, before }) = self.sending.get() else { return done };
-        let sent = lanes.counters().bytes_sent.saturating_sub(*before);
+        let sent = lanes.counters().bytes_sent.saturating_sub(*before) + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
     }
 
@@ -79,6 +85,12 @@ impl Progress {
     /// What was moved turned out to be wrong, and is moved again.
     pub(crate) fn taken_back(&self, bytes: u64) {
         self.bytes_done.fetch_sub(bytes.min(self.bytes_done.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    /// Counts what need not be moved, because an earlier run has.
+    pub(crate) fn there(&self, bytes: u64) {
+        self.bytes_there.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn moved(&self, bytes: u64) {

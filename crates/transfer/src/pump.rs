@@ -92,7 +92,8 @@ pub(crate) async fn pump(work: &Work, mut units: mpsc::Receiver<Unit>) {
             }
         }
     };
-    if work.is_heard() {
+    // Where none of them can be carried out, none is waited for.
+    if work.is_heard() && !work.is_stopped() {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }
     drop(light);

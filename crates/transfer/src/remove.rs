@@ -86,44 +86,89 @@ async fn search_one(
 ) -> Result<(), Error> {
     let store = work.store(provider)?;
     let mut objects = source.objects(store);
-    while let Some(page) = objects.next().await? {
-        if send(work, store, request, page, units).await.is_err() {
-            break;
+    let mut batches = Batches::new(match store.provider() {
+        Provider::Gcs => GCS_BATCH,
+        Provider::S3 => S3_BATCH,
+    });
+    while let Some(arrived) = objects.next().await? {
+        work.progress.found(arrived.len() as u64, 0);
+        if request.dry_run {
+            let run = Box::pin(counted(plan(Arc::clone(work), store.clone(), arrived)));
+            if units.send(Unit::Light { cost: ITEM_COST, run }).await.is_err() {
+                return Ok(());
+            }
+            continue;
+        }
+        for batch in batches.full(arrived) {
+            if send(work, store, batch, units).await.is_err() {
+                return Ok(());
+            }
         }
     }
+    // An error means that the job was cancelled.
+    let _ = send(work, store, batches.rest(), units).await;
     Ok(())
+}
+
+/// Collects what a listing brings, in whatever portions it arrives, to batches of one size.
+#[derive(Debug)]
+struct Batches {
+    waiting: Vec<Sighted>,
+    size: usize,
+}
+
+impl Batches {
+    fn new(size: usize) -> Self {
+        Self { waiting: Vec::new(), size }
+    }
+
+    /// Takes some more; the batches that are full now.
+    fn full(&mut self, arrived: Vec<Sighted>) -> Vec<Vec<Sighted>> {
+        self.waiting.extend(arrived);
+        let mut full = Vec::new();
+        while self.waiting.len() >= self.size {
+            let rest = self.waiting.split_off(self.size);
+            full.push(std::mem::replace(&mut self.waiting, rest));
+        }
+        full
+    }
+
+    /// What never became a whole batch.
+    fn rest(self) -> Vec<Sighted> {
+        self.waiting
+    }
 }
 
 /// The job takes no more units.
 struct Cancelled;
 
-async fn send(
-    work: &Arc<Work>,
-    store: &Store,
-    request: &RemoveRequest,
-    page: Vec<Sighted>,
-    units: &Units,
-) -> Result<(), Cancelled> {
-    work.progress.found(page.len() as u64, 0);
-    if request.dry_run {
-        for sighted in page {
-            let begun = begin(work, store, &sighted.id);
-            work.planned(begun, sighted.meta.map_or(0, |meta| meta.size)).await;
-        }
+async fn send(work: &Arc<Work>, store: &Store, batch: Vec<Sighted>, units: &Units) -> Result<(), Cancelled> {
+    if batch.is_empty() {
         return Ok(());
     }
-    let batch = match store.provider() {
-        Provider::Gcs => GCS_BATCH,
-        Provider::S3 => S3_BATCH,
-    };
-    let mut page = page.into_iter().peekable();
-    while page.peek().is_some() {
-        let some: Vec<_> = page.by_ref().take(batch).collect();
-        let cost = ITEM_COST + some.len() * KEY_COST;
-        let run = Box::pin(counted(remove(Arc::clone(work), store.clone(), some)));
-        units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)?;
+    let cost = ITEM_COST + batch.len() * KEY_COST;
+    let run = Box::pin(counted(remove(Arc::clone(work), store.clone(), batch)));
+    units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)
+}
+
+/// Tells what would be removed. What was named is asked for, because it may not be there; who may not ask is told what the
+/// name says.
+async fn plan(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
+    for target in targets {
+        let begun = begin(&work, &store, &target.id);
+        let size = match target.meta {
+            Some(meta) => Ok(meta.size),
+            None => match store.head(&target.id, None).await {
+                Ok(meta) => Ok(meta.size),
+                Err(error) if error.is_permission() => Ok(0),
+                Err(error) => Err(error),
+            },
+        };
+        match size {
+            Ok(size) => work.planned(begun, size).await,
+            Err(error) => work.end(begun, 0, Err(error.into())).await,
+        }
     }
-    Ok(())
 }
 
 fn begin(work: &Work, store: &Store, id: &ObjectId) -> Begun {
@@ -181,6 +226,24 @@ mod tests {
     fn a_bucket_or_a_folder_is_not_removed_without_the_recursive_flag() {
         assert!(check("gs://b", false).is_err() && check("gs://b/p/", false).is_err());
         assert!(check("gs://b", true).is_ok() && check("gs://b/p", false).is_ok());
+    }
+
+    #[test]
+    fn batches_are_full_however_a_listing_arrives() {
+        let sighted = |i: usize| Sighted {
+            id: ObjectId::new("b", i.to_string()),
+            meta: None,
+            name: String::new(),
+            in_tree: true,
+        };
+        for portion in [1, 22, 100, 999] {
+            let mut batches = Batches::new(100);
+            let all: Vec<_> = (0..1050).map(sighted).collect();
+            let full: Vec<_> = all.chunks(portion).flat_map(|some| batches.full(some.to_vec())).collect();
+            assert!(full.len() == 10 && full.iter().all(|batch| batch.len() == 100), "{portion}");
+            let rest = batches.rest();
+            assert_eq!((rest.len(), rest[0].id.key.as_str()), (50, "1000"));
+        }
     }
 
     #[test]

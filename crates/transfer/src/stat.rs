@@ -1,11 +1,48 @@
-//! What a store knows about one object.
+//! What a store knows about objects.
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, ObjectMeta};
+use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::{Error, Location};
+
+/// Objects that are asked for at once.
+const AT_ONCE: usize = 64;
+
+/// What a store knows of several objects, in the order in which they were named. Dropping it ends the asking.
+#[derive(Debug)]
+pub struct Stats {
+    answers: mpsc::Receiver<(Location, Result<ObjectMeta, Error>)>,
+}
+
+impl Stats {
+    /// The answers, and the task that brings them.
+    pub(crate) fn new(engine: Arc<Engine>, places: Vec<Location>) -> (Self, impl Future<Output = ()> + Send) {
+        let (out, answers) = mpsc::channel(AT_ONCE);
+        let fill = async move {
+            let asked = places.into_iter().map(|at| {
+                let engine = Arc::clone(&engine);
+                async move { (at.clone(), stat(engine, at).await) }
+            });
+            let mut told = stream::iter(asked).buffered(AT_ONCE);
+            while let Some(answer) = told.next().await {
+                if out.send(answer).await.is_err() {
+                    return;
+                }
+            }
+        };
+        (Self { answers }, fill)
+    }
+
+    /// The next object and what is known of it; `None` at the end. Blocks the thread; not to be called on one that runs async
+    /// tasks.
+    pub fn next_blocking(&mut self) -> Option<(Location, Result<ObjectMeta, Error>)> {
+        self.answers.blocking_recv()
+    }
+}
 
 /// Asks for an object's metadata.
 ///

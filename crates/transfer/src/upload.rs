@@ -12,6 +12,7 @@ mod unfinished;
 mod verify;
 
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use laneway_store::{Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store
 use crate::content_type;
 use crate::event::Verified;
 use crate::existing::Existing;
+use crate::glob;
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::names::Names;
@@ -30,7 +32,7 @@ use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::pump::{GROUP_COST_MAX, GROUP_MAX, ITEM_COST, Unit, Units};
 use crate::walk::{self, Found, Sighting};
 use crate::work::{Begun, Moved, Work};
-use crate::{CopyRequest, Error, Op};
+use crate::{CopyRequest, Error, Op, Warning};
 
 pub use gzip::Gzip;
 #[cfg(test)]
@@ -160,6 +162,31 @@ impl Target {
     }
 }
 
+/// A local source, as the disk has it.
+struct Named {
+    path: PathBuf,
+    /// Whether a pattern has brought it.
+    is_matched: bool,
+    metadata: Result<Metadata, Error>,
+}
+
+impl Named {
+    /// What a path means. Blocks.
+    fn of(path: PathBuf) -> Vec<Self> {
+        let look = |path: PathBuf, is_matched| {
+            let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
+            Self { path, is_matched, metadata }
+        };
+        if !glob::is_pattern(&path) {
+            return vec![look(path, false)];
+        }
+        match glob::expanded(path.clone()) {
+            Ok(paths) => paths.into_iter().map(|path| look(path, true)).collect(),
+            Err(error) => vec![Self { path, is_matched: true, metadata: Err(error) }],
+        }
+    }
+}
+
 /// Finds what is to be uploaded.
 pub(crate) struct Search<'a> {
     pub(crate) work: Arc<Work>,
@@ -184,10 +211,14 @@ impl Search<'_> {
         let mut group = Group::default();
         for some in paths.chunks(SOURCES_AT_ONCE) {
             let owned = some.to_vec();
-            let look =
-                move || owned.into_iter().map(|path| (std::fs::metadata(&path), path)).collect::<Vec<_>>();
-            for (metadata, path) in self.work.engine.files.run(look).await? {
+            let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
+            for Named { path, is_matched, metadata } in self.work.engine.files.run(look).await? {
                 let told = match metadata {
+                    Ok(m) if m.is_dir() && is_matched && !self.request.recursive => {
+                        let why = "it is a directory; -r copies it with what it holds";
+                        self.work.warn(Warning::left_out(&path, why)).await;
+                        Ok(())
+                    }
                     Ok(m) if m.is_dir() && self.request.recursive => self.tree(&store, path).await?,
                     Ok(m) if m.is_dir() => {
                         let why = "is a directory; -r copies it with what it holds";
@@ -195,7 +226,7 @@ impl Search<'_> {
                     }
                     Ok(m) if !m.is_file() => self.special(&store, path).await,
                     Ok(m) => self.file(&store, path, m.len(), &mut group).await,
-                    Err(e) => self.fail(path.clone(), |_| Error::local(path, "can't be read", e)).await,
+                    Err(error) => self.fail(path, |_| error).await,
                 };
                 if told.is_err() {
                     return Ok(());
@@ -382,7 +413,15 @@ impl Search<'_> {
     async fn admit(&mut self, store: &Store, target: Target, group: &mut Group) -> Result<(), Cancelled> {
         if self.request.dry_run {
             let begun = target.begin(&self.work, store);
-            self.work.planned(begun, target.size).await;
+            let path = target.path.clone();
+            let open = move || match std::fs::File::open(&path) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(Error::local(&path, "can't be opened", e)),
+            };
+            match self.work.engine.files.run(open).await.and_then(|opened| opened) {
+                Ok(()) => self.work.planned(begun, target.size).await,
+                Err(error) => self.work.end(begun, target.size, Err(error)).await,
+            }
             return Ok(());
         }
         if target.size <= LIGHT_UPLOAD_MAX {

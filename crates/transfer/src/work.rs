@@ -1,6 +1,6 @@
 //! A job from inside: what all its parts share, and how it ends.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use laneway_store::{Provider, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::engine::Engine;
-use crate::job::{Cancel, JobEnds};
+use crate::job::{Cancel, Canceller, JobEnds};
+use crate::shared::Common;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
@@ -23,6 +24,10 @@ pub(crate) struct Work {
     pub(crate) cancel: Cancel,
     /// Whether what is copied is removed from where it was.
     moves: bool,
+    common: Common,
+    /// Set when a cause that all items share has ended the job.
+    stopped: AtomicBool,
+    canceller: Canceller,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
     events: mpsc::Sender<Event>,
@@ -88,11 +93,26 @@ pub(crate) struct Moved {
 }
 
 impl Work {
-    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, moves: bool) -> Arc<Self> {
-        let JobEnds { events, progress, cancel } = ends;
+    /// A job in which every item is about what is `common`, and `moves` says whether sources are removed.
+    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
+        let JobEnds { events, progress, cancel, canceller } = ends;
+        let stopped = AtomicBool::new(false);
         let (tally, started, before) = (Tally::default(), Instant::now(), engine.lanes.counters());
         let writes = Arc::new(Semaphore::new(WRITES_MAX as usize));
-        Arc::new(Self { engine, progress, cancel, moves, writes, events, tally, started, before })
+        Arc::new(Self {
+            engine,
+            progress,
+            cancel,
+            moves,
+            common,
+            stopped,
+            canceller,
+            writes,
+            events,
+            tally,
+            started,
+            before,
+        })
     }
 
     /// The store of a provider.
@@ -114,6 +134,13 @@ impl Work {
                 (bytes, attempts.max(laneway_lanes::attempts::most()), Outcome::Done { verified })
             }
             Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
+            Err(error) if self.common.is_met_by(&error) => {
+                if self.stopped.swap(true, Ordering::Relaxed) {
+                    return;
+                }
+                self.canceller.cancel();
+                (bytes_known, error.attempts(), Outcome::Failed(error))
+            }
             Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
         };
         self.tell(begun, bytes, attempts, outcome).await;
@@ -200,6 +227,11 @@ impl Work {
         let _ = self.events.send(event).await;
     }
 
+    /// Whether a cause that all items share has ended the job.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Whether anybody still takes the job's events.
     pub(crate) fn is_heard(&self) -> bool {
         !self.events.is_closed()
@@ -236,7 +268,9 @@ impl Work {
             hedges: now.hedges - before.hedges,
             unverified: read(&self.tally.unverified),
             kept_bytes: read(&self.tally.kept),
-            interrupted: self.cancel.is_set(),
+            resumed_bytes: self.progress.bytes_there(),
+            stopped: self.is_stopped(),
+            interrupted: self.cancel.is_set() && !self.is_stopped(),
         };
         self.send(Event::Done(summary)).await;
     }

@@ -51,6 +51,12 @@ pub(crate) struct SummaryRecord {
     skipped: u64,
     #[serde(skip_serializing_if = "is_zero")]
     unverified: u64,
+    /// Bytes that an earlier run had moved.
+    #[serde(skip_serializing_if = "is_zero")]
+    resumed_bytes: u64,
+    /// Whether a failure that all items share ended the job before the others were tried.
+    #[serde(skip_serializing_if = "is_false")]
+    stopped: bool,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
     /// With `--stats` only.
@@ -123,6 +129,8 @@ impl SummaryRecord {
             hedges: summary.hedges,
             skipped: summary.skipped,
             unverified: summary.unverified,
+            resumed_bytes: summary.resumed_bytes,
+            stopped: summary.stopped,
             interrupted: summary.interrupted,
             stats: stats.map(StatsRecord::from),
         }

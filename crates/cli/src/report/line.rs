@@ -30,11 +30,14 @@ pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<St
     line += &exceptions(summary);
     if wording.moves_bytes {
         line += &format!(", {}", quantity::size(summary.bytes));
+        if summary.resumed_bytes > 0 {
+            line += &format!(" ({} of it by an earlier run)", quantity::size(summary.resumed_bytes));
+        }
     }
     line += &format!(" in {}", quantity::duration(time));
-    if let Some(rate) =
-        quantity::rate(summary.bytes, time).filter(|_| wording.moves_bytes && summary.bytes > 0)
-    {
+    // What an earlier run has moved says nothing about this one's rate.
+    let moved = summary.bytes.saturating_sub(summary.resumed_bytes);
+    if let Some(rate) = quantity::rate(moved, time).filter(|_| wording.moves_bytes && moved > 0) {
         line += &format!(" ({rate})");
     }
     line += &format!(
@@ -62,7 +65,8 @@ fn count(wording: &Wording, n: u64) -> String {
 
 fn exceptions(summary: &Summary) -> String {
     let told = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
-    [(summary.failed, "failed"), (summary.skipped, "skipped")].map(told).concat()
+    let told = [(summary.failed, "failed"), (summary.skipped, "skipped")].map(told).concat();
+    if summary.stopped { told + ", the rest not tried" } else { told }
 }
 
 /// What `-v` says of an item, and a dry run prints; a failure has its own line.
@@ -152,6 +156,25 @@ mod tests {
         assert_eq!(
             last(&COPY, &summary, &sums(&["crc32c"])),
             "1 file, 2 failed, 3 skipped, 0 B in 0.45 s, 1 connection, 1 request, 1 retry, crc32c verified"
+        );
+    }
+
+    #[test]
+    fn the_rate_is_that_of_what_was_moved_now() {
+        let summary =
+            Summary { bytes: 10 << 20, resumed_bytes: 9 << 20, seconds: 0.5, files: 1, ..summary() };
+        let line = last(&COPY, &summary, &sums(&["crc32c"]));
+        assert!(
+            line.starts_with("1 file, 10.0 MiB (9.0 MiB of it by an earlier run) in 0.50 s (2.0 MiB/s), "),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn what_a_shared_failure_kept_from_being_tried_is_said() {
+        let summary = Summary { files: 0, bytes: 0, failed: 1, stopped: true, ..summary() };
+        assert!(
+            last(&COPY, &summary, &sums(&[])).starts_with("0 files, 1 failed, the rest not tried, 0 B in ")
         );
     }
 

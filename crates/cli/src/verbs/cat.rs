@@ -15,7 +15,7 @@ use crate::{locations, standard_streams};
 /// Write objects to standard output
 #[derive(Args, Debug)]
 pub(crate) struct Cat {
-    /// Objects, written one after another
+    /// Objects or patterns, written one after another
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
     /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred)
@@ -34,12 +34,19 @@ impl Cat {
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let client = context.client()?;
         let mut tally = Tally::default();
-        for at in places {
-            match client.read(&ReadRequest { at: at.clone(), range: self.range }, &mut stdout) {
-                Ok(_) => tally.done(),
-                Err(error) if error.is_broken_pipe() => return Ok(Exit::Done),
+        for place in &places {
+            let objects = match locations::objects(&client, place) {
+                Ok(objects) => objects,
                 Err(error) => {
-                    context.fail(&at, &error, &mut tally)?;
+                    context.fail(place, &error, &mut tally)?;
+                    continue;
+                }
+            };
+            for at in objects {
+                match client.read(&ReadRequest { at: at.clone(), range: self.range }, &mut stdout) {
+                    Ok(_) => tally.done(),
+                    Err(error) if error.is_broken_pipe() => return Ok(Exit::Done),
+                    Err(error) => context.fail(&at, &error, &mut tally)?,
                 }
             }
         }

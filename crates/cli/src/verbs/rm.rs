@@ -52,13 +52,8 @@ impl Rm {
     }
 
     fn takes_many(&self, targets: &[Location]) -> bool {
-        self.recursive || targets.iter().any(is_pattern)
+        self.recursive || targets.iter().any(Location::is_pattern)
     }
-}
-
-/// Whether a wildcard may stand for more than one object.
-fn is_pattern(at: &Location) -> bool {
-    matches!(at, Location::Object { key, .. } if key.contains(['*', '?', '[']))
 }
 
 /// Asks on the terminal; anything but a yes is a no.

@@ -12,7 +12,7 @@ use crate::report::object::ObjectRecord;
 /// Show what a store knows of an object
 #[derive(Args, Debug)]
 pub(crate) struct Stat {
-    /// Objects
+    /// Objects or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
 }
@@ -22,8 +22,16 @@ impl Stat {
         let places = locations::remote(&self.urls)?;
         let client = context.client()?;
         let mut tally = Tally::default();
+        let mut objects = Vec::new();
         for at in &places {
-            match client.stat(at) {
+            match locations::objects(&client, at) {
+                Ok(found) => objects.extend(found),
+                Err(error) => context.fail(at, &error, &mut tally)?,
+            }
+        }
+        let mut stats = client.stats(objects);
+        while let Some((at, known)) = stats.next_blocking() {
+            match known {
                 Ok(meta) => {
                     tally.done();
                     let url = at.to_string();
@@ -34,9 +42,7 @@ impl Stat {
                         context.output.line(&record.details())?;
                     }
                 }
-                Err(error) => {
-                    context.fail(at, &error, &mut tally)?;
-                }
+                Err(error) => context.fail(&at, &error, &mut tally)?,
             }
         }
         context.print_stats(&client)?;

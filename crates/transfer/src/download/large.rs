@@ -251,7 +251,7 @@ impl Rest<'_> {
         opener: Option<(Stream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
         for (start, run) in &large.done {
-            self.work.progress.moved(run.len);
+            self.work.progress.there(run.len);
             self.runs.insert(*start, *run);
         }
         let mut slices = FuturesUnordered::new();

@@ -24,6 +24,8 @@ pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Targ
         })
         .collect();
     let mut writes = FuturesUnordered::new();
+    // Of a move each ends with a request of its own, none of which waits for another.
+    let mut endings = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
@@ -34,10 +36,11 @@ pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Targ
                             tell_of_another_try(&error);
                             gets.push(get(&store, target, begun, 2));
                         }
-                        result => finish(&work, &store, target, begun, result).await,
+                        result => endings.push(finish(&work, &store, target, begun, result)),
                     }
                 }
             }
+            Some(()) = endings.next(), if !endings.is_empty() => {}
             Some(first) = gets.next(), if !gets.is_empty() => {
                 // What else is there already goes to a file thread with it.
                 let mut ready = vec![first];

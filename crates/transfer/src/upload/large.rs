@@ -103,7 +103,7 @@ async fn finished(
     if meta.checksums.crc32c != whole.crc32c {
         return Ok(None);
     }
-    work.progress.moved(whole.len);
+    work.progress.there(whole.len);
     Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c, atomic: true }))
 }
 

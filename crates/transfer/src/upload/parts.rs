@@ -228,17 +228,20 @@ impl Parts<'_> {
         let run = piece.run;
         let crc32c = run.crc32c.unwrap_or_default();
         let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, crc32c)) {
-            Some(part) => part.clone(),
+            Some(part) => {
+                self.work.progress.there(run.len);
+                part.clone()
+            }
             None => {
                 let part = self.store.part(upload, number, piece.body, crc32c).await?;
                 if let Some(unfinished) = self.unfinished {
                     unfinished.sent(self.work, part.clone()).await?;
                 }
+                self.work.progress.moved(run.len);
                 part
             }
         };
         drop(piece.held);
-        self.work.progress.moved(run.len);
         Ok((part, run))
     }
 

@@ -76,7 +76,10 @@ impl Parts<'_> {
                     unfinished.stands_at(whole.len);
                 }
             }
-            self.work.progress.moved(piece.run.len);
+            match whole.len <= offset {
+                true => self.work.progress.there(piece.run.len),
+                false => self.work.progress.moved(piece.run.len),
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Objects removed.
 
-use laneway::Op;
+use laneway::{CopyRequest, Location, Op, Provider};
 
-use crate::stage::{DIALECTS, KINDS, Stage};
+use crate::stage::{DIALECTS, KINDS, Stage, at_once};
 
 #[test]
 fn everything_under_a_prefix_is_removed_and_nothing_beside_it() {
@@ -19,6 +19,46 @@ fn everything_under_a_prefix_is_removed_and_nothing_beside_it() {
         assert_eq!(report.ops(Op::Remove), 1502, "{kind:?}");
         assert_eq!(stage.keys(), ["pq"]);
     }
+}
+
+#[test]
+fn a_tree_is_removed_in_full_batches() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        (0..2000).for_each(|i| stage.object(&format!("p/{i:04}"), b"x"));
+        stage.rm(vec![stage.url("p/")], true).all_done();
+        let requests = stage.server.counters().requests_by_verb;
+        let (verb, batches) = match kind.provider {
+            Provider::Gcs => ("batch", 20),
+            Provider::S3 => ("delete-many", 2),
+        };
+        assert_eq!(
+            (requests.get(verb), requests.get("list")),
+            (Some(&batches), Some(&2)),
+            "{kind:?}: {requests:?}"
+        );
+    }
+}
+
+/// What is removed at once costs one round trip: while each answer is held back, all of them are asked for.
+#[test]
+fn the_sources_of_a_move_are_removed_at_once() {
+    // Over h2 one connection takes all of them; over h1 each one dialled takes its turn.
+    at_once(&[KINDS[1], KINDS[3]], |kind| {
+        for (i, to_store) in [false, true].into_iter().enumerate() {
+            let stage = Stage::with_faults(kind, &["delete delay 500ms"]);
+            (0..60).for_each(|i| stage.object(&format!("p/{i}"), b"x"));
+            let destination =
+                if to_store { stage.url("q") } else { Location::Local(stage.path(&format!("d{i}"))) };
+            let request = CopyRequest::new(vec![stage.url("p/")], destination);
+            let report = stage.copy(CopyRequest { recursive: true, remove_source: true, ..request });
+            report.all_done();
+            assert_eq!(report.ops(Op::Move), 60);
+            let counters = stage.server.counters();
+            assert_eq!(counters.requests_by_verb["delete"], 60);
+            assert!(counters.peak_by_verb["delete"] >= 30, "{kind:?} {to_store}: {counters:?}");
+        }
+    });
 }
 
 #[test]

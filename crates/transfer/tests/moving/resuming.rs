@@ -70,6 +70,7 @@ fn a_download_that_failed_half_way_fetches_only_what_is_missing() {
         assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?}");
         assert_eq!(names(&stage.path("out")), ["k"], "{kind:?}");
         fetched_what_was_missing(&report, kept);
+        assert_eq!(report.summary.resumed_bytes, kept, "{kind:?}");
     });
 }
 

@@ -99,7 +99,9 @@ impl Interrupted {
         assert_eq!(report.summary.bytes, self.bytes.len() as u64);
         assert!(self.stage.stored("big") == self.bytes, "{:?}", self.stage.kind);
         assert!(names(self.journals.path()).is_empty(), "{:?}", self.stage.kind);
-        (self.count("part") - parts, self.count("begin") - begun)
+        let sent = self.count("part") - parts;
+        assert_eq!(report.summary.resumed_bytes > 0, sent < PARTS, "{:?}", report.summary);
+        (sent, self.count("begin") - begun)
     }
 
     fn journal(&self) -> PathBuf {

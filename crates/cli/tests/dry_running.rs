@@ -1,0 +1,83 @@
+//! `--dry-run` looks, says what would really happen, and changes nothing.
+
+use std::fs;
+
+use laneway_testkit::{Endpoint, Program, Run, Wire};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+const SCHEMES: [&str; 2] = ["gs", "s3"];
+
+fn stocked() -> (Endpoint, Program) {
+    let endpoint = Endpoint::start(Wire::Plain);
+    for key in ["a", "p/b"] {
+        endpoint.server().store().put("bucket", key, b"xyz").expect("stored");
+    }
+    fs::write(endpoint.folder().join("f"), "1234").expect("written");
+    let program = endpoint.program(LANEWAY);
+    (endpoint, program)
+}
+
+/// Runs a command dry; nothing may be different afterwards.
+fn dry(command: &str) -> Run {
+    let (endpoint, laneway) = stocked();
+    let run = laneway.run(command.split(' ').chain(["--dry-run"]));
+    assert_eq!(endpoint.server().store().keys("bucket"), ["a", "p/b"], "{command}");
+    let left = fs::read_dir(endpoint.folder()).expect("read").count();
+    assert_eq!(left, 1, "{command}");
+    run
+}
+
+#[test]
+fn what_would_happen_is_told_with_its_size() {
+    for s in SCHEMES {
+        let told = |command: &str| dry(command).succeeds().text();
+        assert_eq!(told(&format!("cp {s}://bucket/a x")), format!("would download {s}://bucket/a -> x\n"));
+        assert_eq!(told(&format!("mv f {s}://bucket/")), format!("would move f -> {s}://bucket/f\n"));
+        assert_eq!(told(&format!("rm {s}://bucket/a")), format!("would remove {s}://bucket/a\n"));
+        assert_eq!(
+            told(&format!("cp {s}://bucket/a {s}://bucket/c")),
+            format!("would copy {s}://bucket/a -> {s}://bucket/c\n")
+        );
+        let run = dry(&format!("cp {s}://bucket/a x"));
+        assert!(run.stderr.contains("would copy 1 file, 3 B; nothing was changed"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn what_is_not_there_would_not_be_done() {
+    for s in SCHEMES {
+        for command in [
+            format!("rm {s}://bucket/none"),
+            format!("rm -r {s}://bucket/none/"),
+            format!("cp {s}://bucket/none x"),
+            format!("cp {s}://bucket/none -"),
+            format!("mv {s}://bucket/none {s}://bucket/x"),
+            format!("cp {s}://bucket/none {s}://bucket/x"),
+        ] {
+            let run = dry(&command).exits(1).complains(&["bucket/none"]);
+            assert!(run.stdout.is_empty(), "{command}: {}", run.text());
+        }
+        dry(&format!("cp none {s}://bucket/")).exits(1).complains(&["none"]);
+    }
+}
+
+#[test]
+fn a_destination_that_would_not_take_it_is_told() {
+    for s in SCHEMES {
+        dry(&format!("cp f {s}://nowhere/")).exits(1).complains(&["nowhere"]);
+        dry(&format!("cp {s}://bucket/a {s}://nowhere/")).exits(1).complains(&["nowhere"]);
+        dry(&format!("cp {s}://bucket/a f/")).exits(1).complains(&["f", "is a file"]);
+        dry(&format!("cp {s}://bucket/a f/x")).exits(1).complains(&["f"]);
+        dry(&format!("cp -r {s}://bucket/p f")).exits(1).complains(&["f is a file"]);
+    }
+}
+
+#[test]
+fn what_exists_would_be_left_alone() {
+    for s in SCHEMES {
+        let run = dry(&format!("cp -n {s}://bucket/a f")).succeeds();
+        assert!(run.stdout.is_empty() && run.stderr.contains("1 skipped"), "{}", run.stderr);
+        let run = dry(&format!("cp -n f {s}://bucket/a")).succeeds();
+        assert!(run.stdout.is_empty() && run.stderr.contains("1 skipped"), "{}", run.stderr);
+    }
+}

@@ -1,0 +1,101 @@
+//! Causes that all items of a job share, such as a missing bucket: the first item that meets one ends the job, and is told
+//! for all of them.
+
+use laneway_store::{ErrorKind, Operation, Provider};
+
+use crate::{CopyRequest, Error, Location, RemoveRequest};
+
+/// The buckets that every item of a job is about.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Common(Vec<(Provider, String)>);
+
+impl Common {
+    pub(crate) fn of_copy(request: &CopyRequest) -> Self {
+        let mut common = Self::of_all(&request.sources);
+        if let Location::Object { provider, bucket, .. } = &request.destination {
+            common.0.push((*provider, bucket.clone()));
+        }
+        common
+    }
+
+    pub(crate) fn of_remove(request: &RemoveRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    /// The one bucket that all of these are in, if there is one.
+    fn of_all(places: &[Location]) -> Self {
+        let mut buckets = places.iter().map(|place| match place {
+            Location::Object { provider, bucket, .. } => Some((*provider, bucket.as_str())),
+            Location::Local(_) | Location::Standard => None,
+        });
+        let Some(Some(first)) = buckets.next() else { return Self::default() };
+        match buckets.all(|bucket| bucket == Some(first)) {
+            true => Self(vec![(first.0, first.1.to_owned())]),
+            false => Self::default(),
+        }
+    }
+
+    /// Whether every other item would end by the same cause.
+    pub(crate) fn is_met_by(&self, error: &Error) -> bool {
+        let Some(error) = error.as_store() else { return false };
+        // Either end of a copy inside a store may be the one that is meant.
+        let is_about_all = match error.operation() {
+            Operation::Copy => self.0.len() > 1,
+            _ => bucket_of(error.target()).is_some_and(|(scheme, bucket)| {
+                self.0
+                    .iter()
+                    .any(|(provider, common)| (provider.scheme(), common.as_str()) == (scheme, bucket))
+            }),
+        };
+        is_about_all && is_of_the_place(error)
+    }
+}
+
+/// Whether an error says something of the bucket, or of who asks, rather than of an object.
+fn is_of_the_place(error: &laneway_store::Error) -> bool {
+    match error.kind() {
+        ErrorKind::Unauthenticated => true,
+        ErrorKind::Transport => error.is_unreachable(),
+        ErrorKind::NotFound => error.is_missing_bucket(),
+        _ => false,
+    }
+}
+
+/// The scheme and bucket of a URL.
+fn bucket_of(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    Some((scheme, rest.split('/').next().unwrap_or(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(sources: &[&str], destination: &str) -> Common {
+        let sources = sources.iter().map(|source| source.parse().unwrap()).collect();
+        Common::of_copy(&CopyRequest::new(sources, destination.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_bucket_is_common_where_every_item_is_about_it() {
+        let buckets = |common: Common| common.0.into_iter().map(|(_, bucket)| bucket).collect::<Vec<_>>();
+        assert_eq!(buckets(copy(&["d"], "gs://to/p/")), ["to"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "s3://from/b"], "d/")), ["from"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "s3://other/b"], "gs://to/")), ["to"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "f"], "gs://to/")), ["to"]);
+        assert!(buckets(copy(&["s3://from/a", "gs://from/b"], "d/")).is_empty());
+    }
+
+    #[test]
+    fn a_url_tells_its_bucket() {
+        assert_eq!(bucket_of("gs://b/k/x"), Some(("gs", "b")));
+        assert_eq!(bucket_of("s3://b"), Some(("s3", "b")));
+        assert_eq!(bucket_of("b"), None);
+    }
+
+    #[test]
+    fn an_error_of_this_machine_is_one_items_own() {
+        let error = Error::source("f", "it changed");
+        assert!(!copy(&["d"], "gs://to/p/").is_met_by(&error));
+    }
+}

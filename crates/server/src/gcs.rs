@@ -19,6 +19,7 @@ pub(crate) mod resumable;
 mod upload;
 pub(crate) mod xml;
 
+pub(crate) use self::resource::rfc3339;
 use std::sync::Arc;
 
 use http::{Method, Request, Response};

@@ -9,12 +9,15 @@ mod clock;
 mod conditions;
 mod copy;
 mod delete;
+mod directory;
 mod encryption;
 mod get;
 mod list;
 mod multipart;
 mod put;
 pub(crate) mod region;
+pub(crate) mod session;
+mod signature;
 mod tagging;
 mod unmarked;
 
@@ -98,6 +101,13 @@ pub(crate) async fn answer(
         let message = format!("Unsupported header '{name}' received for this API call.");
         return error_document(status, refused.code, &message);
     }
+    let (mut head, body) = request.into_parts();
+    if let Some(refusal) =
+        session::admit(shared, &mut head, bucket).or_else(|| directory::refusal(&head, bucket))
+    {
+        return refusal;
+    }
+    let request = Request::from_parts(head, body);
     let without_body = request.method() == http::Method::HEAD;
     let mut answer = match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),

@@ -72,6 +72,7 @@ impl Server {
             sessions: Sessions::default(),
             managed_folders: Default::default(),
             s3_config: config.s3,
+            directory_sessions: Default::default(),
             gcs_config: config.gcs,
             denied_buckets: config.denied_buckets,
             selection,
@@ -120,6 +121,11 @@ impl Server {
     /// What the server has done so far.
     pub fn counters(&self) -> Counters {
         self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
+    }
+
+    /// How many sessions of directory buckets were opened.
+    pub fn directory_sessions(&self) -> usize {
+        self.shared.directory_sessions.opened()
     }
 
     /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection

@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     /// How often requests for each bucket of another region were sent elsewhere for the time being.
     pub(crate) redirected: Redirected,
     pub(crate) s3_config: S3Config,
+    pub(crate) directory_sessions: s3::session::Sessions,
     pub(crate) gcs_config: GcsConfig,
     pub(crate) denied_buckets: std::collections::BTreeSet<String>,
     pub(crate) selection: Mutex<Selection>,

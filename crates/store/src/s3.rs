@@ -271,6 +271,11 @@ impl Dialect for S3 {
     }
 }
 
+/// Whether listings of a bucket come in the order of its keys.
+pub(crate) fn lists_in_order(bucket: &str) -> bool {
+    !is_directory(bucket)
+}
+
 /// Whether a request to a directory bucket is signed by its session: copies and questions about the bucket itself take
 /// the caller's own credentials.
 fn is_of_session(outgoing: &Outgoing) -> bool {

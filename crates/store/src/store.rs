@@ -9,7 +9,7 @@ use laneway_lanes::{Body, Lanes};
 use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
 use crate::gcs::Gcs;
-use crate::s3::S3;
+use crate::s3::{self, S3};
 use crate::{
     Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
     Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, StoredPart, Version,
@@ -280,6 +280,14 @@ impl Store {
         match &self.dialect {
             Dialect::Gcs(gcs) => gcs.list(list, out).await,
             Dialect::S3(s3) => s3.list(list, out).await,
+        }
+    }
+
+    /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.
+    pub fn lists_in_order(&self, bucket: &str) -> bool {
+        match &self.dialect {
+            Dialect::Gcs(_) => true,
+            Dialect::S3(_) => s3::lists_in_order(bucket),
         }
     }
 

@@ -102,6 +102,8 @@ impl Existing {
     /// Asks for pages as long as each answers for many of the keys, which are in order.
     async fn list(&mut self, store: &Store, keys: &[&str], listed_min: usize) {
         let mut poor = 0;
+        // A page without order says nothing of the keys between those that it has.
+        self.is_unlisted |= !store.lists_in_order(&self.place.0);
         while !self.is_unlisted && poor < POOR_MAX {
             let mut unknown = keys.iter().filter(|key| self.known(key).is_none());
             let Some(first) = unknown.next() else { return };

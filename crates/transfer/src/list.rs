@@ -1,5 +1,6 @@
 //! Listing, as `ls` shows it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
@@ -136,7 +137,7 @@ async fn matching(
         list.delimiter = Some("/".to_owned());
     }
     let mut found = false;
-    let mut last_folder = String::new();
+    let mut told = Folders::new(store.lists_in_order(bucket));
     let mut pages = pages(store, list);
     while let Some(page) = pages.recv().await {
         let page = page?;
@@ -151,8 +152,7 @@ async fn matching(
             match folder {
                 Some(folder) if !recursive && !pattern.matches(&object.id.key) => {
                     found = true;
-                    if folder != last_folder {
-                        folder.clone_into(&mut last_folder);
+                    if told.is_new(folder) {
                         let prefix = url(store.provider(), &ObjectId::new(bucket, format!("{folder}/")));
                         send(out, Entry::Prefix(prefix)).await?;
                     }
@@ -170,6 +170,29 @@ async fn matching(
         }
     }
     Ok(found)
+}
+
+/// The folders that were told already: in a listing in order all of the last one's keys stand together.
+enum Folders {
+    Last(String),
+    All(HashSet<String>),
+}
+
+impl Folders {
+    fn new(in_order: bool) -> Self {
+        if in_order { Self::Last(String::new()) } else { Self::All(HashSet::new()) }
+    }
+
+    fn is_new(&mut self, folder: &str) -> bool {
+        match self {
+            Self::Last(last) if last == folder => false,
+            Self::Last(last) => {
+                folder.clone_into(last);
+                true
+            }
+            Self::All(told) => told.insert(folder.to_owned()),
+        }
+    }
 }
 
 /// One level, or everything, under a prefix; and the object of that name, if there is one.
@@ -229,4 +252,19 @@ async fn level(
 
 async fn send(out: &Out, entry: Entry) -> Result<(), Ended> {
     out.send(Ok(entry)).await.map_err(|_| Ended::Unheard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_told_once_also_where_a_listing_has_no_order() {
+        let told = |in_order, folders: &[&'static str]| {
+            let mut told = Folders::new(in_order);
+            folders.iter().copied().filter(|folder| told.is_new(folder)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(true, &["a", "a", "b"]), ["a", "b"]);
+        assert_eq!(told(false, &["a", "b", "a"]), ["a", "b"]);
+    }
 }

@@ -54,7 +54,7 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
     // Neither encryption nor access nor locks are copied.
     attributes.asked = asked;
     let new = NewObject {
-        etag: encryption::etag(attributes.asked.encryption.as_ref(), object.crc32c),
+        etag: encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),
         attributes,
         checksum: object.checksum.clone(),
         components: object.components,

@@ -2,6 +2,7 @@
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
+use super::directory::is_directory;
 use crate::checksum::hex;
 use crate::customer_key::{self, BadKey, Fit, HashedBy};
 use crate::objects::asked::Encryption;
@@ -81,17 +82,19 @@ pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> 
 }
 
 /// The ETag of an object that a key management service's key or a customer's encrypts, which looks like an MD5 and is
-/// none; `None` where it is the usual one.
-pub(super) fn etag(encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
-    let is_opaque = match encryption? {
-        Encryption::Managed { algorithm, .. } => algorithm != "AES256",
-        Encryption::Customer { .. } => true,
+/// none, as are those of directory buckets; `None` where it is the usual one.
+pub(super) fn etag(bucket: &str, encryption: Option<&Encryption>, crc32c: u32) -> Option<String> {
+    let is_opaque = match encryption {
+        _ if is_directory(bucket) => true,
+        None => false,
+        Some(Encryption::Managed { algorithm, .. }) => algorithm != "AES256",
+        Some(Encryption::Customer { .. }) => true,
     };
     is_opaque.then(|| opaque_etag(crc32c))
 }
 
 /// 32 hexadecimal digits that say nothing.
-pub(super) fn opaque_etag(crc32c: u32) -> String {
+fn opaque_etag(crc32c: u32) -> String {
     let mut state = [0; 16];
     state[..8].copy_from_slice(&now_us().to_be_bytes());
     state[8..12].copy_from_slice(&crc32c.to_be_bytes());

@@ -8,6 +8,7 @@ use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
 use super::asked::{customer_of, tell_encryption, tell_lock};
 use super::checksums::{kind, set_checksum};
+use super::directory::{self, is_directory};
 use super::{Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp};
 use crate::body::ObjectStream;
 use crate::objects::{Object, Refused};
@@ -32,7 +33,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         e_tag: Some(ETag::Strong(object.etag.clone())),
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
-        storage_class: storage_class(&object),
+        storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
         ..Default::default()
     };
@@ -78,7 +79,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
         parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
-        storage_class: storage_class(&object),
+        storage_class: storage_class(&input.bucket, &object),
         ..Default::default()
     };
     tell_encryption!(output, &asked.encryption);
@@ -160,7 +161,10 @@ fn metadata(object: &Object) -> Option<Metadata> {
 }
 
 /// S3 doesn't name STANDARD.
-fn storage_class(object: &Object) -> Option<StorageClass> {
+fn storage_class(bucket: &str, object: &Object) -> Option<StorageClass> {
+    if is_directory(bucket) {
+        return Some(StorageClass::from_static(directory::STORAGE_CLASS));
+    }
     let class = object.attributes.storage_class.clone().filter(|class| class != StorageClass::STANDARD);
     class.map(StorageClass::from)
 }

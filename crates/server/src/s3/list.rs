@@ -4,6 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
+use super::directory::is_directory;
 use super::{Dialect, checksums, refusal, timestamp};
 use crate::objects::listing::{From as Start, Page, Query};
 
@@ -61,6 +62,10 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
     let write = Writing::of(input.encoding_type.as_ref());
     let next = page.next.take();
+    if is_directory(&input.bucket) {
+        // Their listings come in no order; this is not that of the keys.
+        page.objects.reverse();
+    }
     let key_count = (page.objects.len() + page.prefixes.len()) as i32;
     let (contents, common_prefixes) = write.entries(page);
     Ok(ListObjectsV2Output {

@@ -197,7 +197,8 @@ pub(super) fn complete(
     }
     let new = NewObject {
         attributes: upload.attributes.clone(),
-        etag: Some(assembly::etag(&parts)),
+        etag: encryption::etag(&input.bucket, None, written.sums.crc32c)
+            .or_else(|| Some(assembly::etag(&parts))),
         checksum: checksum.clone(),
         components: None,
         parts: Some(parts.len() as u32),

@@ -39,7 +39,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         // S3 distinguishes an object that isn't there from one that differs.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
-    let etag = encryption::etag(attributes.asked.encryption.as_ref(), written.sums.crc32c);
+    let etag = encryption::etag(&input.bucket, attributes.asked.encryption.as_ref(), written.sums.crc32c);
     let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;

@@ -92,7 +92,9 @@ fn md5(head: &Head) -> Option<[u8; 16]> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
-    if encrypted || !head.headers.contains_key("x-amz-request-id") {
+    // Those of directory buckets are random.
+    let random = head.header("x-amz-storage-class") == Some("EXPRESS_ONEZONE");
+    if encrypted || random || !head.headers.contains_key("x-amz-request-id") {
         return None;
     }
     hex_md5(head.header("etag")?.trim_matches('"'))
@@ -220,6 +222,8 @@ mod tests {
             read(200, &[("etag", "\"25f9e794323b453885f5181f1b624d0b-2\""), request]).checksums.md5,
             None
         );
+        let express = ("x-amz-storage-class", "EXPRESS_ONEZONE");
+        assert_eq!(read(200, &[("etag", MD5), request, express]).checksums.md5, None);
         assert!(read(200, &[("etag", MD5), request]).checksums.md5.is_some());
     }
 

@@ -101,7 +101,11 @@ impl S3 {
         // Without a mode it may do what the caller may.
         let mut outgoing = Outgoing::new(Method::GET, "?session=");
         outgoing.headers = self.session_encryption().map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let sent = exchange.send(&outgoing).await?;
+        let sent = exchange.send(&outgoing).await.map_err(|error| {
+            let message = format!("the directory bucket opens no session: {}", error.message());
+            let kind = error.kind();
+            error.but(kind, message)
+        })?;
         let Answer { credentials } = xml::read(&sent.response.body)
             // The answer holds secrets, which the parser's words may repeat.
             .map_err(|_| exchange.nonsense(&sent, "the answer holds no session's credentials"))?;

@@ -51,4 +51,6 @@ pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;
 pub use settings::{AccessKey, MfaPrompt, RequestChecksums, Settings};
 pub use store::Store;
-pub use upload::{Appended, Condition, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart};
+pub use upload::{
+    Appended, Condition, Deletion, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart,
+};

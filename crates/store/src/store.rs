@@ -11,8 +11,9 @@ use crate::exchange::Dialect as _;
 use crate::gcs::Gcs;
 use crate::s3::{self, S3};
 use crate::{
-    Appended, Checksums, Condition, Error, ErrorKind, Get, Got, List, Multipart, ObjectId, ObjectMeta,
-    Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, StoredPart, Version,
+    Appended, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List, Multipart, ObjectId,
+    ObjectMeta, Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, StoredPart,
+    Version,
 };
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
@@ -252,7 +253,18 @@ impl Store {
     pub async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
         match &self.dialect {
             Dialect::Gcs(gcs) => gcs.delete_many(bucket, keys).await,
-            Dialect::S3(s3) => s3.delete_many(bucket, keys).await,
+            Dialect::S3(s3) => {
+                let any = |key: &String| Deletion { key: key.clone(), version: None };
+                s3.delete_many(bucket, &keys.iter().map(any).collect::<Vec<_>>()).await
+            }
+        }
+    }
+
+    /// The same of objects in the states that are named, and in no others. GCS is sent a request for each.
+    pub async fn delete_many_in(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        match &self.dialect {
+            Dialect::Gcs(gcs) => gcs.delete_many_in(bucket, objects).await,
+            Dialect::S3(s3) => s3.delete_many(bucket, objects).await,
         }
     }
 

@@ -87,6 +87,15 @@ pub enum Condition {
     Matches(Version),
 }
 
+/// An object to be deleted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Deletion {
+    /// Its key.
+    pub key: String,
+    /// The only state in which it is deleted; `None` is any.
+    pub version: Option<Version>,
+}
+
 impl Condition {
     /// Whether nothing is asked.
     pub fn is_none(&self) -> bool {

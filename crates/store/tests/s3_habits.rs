@@ -8,8 +8,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Error, Get, ObjectId, ObjectMeta, Operation, Provider, PutOptions,
-    Settings, Store,
+    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, ObjectId, ObjectMeta, Operation, Provider,
+    PutOptions, Settings, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -313,5 +313,32 @@ fn who_may_write_and_not_read_writes() {
         assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
         let written = in_parts(&store, &to, b"ours", Condition::None).await;
         assert_eq!(written.unwrap_or_else(|e| panic!("{e}")).size, 4);
+    });
+}
+
+#[test]
+fn of_many_only_the_states_that_are_named_are_deleted() {
+    with_habits(async |name, there, store| {
+        let mut objects = Vec::new();
+        for key in ["a", "b", "replaced", "any"] {
+            let id = ObjectId::new(Endpoint::BUCKET, key);
+            let meta =
+                write(&there, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+            let version = meta.version.filter(|_| key != "any");
+            objects.push(Deletion { key: key.to_owned(), version });
+        }
+        let id = ObjectId::new(Endpoint::BUCKET, "replaced");
+        write(&there, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        store.head(&id, None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let results = store.delete_many_in(Endpoint::BUCKET, &objects).await;
+        for (object, result) in objects.iter().zip(results) {
+            match object.key.as_str() {
+                "replaced" => assert!(result.is_err_and(|e| e.is_precondition()), "{name}"),
+                key => result.unwrap_or_else(|e| panic!("{name}, {key}: {e}")),
+            }
+        }
+        assert_eq!(content(&there, &id).await, b"newer", "{name}");
+        let gone = there.head(&ObjectId::new(Endpoint::BUCKET, "a"), None).await;
+        assert!(gone.is_err_and(|e| e.is_not_found()), "{name}");
     });
 }

@@ -443,7 +443,6 @@ impl Ends {
         begun: Begun,
         result: Result<(Moved, Option<Version>), Error>,
     ) {
-        let size = target.size();
         let result = match result {
             Ok((moved, version)) if self.remove_source => {
                 remove_source(&self.from, &target.from.id, version.as_ref(), moved.verified)
@@ -454,10 +453,16 @@ impl Ends {
         };
         match result {
             Err(error) if error.is_archived() && target.from.meta.is_some() => {
-                work.end_listed(begun, size, Err(error)).await;
+                work.end_listed(begun, target.size(), Err(error)).await;
             }
-            result => self.terms.end(work, begun, size, result, (&self.to, &target.to)).await,
+            result => self.end(work, target, begun, result).await,
         }
+    }
+
+    /// Ends an item whose source is gone where it was to go.
+    async fn end(&self, work: &Work, target: &Target, begun: Begun, result: Result<Moved, Error>) {
+        let size = target.size();
+        self.terms.end(work, begun, size, result, (&self.to, &target.to)).await;
     }
 }
 
@@ -475,7 +480,16 @@ pub(crate) async fn remove_source(
         return Err(Error::unverified(url(store.provider(), id)));
     }
     let condition = version.cloned().map_or(Condition::None, Condition::Matches);
-    match store.delete(id, &condition).await {
+    source_removed(store, id, store.delete(id, &condition).await)
+}
+
+/// What it means for a move how the removal of its source ended.
+fn source_removed(
+    store: &Store,
+    id: &ObjectId,
+    result: Result<(), laneway_store::Error>,
+) -> Result<(), Error> {
+    match result {
         // Somebody else has removed it.
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) if error.is_precondition() => {

@@ -15,8 +15,8 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
 }
 
 /// A weak tag can't be a condition: `If-Match` compares strongly.
-fn is_weak(condition: &Condition) -> bool {
-    matches!(condition, Condition::Matches(Version::ETag(etag)) if etag.starts_with("W/"))
+pub(super) fn is_weak(version: Option<&Version>) -> bool {
+    matches!(version, Some(Version::ETag(etag)) if etag.starts_with("W/"))
 }
 
 impl S3 {
@@ -27,8 +27,12 @@ impl S3 {
         if *condition == Condition::Absent {
             return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));
         }
+        let version = match condition {
+            Condition::Matches(version) => Some(version),
+            Condition::None | Condition::Absent => None,
+        };
         let mut sent =
-            if is_weak(condition) { &Condition::None } else { self.sendable(Write::Delete, condition) };
+            if is_weak(version) { &Condition::None } else { self.sendable(Write::Delete, condition) };
         if sent.is_none() && !condition.is_none() {
             self.compare(&exchange, id, condition).await?;
         } else {

@@ -11,13 +11,16 @@ use serde::Deserialize;
 
 use super::S3;
 use super::checksum_support::Guard;
+use super::conditions::quoted;
+use super::delete::is_weak;
 use super::failure;
 use super::headers::checked;
+use super::write_conditions::{Treatment, Write};
 use crate::checksum::{crc32c_of, encode_md5};
 use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::judge::{self, Failure};
-use crate::{Condition, Error, ErrorKind, ObjectId, Operation, xml};
+use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation, Version, xml};
 
 /// Keys in one request: S3's limit.
 const KEYS_MAX: usize = 1000;
@@ -26,10 +29,16 @@ const KEYS_MAX: usize = 1000;
 const SINGLE_DELETES_MAX: usize = 32;
 
 /// The request for those keys that XML can carry.
-fn request(keys: &[String], guard: Guard) -> Result<Outgoing, String> {
+fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     let mut document = String::from("<Delete><Quiet>true</Quiet>");
-    for key in keys.iter().filter_map(|key| xml_text(key)) {
-        document.push_str(&format!("<Object><Key>{key}</Key></Object>"));
+    for object in objects {
+        let Some(key) = xml_text(&object.key) else { continue };
+        document.push_str(&format!("<Object><Key>{key}</Key>"));
+        if let Some(Version::ETag(etag)) = &object.version {
+            let etag = xml_text(&quoted(etag)).ok_or("an ETag holds control characters")?;
+            document.push_str(&format!("<ETag>{etag}</ETag>"));
+        }
+        document.push_str("</Object>");
     }
     document.push_str("</Delete>");
     let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
@@ -71,6 +80,8 @@ impl KeyError {
         let status = match self.code.as_str() {
             "AccessDenied" => http::StatusCode::FORBIDDEN,
             "NoSuchKey" | "NoSuchVersion" => http::StatusCode::NOT_FOUND,
+            "PreconditionFailed" => http::StatusCode::PRECONDITION_FAILED,
+            "NotImplemented" => http::StatusCode::NOT_IMPLEMENTED,
             "SlowDown" | "ServiceUnavailable" => http::StatusCode::SERVICE_UNAVAILABLE,
             "InternalError" => http::StatusCode::INTERNAL_SERVER_ERROR,
             _ => http::StatusCode::BAD_REQUEST,
@@ -86,24 +97,30 @@ fn errors(body: &[u8]) -> Result<HashMap<String, KeyError>, String> {
 }
 
 impl S3 {
-    pub(crate) async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        let mut results = Vec::with_capacity(keys.len());
-        for batch in keys.chunks(KEYS_MAX) {
+    pub(crate) async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        let is_bound = objects.iter().any(|object| object.version.is_some());
+        let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));
+        if is_bound && (!can_be_bound || self.conditions.treatment(Write::Delete) != Treatment::Kept) {
+            // Each is compared before it is deleted.
+            return self.delete_singly(bucket, objects).await;
+        }
+        let mut results = Vec::with_capacity(objects.len());
+        for batch in objects.chunks(KEYS_MAX) {
             results.extend(self.delete_batch(bucket, batch).await);
         }
         results
     }
 
-    async fn delete_batch(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        if keys.len() < 2 {
-            return self.delete_singly(bucket, keys).await;
+    async fn delete_batch(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        if objects.len() < 2 {
+            return self.delete_singly(bucket, objects).await;
         }
         // Keys that are removed together are listed together, and mostly in one folder.
-        let first = keys.first().map_or("", String::as_str);
+        let first = objects.first().map_or("", |object| object.key.as_str());
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
-            let sent = match request(keys, climb.rung()) {
+            let sent = match request(objects, climb.rung()) {
                 Ok(outgoing) => exchange.send(&outgoing).await,
                 Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
             };
@@ -117,26 +134,32 @@ impl S3 {
             Err(_) => Err(()),
         };
         match read {
-            Ok((errors, sent)) => self.settle(bucket, keys, &errors, &sent).await,
+            Ok((errors, sent)) => self.settle(bucket, objects, &errors, &sent).await,
             // Each key then says by itself what is wrong, or is deleted where the server has no such request.
-            Err(()) => self.delete_singly(bucket, keys).await,
+            Err(()) => self.delete_singly(bucket, objects).await,
         }
     }
 
     async fn settle(
         &self,
         bucket: &str,
-        keys: &[String],
+        objects: &[Deletion],
         errors: &HashMap<String, KeyError>,
         sent: &Sent,
     ) -> Vec<Result<(), Error>> {
-        let mut results: Vec<Result<(), Error>> = Vec::with_capacity(keys.len());
+        let mut results: Vec<Result<(), Error>> = Vec::with_capacity(objects.len());
         let mut alone = Vec::new();
-        for (index, key) in keys.iter().enumerate() {
+        for (index, object) in objects.iter().enumerate() {
+            let key = &object.key;
             let failure = errors.get(key).map(KeyError::failure);
-            let passing = failure
-                .as_ref()
-                .is_some_and(|f| failure::kind(f) == ErrorKind::Throttled || judge::is_passing(f));
+            let passing = failure.as_ref().is_some_and(|failure| {
+                let kind = failure::kind(failure);
+                // What a condition is refused for, alone it is compared.
+                let may_be_about_it = matches!(kind, ErrorKind::Permission | ErrorKind::Unsupported);
+                kind == ErrorKind::Throttled
+                    || judge::is_passing(failure)
+                    || (object.version.is_some() && may_be_about_it)
+            });
             results.push(match failure {
                 Some(failure) if !passing => {
                     let id = ObjectId::new(bucket, key);
@@ -148,11 +171,11 @@ impl S3 {
                 _ => Ok(()),
             });
             if passing || xml_text(key).is_none() {
-                alone.push((index, key.clone()));
+                alone.push((index, object.clone()));
             }
         }
-        let (indices, keys): (Vec<usize>, Vec<String>) = alone.into_iter().unzip();
-        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &keys).await) {
+        let (indices, objects): (Vec<usize>, Vec<Deletion>) = alone.into_iter().unzip();
+        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &objects).await) {
             if let Some(place) = results.get_mut(index) {
                 *place = result;
             }
@@ -160,9 +183,12 @@ impl S3 {
         results
     }
 
-    async fn delete_singly(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        let ids: Vec<ObjectId> = keys.iter().map(|key| ObjectId::new(bucket, key)).collect();
-        let deletes = ids.into_iter().map(|id| async move { self.delete(&id, &Condition::None).await });
+    async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        let objects = objects.to_vec();
+        let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
+            let condition = version.map_or(Condition::None, Condition::Matches);
+            self.delete(&ObjectId::new(bucket, key), &condition).await
+        });
         stream::iter(deletes).buffered(SINGLE_DELETES_MAX).collect().await
     }
 }
@@ -175,13 +201,16 @@ mod tests {
 
     #[test]
     fn keys_are_escaped_and_the_document_is_checked() {
-        let keys = ["a<b>&\"'".to_owned(), "c\r\n".to_owned(), "no\u{1}".to_owned()];
-        let request = request(&keys, Guard::Crc32c).expect("a request");
+        let any = |key: &str| Deletion { key: key.to_owned(), version: None };
+        let bound = Deletion { version: Some(Version::ETag("e".into())), ..any("bound") };
+        let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound];
+        let request = request(&objects, Guard::Crc32c).expect("a request");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),
             "<Delete><Quiet>true</Quiet><Object><Key>a&lt;b&gt;&amp;&quot;&apos;</Key></Object>\
-             <Object><Key>c&#13;&#10;</Key></Object></Delete>"
+             <Object><Key>c&#13;&#10;</Key></Object>\
+             <Object><Key>bound</Key><ETag>&quot;e&quot;</ETag></Object></Delete>"
         );
         assert_eq!(request.target, "?delete=");
         assert!(request.headers.contains_key("content-md5"));

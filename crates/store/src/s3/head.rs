@@ -45,9 +45,17 @@ impl S3 {
     /// What a HEAD tells of what was just written, or what is known anyway where it may not be asked: who may write may
     /// not always read.
     pub(super) async fn told_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
-        match self.head(&written.id, written.version.as_ref()).await {
+        match self.head(&written.id, None).await {
             Err(error) if error.is_permission() => Ok(written),
-            told => told,
+            // An answer may lack the ETag that another has.
+            Ok(told)
+                if told.version.is_some() && written.version.is_some() && told.version != written.version =>
+            {
+                let exchange = Exchange::object(self, Operation::Head, &written.id);
+                Err(exchange.error(ErrorKind::Precondition, "another writer has replaced the object"))
+            }
+            Ok(told) => Ok(ObjectMeta { version: told.version.or(written.version), ..told }),
+            Err(error) => Err(error),
         }
     }
 

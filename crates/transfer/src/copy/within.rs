@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
-use laneway_lanes::attempts::counted;
-use laneway_store::{Checksums, Condition, ObjectMeta, Operation, Part, Provider, PutOptions};
+use laneway_lanes::attempts::{counted, most};
+use laneway_store::{Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions};
 
 use super::across::Copied;
-use super::{Ends, Target, across, tags};
+use super::{Ends, Target, across, source_removed, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
@@ -24,11 +24,46 @@ pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
 
 /// Copies a group of objects, all at once.
 pub(super) async fn copy_group(work: Arc<Work>, ends: Ends, targets: Vec<Target>) {
+    if ends.remove_source && ends.from.provider() == Provider::S3 && targets.len() > 1 {
+        return move_group(&work, &ends, targets).await;
+    }
     let mut copies: FuturesUnordered<_> = targets
         .into_iter()
         .map(|target| counted(copy_one(Arc::clone(&work), ends.clone(), target)))
         .collect();
     while copies.next().await.is_some() {}
+}
+
+/// Moves a group of objects of one bucket inside S3: what was copied is removed in one request, each object in the state
+/// that was copied.
+async fn move_group(work: &Work, ends: &Ends, targets: Vec<Target>) {
+    let copy_one = |target: Target| async move {
+        let begun = ends.begin(work, &target);
+        let mut result = copy(work, ends, &target).await;
+        if let Ok((moved, _)) = &mut result {
+            work.progress.moved(moved.bytes);
+            moved.attempts = moved.attempts.max(most());
+        }
+        (target, begun, result)
+    };
+    let mut copies: FuturesUnordered<_> =
+        targets.into_iter().map(|target| counted(copy_one(target))).collect();
+    let (mut copied, mut sources) = (Vec::new(), Vec::new());
+    while let Some((target, begun, result)) = copies.next().await {
+        match result {
+            Ok((moved, version)) if moved.verified != Verified::Unverified => {
+                sources.push(Deletion { key: target.from.id.key.clone(), version });
+                copied.push((target, begun, moved));
+            }
+            result => ends.finish(work, &target, begun, result).await,
+        }
+    }
+    let Some((first, ..)) = copied.first() else { return };
+    let removed = ends.from.delete_many_in(&first.from.id.bucket, &sources).await;
+    for ((target, begun, moved), removed) in copied.into_iter().zip(removed) {
+        let result = source_removed(&ends.from, &target.from.id, removed).map(|()| moved);
+        ends.end(work, &target, begun, result).await;
+    }
 }
 
 /// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into

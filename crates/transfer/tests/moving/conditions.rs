@@ -124,3 +124,18 @@ fn a_move_works_whatever_a_store_makes_of_conditional_deletes() {
         assert_eq!(stage.keys(), ["l"], "{name}");
     }
 }
+
+#[test]
+fn a_tree_that_moves_inside_s3_is_removed_in_batches_and_only_as_it_was_copied() {
+    let stage = Stage::new(KINDS[2]);
+    for i in 0..40 {
+        stage.object(&format!("from/{i:02}"), b"bytes");
+    }
+    let request = CopyRequest::new(vec![stage.url("from/")], stage.url("to/"));
+    let report = stage.copy(CopyRequest { remove_source: true, recursive: true, ..request });
+    report.all_done();
+    assert_eq!(stage.keys().iter().filter(|key| key.starts_with("from/")).count(), 0);
+    assert_eq!((stage.keys().len(), requests(&stage, "copy")), (40, 40));
+    let removals = requests(&stage, "delete") + requests(&stage, "delete-many");
+    assert!(requests(&stage, "delete-many") > 0 && removals < 40, "{removals}");
+}

@@ -30,6 +30,8 @@ pub struct Config {
     /// queue of one round trip (5 ms and 64 KiB at least), slow start from ten segments, and windows that come to equal
     /// shares; no loss, and no receive windows or send buffers that a client keeps small.
     pub bandwidth: Option<u64>,
+    /// How long an h1 connection is kept on which no request comes; `None` is 30 s, as at MinIO.
+    pub idle_max: Option<Duration>,
     /// Faults on purpose.
     pub faults: Faults,
     /// What the draws of `:P%` fault selectors start from.
@@ -58,6 +60,7 @@ impl Default for Config {
             max_streams: None,
             rtt: Duration::ZERO,
             bandwidth: None,
+            idle_max: None,
             faults: Faults::default(),
             seed: 0,
             create_buckets: false,

@@ -27,7 +27,8 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Largest head of an h2 request; h1 takes hyper's 100 headers in a buffer of [`H1_BUFFER_BYTES`]. Beyond it: 431.
 const HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H1_BUFFER_BYTES: usize = 256 << 10;
-/// How long a client may take to finish the TLS handshake or, on h1, a request's head once it has begun.
+/// How long a client may take to finish the TLS handshake or, on h1, until a request's head has come, where nothing else is
+/// asked for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves until the connection ends; how it ends is nobody's business but the client's.
@@ -64,6 +65,7 @@ async fn speak_h1(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     control: Arc<Control>,
 ) {
+    let idle_max = shared.idle_max.unwrap_or(PATIENCE);
     let caller = Arc::new(Caller {
         shared,
         control: control.clone(),
@@ -74,7 +76,7 @@ async fn speak_h1(
     let mut connection = std::pin::pin!(
         hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
+            .header_read_timeout(idle_max)
             .max_buf_size(H1_BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), service)
     );

@@ -82,6 +82,7 @@ impl Server {
             tally: Arc::new(Tally::default()),
             link: Link::new(config.rtt, config.bandwidth),
             rtt: config.rtt,
+            idle_max: config.idle_max,
             acceptor,
             streams_max: config.max_streams,
             url,

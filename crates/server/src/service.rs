@@ -55,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
+    pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
     /// `http://127.0.0.1:4443`, for links in answers where a request names no host.

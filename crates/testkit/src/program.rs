@@ -103,9 +103,9 @@ impl Program {
     {
         let mut command = Command::new(&self.binary);
         command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        // Looking for credentials must never ask the network of the machine that runs the tests.
         // Long enough for what passes, and short where a test waits for the end.
         command.env("LANEWAY_RETRY_FOR", "4s");
+        // Looking for credentials must never ask the network of the machine that runs the tests.
         command.env("AWS_EC2_METADATA_DISABLED", "true").env("NO_GCE_CHECK", "true");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {

@@ -13,6 +13,7 @@ mod flipped_bits;
 mod hedging;
 mod integrity;
 mod listings;
+mod long_jobs;
 mod memory;
 mod no_clobber;
 mod protected;

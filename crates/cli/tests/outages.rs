@@ -1,0 +1,74 @@
+//! Servers that are away for a while, and what is told of it.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use laneway_server::{Config, Faults, Server};
+use laneway_testkit::{Changes, Endpoint, Running, Wire, claimed, random_bytes};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+const MIB: u64 = 1 << 20;
+
+/// A server with one object.
+fn serve(listen: SocketAddr, bandwidth: Option<u64>, bytes: &[u8]) -> Server {
+    let server = Server::start(Config { listen, bandwidth, ..Config::default() }).expect("a server");
+    server.create_bucket("bucket").expect("a bucket");
+    server.store().put("bucket", "big", bytes).expect("stored");
+    server
+}
+
+#[test]
+fn a_server_that_was_away_is_told_of_when_it_is_and_when_it_is_back() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    for i in 0..20 {
+        endpoint.server().store().put("bucket", &format!("t/{i}"), b"x").expect("stored");
+    }
+    endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
+    let running = laneway.start(["cp", "-r", "--retry-for", "2m", "s3://bucket/t", "out"]);
+    // The fifth attempt of the first request, at least a second and a half later.
+    assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
+    endpoint.server().set_faults(Faults::parse(["get:1-20 status 502"]).expect("a rule"));
+    let run = running.end().succeeds();
+    let told = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((told("retrying: "), told(" answers again, after ")), (1, 1), "{}", run.stderr);
+}
+
+#[test]
+fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_goes_on_when_it_is() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let size = 64 * MIB;
+    let bytes = random_bytes(1, size as usize);
+    let server = serve(SocketAddr::from(([127, 0, 0, 1], 0)), Some(24 << 20), &bytes);
+    let (address, url) = (server.addr(), server.url());
+    let out = endpoint.folder().join("out");
+    fs::create_dir(&out).expect("made");
+    let arguments = ["cp", "--json", "--s3-endpoint", &url, "s3://bucket/big", "out/"];
+    let changes = Changes::of(&out);
+    let running = laneway.start(arguments.iter().chain(&["--retry-for", "1500ms"]));
+    assert!(changes.wait_while_runs(&running, || claimed(&out) >= 6 * MIB));
+    server.shutdown();
+    let run = running.end().exits(1);
+    assert!(run.stderr.contains("are kept"), "{}", run.stderr);
+    let kept = claimed(&out);
+    let server = serve(address, None, &bytes);
+    let run = laneway.run(arguments).succeeds();
+    let fetched = run.record("summary")["network_bytes"].as_u64().expect("a number");
+    assert!(fetched <= size - kept + (64 << 10), "{fetched} fetched, {kept} kept");
+    assert!(fs::read(out.join("big")).expect("read") == bytes);
+    drop(server);
+}
+
+#[test]
+fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let dead = ["ls", "--gcs-endpoint", "http://127.0.0.1:1", "gs://bucket"];
+    let run = laneway.run(dead.iter().chain(&["--retry-for", "0"])).exits(1);
+    assert!(!run.stderr.contains("retrying") && run.stderr.contains("1 attempt"), "{}", run.stderr);
+    laneway.run(dead.iter().chain(&["--retry-for", "soon"])).exits(2);
+    let told = laneway.clone().with("LANEWAY_RETRY_FOR", "0").run(dead).exits(1);
+    assert!(told.stderr.contains("1 attempt"), "{}", told.stderr);
+    laneway.with("LANEWAY_RETRY_FOR", "soon").run(dead).exits(2);
+}

@@ -271,6 +271,10 @@ fn no_clobber_leaves_what_is_there() {
         let run = laneway.run(["cp", "--json", "-n", "f", &url]).succeeds();
         assert!(run.record("item")["skipped"].is_string());
         assert_eq!(endpoint.server().store().read("bucket", "k").expect("there"), b"old");
+        let piped = laneway.run_with_input(["cp", "--json", "-n", "-", &url], b"new").succeeds();
+        assert!(piped.record("item")["skipped"].is_string());
+        let writes = endpoint.server().counters().requests_by_verb.get("put").copied();
+        assert_eq!(writes.unwrap_or(0), 0, "nothing is sent that is not wanted");
         laneway.run(["cp", "-n", &url, "f"]).succeeds();
         assert_eq!(read(&endpoint, "f"), b"new");
         laneway.run(["cp", "f", &url]).succeeds();

@@ -40,14 +40,14 @@ fn a_served_store_keeps_its_objects_on_disk() {
     let root = root.display().to_string();
     std::fs::write(home.path().join("f"), "kept").expect("written");
 
-    let served = Served::start(&laneway, &["--root", &root, "--bucket", "b"]);
+    let served = Served::start(&laneway, &["--root", &root, "--bucket", "bkt"]);
     assert!(served.url.starts_with("http://127.0.0.1:"), "{}", served.url);
-    laneway.run(["cp", "--anonymous", "--gcs-endpoint", &served.url, "f", "gs://b/f"]).succeeds();
+    laneway.run(["cp", "--anonymous", "--gcs-endpoint", &served.url, "f", "gs://bkt/f"]).succeeds();
     let advice = served.end("-TERM").exits(0).stderr;
     assert!(advice.contains("demos and tests"), "{advice}");
 
     let served = Served::start(&laneway, &["--root", &root]);
-    let cat = laneway.run(["cat", "--anonymous", "--s3-endpoint", &served.url, "s3://b/f"]).succeeds();
+    let cat = laneway.run(["cat", "--anonymous", "--s3-endpoint", &served.url, "s3://bkt/f"]).succeeds();
     assert_eq!(cat.stdout, b"kept");
     served.end("-INT").exits(0);
 }
@@ -57,7 +57,7 @@ fn tls_is_served_with_a_ca_that_can_be_trusted() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     for (options, h2) in [(&["--tls"][..], 1), (&["--tls", "--h1-only"][..], 0)] {
-        let served = Served::start(&laneway, &[options, &["--bucket", "b"]].concat());
+        let served = Served::start(&laneway, &[options, &["--bucket", "bkt"]].concat());
         let ca = served.ca.clone().expect("a CA is told");
         let run = laneway
             .run([
@@ -69,7 +69,7 @@ fn tls_is_served_with_a_ca_that_can_be_trusted() {
                 &ca,
                 "--gcs-endpoint",
                 &served.url,
-                "gs://b",
+                "gs://bkt",
             ])
             .succeeds();
         assert_eq!(run.record("stats")["connections_h2"], h2);
@@ -85,11 +85,11 @@ fn tls_is_served_with_a_ca_that_can_be_trusted() {
 fn a_served_store_fails_on_purpose() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
-    let served = Served::start(&laneway, &["--bucket", "b", "--fault", "list status 403"]);
+    let served = Served::start(&laneway, &["--bucket", "bkt", "--fault", "list status 403"]);
     laneway
-        .run(["ls", "--anonymous", "--gcs-endpoint", &served.url, "gs://b"])
+        .run(["ls", "--anonymous", "--gcs-endpoint", &served.url, "gs://bkt"])
         .exits(1)
-        .complains(&["gs://b", "permission denied"]);
+        .complains(&["gs://bkt", "permission denied"]);
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn a_served_store_has_the_habits_of_the_service_that_is_named() {
     let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
     std::fs::write(home.path().join("f"), "text").expect("written");
     for (like, verified) in [("s3", "crc32c"), ("gcs-interop", "md5")] {
-        let served = Served::start(&laneway, &["--bucket", "b", "--like", like]);
+        let served = Served::start(&laneway, &["--bucket", "bkt", "--like", like]);
         let s3 = ["--anonymous", "--s3-endpoint", &served.url];
-        laneway.run([&["cp"], &s3[..], &["f", "s3://b/f"]].concat()).succeeds();
-        let down = laneway.run([&["cp", "--json"], &s3[..], &["s3://b/f", "g"]].concat()).succeeds();
+        laneway.run([&["cp"], &s3[..], &["f", "s3://bkt/f"]].concat()).succeeds();
+        let down = laneway.run([&["cp", "--json"], &s3[..], &["s3://bkt/f", "g"]].concat()).succeeds();
         assert_eq!(down.record("item")["verified"], verified, "{like}");
     }
     let refused = laneway.run(["serve", "--like", "azure"]).exits(2).stderr;
@@ -121,8 +121,10 @@ fn nonsense_is_not_served() {
     ] {
         laneway.run(["serve"].iter().chain(options)).exits(2);
     }
-    let run = laneway.run(["serve", "--listen", "127.0.0.1:0", "--bucket", "../b"]).exits(1);
-    run.complains(&["../b"]);
+    for name in ["../b", "b", "Capital"] {
+        let run = laneway.run(["serve", "--listen", "127.0.0.1:0", "--bucket", name]).exits(2);
+        assert!(run.stderr.contains("--bucket") && run.stderr.contains(name), "{}", run.stderr);
+    }
     let served = Served::start(&laneway, &[]);
     let taken = served.url.trim_start_matches("http://").to_owned();
     laneway.run(["serve", "--listen", &taken]).exits(1).complains(&[&taken]);

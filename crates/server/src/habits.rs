@@ -33,6 +33,10 @@ pub struct Habits {
     /// Whether all parts but the last must have one size, which is 400 `InvalidPart` at completion.
     /// [R2](https://developers.cloudflare.com/r2/objects/multipart-objects/#limitations)
     pub equal_parts: bool,
+    /// Whether a multipart upload that has been completed can be completed again, of the same parts and with the same
+    /// answer, by who hasn't got the first one.
+    /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html)
+    pub completes_again: bool,
     /// From how many bytes on an object with `Content-Encoding: gzip` comes from the GCS side without Content-Length,
     /// in chunks, also where gzip was accepted; `None` is never. Google's front end sends it so above some 8 MiB; the
     /// size stands in `x-goog-stored-content-length`.
@@ -106,6 +110,7 @@ impl Habits {
             checksums: true,
             full_object_crc32: true,
             equal_parts: false,
+            completes_again: true,
             gzip_chunked_from: Some(GZIP_CHUNKED_FROM),
             temporary_redirects: 0,
         }
@@ -131,6 +136,7 @@ impl Habits {
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
             full_object_crc32: false,
+            completes_again: false,
             equal_parts: true,
             ..Habits::strict()
         }
@@ -144,6 +150,7 @@ impl Habits {
             server: "nginx",
             conditions: Conditions::all(Refused),
             conflicts: false,
+            completes_again: false,
             refused_headers: Some(RefusedHeaders {
                 prefixes: &["x-amz-checksum-", "x-amz-sdk-checksum-algorithm", "x-amz-trailer"],
                 status: 400,
@@ -163,6 +170,7 @@ impl Habits {
             lengths_demanded: false,
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
             conflicts: false,
+            completes_again: false,
             ..Habits::strict()
         }
     }
@@ -176,6 +184,7 @@ impl Habits {
             server: "UploadServer",
             conditions: Conditions::all(Ignored),
             conflicts: false,
+            completes_again: false,
             checksums: false,
             ..Habits::strict()
         }

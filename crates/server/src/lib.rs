@@ -45,6 +45,7 @@ pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
 pub use habits::Habits;
 pub use objects::asked::Asked;
+pub use objects::bucket_name::parse_bucket_name;
 pub use objects::{Attributes, Object, Objects};
 pub use quantity::{parse_duration, parse_rate, parse_size};
 pub use server::Server;

@@ -6,6 +6,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod assembly;
+pub(crate) mod bucket_name;
 pub(crate) mod content;
 mod deletions;
 pub(crate) mod disk;
@@ -18,7 +19,7 @@ pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -50,6 +51,8 @@ pub struct Objects {
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
+    /// Whether somebody has suspended versioning, which it never had. Forgotten at a restart.
+    pub(crate) versioning_suspended: AtomicBool,
     objects: RwLock<Index>,
     deletions: Deletions,
 }
@@ -105,6 +108,7 @@ impl Objects {
                 let bucket = Bucket {
                     name,
                     created_us,
+                    versioning_suspended: AtomicBool::new(false),
                     objects: RwLock::new(index.collect()),
                     deletions: Deletions::default(),
                 };
@@ -229,6 +233,7 @@ impl Objects {
         let bucket = Bucket {
             name: name.to_owned(),
             created_us: now_us(),
+            versioning_suspended: AtomicBool::new(false),
             objects: RwLock::default(),
             deletions: Deletions::default(),
         };

@@ -3,9 +3,12 @@
 
 mod archive;
 mod asked;
+mod attributes;
+mod aws_chunked;
 mod buckets;
 mod checksums;
 mod clock;
+mod completions;
 mod conditions;
 mod copy;
 mod delete;
@@ -15,16 +18,19 @@ mod get;
 mod list;
 mod multipart;
 mod put;
+mod refusals;
 pub(crate) mod region;
 pub(crate) mod session;
 mod signature;
+mod subresources;
 mod tagging;
 mod unmarked;
+mod versions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::SimpleAuth;
@@ -38,14 +44,17 @@ use crate::config::S3Config;
 use crate::habits::Habits;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
+use crate::query::Query;
 use crate::service::Shared;
 use checksums::Announced;
+use completions::Completions;
 
 /// The store as S3 shows it.
 struct Dialect {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
+    completions: Completions,
 }
 
 impl Dialect {
@@ -63,7 +72,8 @@ impl Dialect {
 
 /// The service that answers S3 requests.
 pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
-    let dialect = Dialect { objects: objects.clone(), config: config.clone(), habits: habits.clone() };
+    let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
+    let dialect = Dialect { objects, config: config_of, habits, completions: Completions::default() };
     let mut builder = S3ServiceBuilder::new(dialect);
     builder.set_auth(SimpleAuth::from_single(config.access_key.clone(), config.secret_key.clone()));
     builder.set_access(Everyone);
@@ -109,9 +119,9 @@ pub(crate) async fn answer(
     }
     let request = Request::from_parts(head, body);
     let without_body = request.method() == http::Method::HEAD;
-    let mut answer = match shared.s3.call(request.map(s3s::Body::http_body_unsync)).await {
+    let mut answer = match called(shared, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
-        Ok(answer) => answer.map(ResponseBody::s3),
+        Ok(answer) => answer,
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
@@ -126,6 +136,38 @@ pub(crate) async fn answer(
         answer.headers_mut().insert("x-amz-request-id", id);
     }
     answer
+}
+
+/// Has a request carried out, unless it is one that can't be.
+async fn called(
+    shared: &Arc<Shared>,
+    request: Request<RequestBody>,
+    key: &str,
+) -> Result<Response<ResponseBody>, s3s::HttpError> {
+    let query = Query::parse(request.uri().query());
+    let headers = request.headers();
+    let of_checksums = || refusals::checksum_refusal(headers).filter(|_| shared.habits.checksums);
+    let refusal = refusals::refusal(request.method(), key, &query, headers).or_else(of_checksums);
+    if let Some((status, code, message)) = refusal {
+        return Ok(error_document(status, code, message));
+    }
+    let is_signed = headers.contains_key(AUTHORIZATION);
+    if !aws_chunked::is_framed(headers, is_signed) {
+        let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
+        return Ok(answer.map(ResponseBody::s3));
+    }
+    let decoded = headers.get("x-amz-decoded-content-length").and_then(|len| len.to_str().ok()?.parse().ok());
+    match decoded {
+        Some(decoded) => {
+            let request = aws_chunked::unframed(request, decoded);
+            let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
+            Ok(answer.map(ResponseBody::s3))
+        }
+        None => {
+            let message = "You must provide the x-amz-decoded-content-length HTTP header.";
+            Ok(error_document(StatusCode::LENGTH_REQUIRED, "MissingContentLength", message))
+        }
+    }
 }
 
 /// Requests answered in this process, for their ids.
@@ -168,11 +210,7 @@ struct Everyone;
 
 #[async_trait::async_trait]
 impl S3Access for Everyone {
-    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        // Undecoded, the frames of `aws-chunked` would be stored as if they were content.
-        if context.credentials().is_none() && context.headers().contains_key("x-amz-decoded-content-length") {
-            return Err(s3_error!(NotImplemented, "aws-chunked bodies are only taken from signed requests"));
-        }
+    async fn check(&self, _context: &mut S3AccessContext<'_>) -> S3Result<()> {
         Ok(())
     }
 }
@@ -273,7 +311,7 @@ impl S3 for Dialect {
         &self,
         request: S3Request<CopyObjectInput>,
     ) -> S3Result<S3Response<CopyObjectOutput>> {
-        copy::copy(self, request.input).map(S3Response::new)
+        copy::copy(self, request).map(S3Response::new)
     }
 
     async fn delete_object(
@@ -364,6 +402,34 @@ impl S3 for Dialect {
 
     async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
         multipart::list_parts(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_object_attributes(
+        &self,
+        request: S3Request<GetObjectAttributesInput>,
+    ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
+        attributes::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn list_object_versions(
+        &self,
+        request: S3Request<ListObjectVersionsInput>,
+    ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+        versions::list(self, request.input).map(S3Response::new)
+    }
+
+    async fn get_bucket_versioning(
+        &self,
+        request: S3Request<GetBucketVersioningInput>,
+    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+        versions::get(self, request.input).map(S3Response::new)
+    }
+
+    async fn put_bucket_versioning(
+        &self,
+        request: S3Request<PutBucketVersioningInput>,
+    ) -> S3Result<S3Response<PutBucketVersioningOutput>> {
+        versions::put(self, request.input).map(S3Response::new)
     }
 
     async fn list_multipart_uploads(

@@ -28,7 +28,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9010")]
     listen: SocketAddr,
     /// Create this bucket if it doesn't exist; may be given several times
-    #[arg(long = "bucket", value_name = "NAME")]
+    #[arg(long = "bucket", value_name = "NAME", value_parser = laneway_server::parse_bucket_name)]
     buckets: Vec<String>,
 
     /// Speak TLS, with a certificate made for this run unless --cert and --key give one

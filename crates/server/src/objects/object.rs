@@ -71,7 +71,7 @@ pub struct Object {
 }
 
 /// The checksum that S3 answers with: the one that the writer chose.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredChecksum {
     pub(crate) algorithm: Algorithm,
     /// As in the header, for composites with `-N`.

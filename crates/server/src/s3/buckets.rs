@@ -4,6 +4,8 @@ use s3s::S3Result;
 use s3s::dto::*;
 
 use super::{Dialect, refusal, timestamp};
+use crate::objects::Refused;
+use crate::objects::bucket_name::objection;
 
 pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListBucketsOutput> {
     let prefix = input.prefix.unwrap_or_default();
@@ -18,6 +20,9 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
 }
 
 pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {
+    if objection(&input.bucket).is_some() {
+        return Err(refusal(Refused::BadBucketName));
+    }
     dialect.objects.create_bucket_named(&input.bucket).map_err(refusal)?;
     Ok(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) })
 }

@@ -1,7 +1,7 @@
 //! `x-amz-checksum-*` in headers and trailers, and `Content-MD5`.
 
 use http::HeaderMap;
-use s3s::{S3Error, S3ErrorCode, S3Result, TrailingHeaders, s3_error};
+use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use crate::checksum::{Algorithm, Sums, Wanted, base64, from_base64};
 use crate::objects::Object;
@@ -52,7 +52,7 @@ impl Announced {
     }
 
     /// Compares what was announced, in header or trailer, with what came.
-    pub(super) fn check(&self, sums: &Sums, trailers: Option<&TrailingHeaders>) -> S3Result<()> {
+    pub(super) fn check(&self, sums: &Sums, trailers: Option<&HeaderMap>) -> S3Result<()> {
         if self.md5.is_some_and(|md5| sums.md5.is_some_and(|computed| computed != md5)) {
             return Err(s3_error!(
                 BadDigest,
@@ -60,11 +60,7 @@ impl Announced {
             ));
         }
         let Some((algorithm, value)) = &self.checksum else { return Ok(()) };
-        let in_trailer = || {
-            let read =
-                |headers: &HeaderMap| headers.get(header(*algorithm))?.to_str().ok().map(str::to_owned);
-            trailers.and_then(|trailers| trailers.read(read)).flatten()
-        };
+        let in_trailer = || Some(trailers?.get(header(*algorithm))?.to_str().ok()?.to_owned());
         let value = value.clone().or_else(in_trailer);
         let value = value
             .ok_or_else(|| S3Error::with_message(S3ErrorCode::InvalidRequest, "a trailer is missing"))?;

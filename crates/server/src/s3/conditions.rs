@@ -68,6 +68,31 @@ pub(super) fn dates(
     Ok(())
 }
 
+/// The conditions on the source of a copy. None of them is answered 304: whoever copies has no older state to keep.
+pub(super) fn of_source(
+    source: &Object,
+    matches: Option<ETagCondition>,
+    differs: Option<ETagCondition>,
+    modified_since: Option<Timestamp>,
+    unmodified_since: Option<Timestamp>,
+) -> S3Result<()> {
+    let etags = etags(matches, differs);
+    let holds =
+        etags.check(Some(source)).is_ok() && dates(source, &etags, modified_since, unmodified_since).is_ok();
+    if holds {
+        return Ok(());
+    }
+    Err(s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold"))
+}
+
+/// An ETag in a header that `s3s` doesn't read.
+pub(super) fn in_header(headers: &http::HeaderMap, name: &str) -> S3Result<Option<ETagCondition>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    ETagCondition::parse_http_header(value.as_bytes())
+        .map(Some)
+        .map_err(|_| s3_error!(InvalidArgument, "An entity tag can't be read"))
+}
+
 fn tags(condition: ETagCondition) -> ETags {
     match condition {
         ETagCondition::Any => ETags::Any,

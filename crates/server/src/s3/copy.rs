@@ -1,15 +1,17 @@
 //! CopyObject. The copy shows the source's bytes; nothing is read.
 
 use s3s::dto::*;
-use s3s::{S3Result, s3_error};
+use s3s::{S3Request, S3Result, s3_error};
 
 use super::asked::{asked_of, source_customer_of, tell_encryption};
 use super::checksums::{kind, set_checksum};
-use super::{Dialect, archive, checksums, conditions, encryption, put, refusal, timestamp};
-use crate::objects::precondition::Precondition;
-use crate::objects::{Attributes, NewObject, Objects, Refused};
+use super::{
+    Dialect, archive, checksums, conditions, encryption, put, refusal, refusals, timestamp, versions,
+};
+use crate::objects::{Attributes, NewObject, Objects};
 
-pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyObjectOutput> {
+pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3Result<CopyObjectOutput> {
+    let S3Request { input, headers, .. } = request;
     let (bucket, key) = source(&input.copy_source)?;
     let object = dialect.objects.find(bucket, key).map_err(refusal)?;
     archive::admit(&object)?;
@@ -25,8 +27,22 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
         }
         _ => asked.tags.clone_from(&object.attributes.asked.tags),
     }
-    let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
-    precondition.check(Some(&object)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
+    conditions::of_source(
+        &object,
+        input.copy_source_if_match,
+        input.copy_source_if_none_match,
+        input.copy_source_if_modified_since,
+        input.copy_source_if_unmodified_since,
+    )?;
+    let precondition = conditions::of_write(
+        dialect.habits.conditions.copy,
+        conditions::in_header(&headers, "if-match")?,
+        conditions::in_header(&headers, "if-none-match")?,
+    )?;
+    if precondition.etag_match.is_some() {
+        dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
+    }
+    check_size(object.size)?;
     let directive = input.metadata_directive.as_ref().map(MetadataDirective::as_str);
     let replaces = directive == Some(MetadataDirective::REPLACE);
     if !replaces && bucket == input.bucket && key == input.key && input.storage_class.is_none() {
@@ -61,10 +77,8 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
         ..Default::default()
     };
     let written = Objects::written_from(&object);
-    let copied = dialect
-        .objects
-        .commit(&input.bucket, &input.key, written, new, &Precondition::default())
-        .map_err(refusal)?;
+    let copied =
+        dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(copied.etag.clone())),
         last_modified: Some(timestamp(copied.updated_us)),
@@ -80,10 +94,24 @@ pub(super) fn copy(dialect: &Dialect, input: CopyObjectInput) -> S3Result<CopyOb
     Ok(output)
 }
 
+/// What is copied in one call has at most 5 GiB.
+fn check_size(size: u64) -> S3Result<()> {
+    if size > refusals::PUT_BYTES_MAX {
+        return Err(s3_error!(
+            InvalidRequest,
+            "The specified copy source is larger than the maximum allowable size for a copy source: 5368709120"
+        ));
+    }
+    Ok(())
+}
+
 /// Bucket and key of `x-amz-copy-source`.
 pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str)> {
     match source {
-        CopySource::Bucket { bucket, key, .. } => Ok((bucket, key)),
+        CopySource::Bucket { bucket, key, version_id } => {
+            versions::only(version_id.as_deref())?;
+            Ok((bucket, key))
+        }
         _ => Err(s3_error!(NotImplemented, "copy sources other than buckets")),
     }
 }

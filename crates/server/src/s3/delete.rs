@@ -3,7 +3,7 @@
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::{Dialect, conditions, refusal};
+use super::{Dialect, conditions, refusal, versions};
 use crate::objects::Refused;
 use crate::objects::precondition::Precondition;
 
@@ -25,13 +25,15 @@ pub(super) fn many(dialect: &Dialect, input: DeleteObjectsInput) -> S3Result<Del
     for object in input.delete.objects {
         let etag = object.e_tag.map(ETagCondition::ETag);
         let precondition = conditions::of_write(dialect.habits.conditions.delete, etag, None)?;
-        match delete(dialect, &input.bucket, &object.key, &precondition) {
+        let outcome = versions::only(object.version_id.as_deref())
+            .and_then(|()| delete(dialect, &input.bucket, &object.key, &precondition));
+        match outcome {
             Ok(()) => deleted.push(DeletedObject { key: Some(object.key), ..Default::default() }),
             Err(error) => errors.push(Error {
                 code: Some(error.code().as_str().to_owned()),
                 message: error.message().map(str::to_owned),
                 key: Some(object.key),
-                version_id: None,
+                version_id: object.version_id,
             }),
         }
     }

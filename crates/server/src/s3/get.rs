@@ -1,6 +1,7 @@
 //! GetObject and HeadObject.
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::StatusCode;
 use s3s::dto::*;
@@ -16,11 +17,15 @@ use crate::objects::{Object, Refused};
 pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
-    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
+        .map_err(|error| told(error, &object))?;
     archive::admit(&object)?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
-    let range = within(input.range, object.size)?;
+    let range = match input.part_number {
+        Some(number) => part(&object, number)?,
+        None => within(input.range, object.size)?,
+    };
     let attributes = &object.attributes;
     let mut output = GetObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
@@ -33,6 +38,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         e_tag: Some(ETag::Strong(object.etag.clone())),
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
+        parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
         storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
         ..Default::default()
@@ -59,11 +65,12 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
 pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
-    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)?;
+    conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
+        .map_err(|error| told(error, &object))?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
     let range = match input.part_number {
-        Some(number) => Some(part(&object, number)?),
+        Some(number) => part(&object, number)?,
         None => within(input.range, object.size)?,
     };
     let attributes = &object.attributes;
@@ -110,19 +117,35 @@ fn find(
     etags: &crate::objects::precondition::Precondition,
 ) -> S3Result<Arc<Object>> {
     let object = dialect.objects.find(bucket, key).map_err(refusal_to_read)?;
-    etags.check(Some(&object)).map_err(|failed| refusal_to_read(Refused::Precondition(failed)))?;
+    etags
+        .check(Some(&object))
+        .map_err(|failed| told(refusal_to_read(Refused::Precondition(failed)), &object))?;
     Ok(object)
 }
 
-/// The bytes that a part of the object is; one that was written whole is its only part.
-fn part(object: &Object, number: i32) -> S3Result<std::ops::Range<u64>> {
+/// A 304 says which state it means, as RFC 9110 (15.4.5) has it.
+fn told(mut error: S3Error, object: &Object) -> S3Error {
+    if *error.code() == S3ErrorCode::NotModified {
+        let modified = UNIX_EPOCH + Duration::from_micros(object.updated_us);
+        let lines = [
+            (http::header::ETAG, format!("\"{}\"", object.etag)),
+            (http::header::LAST_MODIFIED, httpdate::fmt_http_date(modified)),
+        ];
+        let lines = lines.into_iter().filter_map(|(name, value)| Some((name, value.try_into().ok()?)));
+        error.set_headers(lines.collect());
+    }
+    error
+}
+
+/// The bytes that a part of the object is; one that was written whole is its only part. An empty one has no range.
+fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> {
     let whole = [object.size];
     let sizes = if object.part_sizes.is_empty() { &whole[..] } else { &object.part_sizes };
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     match index.and_then(|index| Some((index, sizes.get(index)?))) {
         Some((index, size)) => {
             let start: u64 = sizes[..index].iter().sum();
-            Ok(start..start + size)
+            Ok((*size > 0).then_some(start..start + size))
         }
         None => Err(s3_error!(InvalidRange, "The requested partnumber is not satisfiable")),
     }

@@ -15,16 +15,7 @@ const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
 pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
-    // A marker that is a common prefix, as a page before may have ended with, passes over what is under it.
-    let start = match input.marker.as_deref() {
-        None | Some("") => Start::Start,
-        Some(marker) => match input.delimiter.as_deref() {
-            Some(delimiter) if !delimiter.is_empty() && marker.ends_with(delimiter) => {
-                Start::AfterPrefix(marker.into())
-            }
-            _ => Start::After(marker.into()),
-        },
-    };
+    let start = behind(input.marker.as_deref().unwrap_or_default(), input.delimiter.as_deref());
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
     let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
@@ -85,7 +76,19 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     })
 }
 
-fn query(
+/// Where a page begins behind a marker. One that is a common prefix, as a page before may have ended with, passes over
+/// what is under it.
+pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Start {
+    match delimiter {
+        _ if marker.is_empty() => Start::Start,
+        Some(delimiter) if !delimiter.is_empty() && marker.ends_with(delimiter) => {
+            Start::AfterPrefix(marker.into())
+        }
+        _ => Start::After(marker.into()),
+    }
+}
+
+pub(super) fn query(
     prefix: Option<&str>,
     delimiter: Option<&str>,
     from: Start,
@@ -105,16 +108,16 @@ fn query(
 }
 
 /// How keys are written: as they are, or percent-encoded for keys that XML can't hold.
-struct Writing {
+pub(super) struct Writing {
     encoded: bool,
 }
 
 impl Writing {
-    fn of(encoding: Option<&EncodingType>) -> Writing {
+    pub(super) fn of(encoding: Option<&EncodingType>) -> Writing {
         Writing { encoded: encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL) }
     }
 
-    fn text(&self, key: &str) -> String {
+    pub(super) fn text(&self, key: &str) -> String {
         if self.encoded { utf8_percent_encode(key, UNRESERVED).to_string() } else { key.to_owned() }
     }
 

@@ -7,7 +7,8 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
 use super::asked::{asked_of, customer_of, source_customer_of, tell_encryption};
 use super::checksums::{ALGORITHMS, Announced, header, kind, name, named, set_checksum};
-use super::{Dialect, archive, conditions, copy, encryption, get, put, refusal, timestamp};
+use super::completions::Completion;
+use super::{Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp};
 use crate::checksum::{Algorithm, Hasher, base64, hex, of_bytes};
 use crate::customer_key::{Fit, fits};
 use crate::objects::asked::Encryption;
@@ -15,7 +16,7 @@ use crate::objects::assembly::{self, Misfit, Named};
 use crate::objects::object::StoredChecksum;
 use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
 use crate::objects::writer::Written;
-use crate::objects::{Attributes, NewObject, Refused, now_us};
+use crate::objects::{Attributes, NewObject, now_us};
 
 const PARTS_MAX: i32 = 10_000;
 
@@ -75,7 +76,7 @@ pub(super) async fn part(
     dialect: &Dialect,
     request: S3Request<UploadPartInput>,
 ) -> S3Result<UploadPartOutput> {
-    let S3Request { input, headers, trailing_headers, .. } = request;
+    let S3Request { input, headers, trailing_headers, extensions, .. } = request;
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     admit(&upload, customer_of!(input)?.as_ref())?;
     let number = part_number(input.part_number)?;
@@ -90,8 +91,8 @@ pub(super) async fn part(
     }
     let wanted =
         announced.wanted(upload.checksum.map(|checksum| checksum.algorithm), dialect.config.md5_etags);
-    let written = put::receive(dialect, input.body, wanted, input.content_length).await?;
-    announced.check(&written.sums, trailing_headers.as_ref())?;
+    let written = put::receive(dialect, input.body, wanted, refusals::len(&headers)).await?;
+    announced.check(&written.sums, put::trailers(trailing_headers, &extensions).as_ref())?;
     let mut output = UploadPartOutput::default();
     let algorithm = announced.checksum.map(|(algorithm, _)| algorithm);
     let algorithm =
@@ -112,15 +113,15 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     archive::admit(&source)?;
     admit(&upload, customer_of!(input)?.as_ref())?;
     encryption::admit(source_customer_of!(input)?.as_ref(), source.attributes.asked.encryption.as_ref())?;
-    let precondition = conditions::etags(input.copy_source_if_match, input.copy_source_if_none_match);
-    precondition.check(Some(&source)).map_err(|failed| refusal(Refused::Precondition(failed)))?;
+    conditions::of_source(
+        &source,
+        input.copy_source_if_match,
+        input.copy_source_if_none_match,
+        input.copy_source_if_modified_since,
+        input.copy_source_if_unmodified_since,
+    )?;
     let content = match input.copy_source_range {
-        Some(range) => {
-            let range = Range::parse(&range)
-                .map_err(|_| s3_error!(InvalidArgument, "invalid x-amz-copy-source-range"))?;
-            let range = get::within(Some(range), source.size)?.unwrap_or(0..source.size);
-            source.content.range(range)
-        }
+        Some(range) => source.content.range(source_range(&range, source.size)?),
         None => source.content.clone(),
     };
     let announced = Announced { checksum: None, md5: None };
@@ -152,12 +153,8 @@ pub(super) fn complete(
     let S3Request { input, headers, .. } = request;
     let precondition =
         conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
-    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     // Where there are checksums, S3 needs the key to put them together.
     let key = customer_of!(input)?;
-    if key.is_some() || upload.checksum.is_some() {
-        admit(&upload, key.as_ref())?;
-    }
     let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
     let names = listed.iter().map(|part| {
         let number = part.part_number.and_then(|number| u32::try_from(number).ok());
@@ -167,6 +164,17 @@ pub(super) fn complete(
             .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
     });
     let names = names.collect::<S3Result<Vec<Named>>>()?;
+    let upload = match find(dialect, &input.bucket, &input.key, &input.upload_id) {
+        Ok(upload) => upload,
+        Err(error) => {
+            let again = dialect.habits.completes_again;
+            let known = || dialect.completions.of(&input.upload_id, &input.bucket, &input.key, &names);
+            return again.then(known).flatten().map(completed).ok_or(error);
+        }
+    };
+    if key.is_some() || upload.checksum.is_some() {
+        admit(&upload, key.as_ref())?;
+    }
     let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min)
         .and_then(|parts| if dialect.habits.equal_parts { assembly::equal(parts) } else { Ok(parts) })
         .map_err(misfit)?;
@@ -210,24 +218,37 @@ pub(super) fn complete(
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
     dialect.objects.uploads.remove(&upload.id);
+    let completion = Completion {
+        upload: upload.id.clone(),
+        bucket: input.bucket,
+        key: input.key,
+        parts: names,
+        etag: object.etag.clone(),
+        checksum,
+        encryption: object.attributes.asked.encryption.clone(),
+    };
+    dialect.completions.remember(completion.clone());
+    Ok(completed(completion))
+}
+
+fn completed(completion: Completion) -> CompleteMultipartUploadOutput {
     let mut output = CompleteMultipartUploadOutput {
-        location: Some(format!("/{}/{}", input.bucket, input.key)),
-        bucket: Some(input.bucket),
-        key: Some(input.key),
-        e_tag: Some(ETag::Strong(object.etag.clone())),
+        location: Some(format!("/{}/{}", completion.bucket, completion.key)),
+        bucket: Some(completion.bucket),
+        key: Some(completion.key),
+        e_tag: Some(ETag::Strong(completion.etag)),
         ..Default::default()
     };
-    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = &object.attributes.asked.encryption
-    {
-        output.server_side_encryption = Some(ServerSideEncryption::from(algorithm.clone()));
-        output.ssekms_key_id = kms_key.clone();
+    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {
+        output.server_side_encryption = Some(ServerSideEncryption::from(algorithm));
+        output.ssekms_key_id = kms_key;
         output.bucket_key_enabled = bucket_key.then_some(true);
     }
-    if let Some(checksum) = checksum {
+    if let Some(checksum) = completion.checksum {
         output.checksum_type = Some(kind(checksum.composite));
         set_checksum!(output, checksum.algorithm, checksum.value);
     }
-    Ok(output)
+    output
 }
 
 pub(super) fn abort(
@@ -338,6 +359,22 @@ fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Up
              completed."
         )
     })
+}
+
+/// The range of a copied part: both ends are named and lie within the source.
+fn source_range(text: &str, size: u64) -> S3Result<std::ops::Range<u64>> {
+    match Range::parse(text) {
+        Ok(Range::Int { first, last: Some(last) }) if first <= last && last < size => Ok(first..last + 1),
+        Ok(Range::Int { last: Some(_), .. }) => Err(S3Error::with_message(
+            S3ErrorCode::InvalidArgument,
+            format!("Range specified is not valid for source object of size: {size}"),
+        )),
+        _ => Err(s3_error!(
+            InvalidArgument,
+            "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the \
+             zero-based offsets of the first and last bytes to copy"
+        )),
+    }
 }
 
 fn part_number(number: i32) -> S3Result<u32> {
@@ -456,6 +493,16 @@ fn misfit(misfit: Misfit) -> S3Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_a_source_has_both_ends_in_it() {
+        assert_eq!(source_range("bytes=2-4", 10).unwrap(), 2..5);
+        assert_eq!(source_range("bytes=0-9", 10).unwrap(), 0..10);
+        for text in ["bytes=2-10", "bytes=10-11", "bytes=2-", "bytes=-3", "bytes=4-2", "2-4"] {
+            let error = source_range(text, 10).unwrap_err();
+            assert_eq!(*error.code(), S3ErrorCode::InvalidArgument, "{text}");
+        }
+    }
 
     #[test]
     fn an_algorithm_brings_its_usual_type_and_refuses_impossible_ones() {

@@ -1,18 +1,19 @@
 //! PutObject.
 
 use futures_util::StreamExt;
+use http::{Extensions, HeaderMap};
 use s3s::dto::*;
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError, TrailingHeaders};
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, encryption, refusal};
+use super::{Dialect, aws_chunked, conditions, encryption, refusal, refusals};
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, now_us};
 
 pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -> S3Result<PutObjectOutput> {
-    let S3Request { input, headers, trailing_headers, .. } = request;
+    let S3Request { input, headers, trailing_headers, extensions, .. } = request;
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
@@ -20,8 +21,8 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);
-    let written = receive(dialect, input.body, wanted, input.content_length).await?;
-    announced.check(&written.sums, trailing_headers.as_ref())?;
+    let written = receive(dialect, input.body, wanted, refusals::len(&headers)).await?;
+    announced.check(&written.sums, trailers(trailing_headers, &extensions).as_ref())?;
     let checksum = dialect.habits.checksums.then(|| stored(&written.sums, &announced)).flatten();
     let attributes = Attributes {
         content_type: input.content_type,
@@ -57,15 +58,21 @@ pub(super) async fn receive(
     dialect: &Dialect,
     body: Option<StreamingBlob>,
     wanted: Wanted,
-    expected: Option<i64>,
+    expected: Option<u64>,
 ) -> S3Result<Written> {
-    let mut writer = dialect.objects.writer(wanted, expected.and_then(|len| u64::try_from(len).ok()));
+    let mut writer = dialect.objects.writer(wanted, expected);
     if let Some(mut body) = body {
         while let Some(bytes) = body.next().await {
             writer.write(&bytes.map_err(broken)?).map_err(S3Error::internal_error)?;
         }
     }
     Ok(writer.finish())
+}
+
+/// The trailers of a body that has been read, whoever took them off it.
+pub(super) fn trailers(signed: Option<TrailingHeaders>, extensions: &Extensions) -> Option<HeaderMap> {
+    let signed = signed.and_then(|trailers| trailers.take());
+    signed.or_else(|| extensions.get::<aws_chunked::Trailers>()?.read().cloned())
 }
 
 /// A body that broke off, or whose chunks' signatures or payload hash did not match.

@@ -13,5 +13,6 @@ mod habits;
 mod s3_multipart;
 mod s3_objects;
 mod s3_signed;
+mod s3_unversioned;
 mod signature;
 mod transport;

@@ -98,7 +98,55 @@ fn parts_that_do_not_fit_are_refused() {
     assert_eq!(part(&rig, &id, 0, &[], "x").element("Code"), "InvalidArgument");
     // One part is the last one, and may be small.
     assert_eq!(code(&[(1, &etags[0])]), "");
-    assert_eq!(code(&[(1, &etags[0])]), "NoSuchUpload");
+    assert_eq!(code(&[(1, &etags[0]), (2, &etags[1])]), "NoSuchUpload", "it was completed of other parts");
+}
+
+#[test]
+fn who_completes_again_gets_the_same_answer() {
+    let rig = rig();
+    let id = begin(&rig, &[]);
+    let etag = part(&rig, &id, 1, &[], "x").header("etag").to_owned();
+    let first = complete(&rig, &id, &[("if-none-match", "*")], &[(1, &etag)]);
+    assert_eq!(first.status, 200);
+    rig.send("PUT", "/demo/k", &[], "newer").unwrap();
+    let again = complete(&rig, &id, &[("if-none-match", "*")], &[(1, &etag)]);
+    assert_eq!((again.status, again.text()), (200, first.text()));
+    assert_eq!(rig.get("/demo/k").text(), "newer");
+}
+
+#[test]
+fn a_range_beyond_the_end_of_its_source_is_refused() {
+    let rig = rig();
+    rig.send("PUT", "/demo/source", &[], "0123456789").unwrap();
+    let id = begin(&rig, &[]);
+    for range in ["bytes=8-10", "bytes=10-12", "bytes=2-", "bytes=-2"] {
+        let headers = [("x-amz-copy-source", "/demo/source"), ("x-amz-copy-source-range", range)];
+        let refused = part(&rig, &id, 1, &headers, "");
+        assert_eq!((refused.status, refused.element("Code")), (400, "InvalidArgument"), "{range}");
+    }
+    let stale = [("x-amz-copy-source", "/demo/source"), ("x-amz-copy-source-if-match", "\"0\"")];
+    assert_eq!(part(&rig, &id, 1, &stale, "").status, 412);
+}
+
+#[test]
+fn a_part_is_read_by_its_number() {
+    let rig = rig();
+    let id = begin(&rig, &[]);
+    let etags: Vec<String> = [(1, "hel"), (2, "lo")]
+        .map(|(n, text)| part(&rig, &id, n, &[], text).header("etag").to_owned())
+        .into();
+    complete(&rig, &id, &[], &[(1, &etags[0]), (2, &etags[1])]);
+    let second = rig.get("/demo/k?partNumber=2");
+    assert_eq!((second.status, second.text(), second.header("content-range")), (206, "lo", "bytes 3-4/5"));
+    assert_eq!(second.header("x-amz-mp-parts-count"), "2");
+    assert_eq!(rig.get("/demo/k?partNumber=3").status, 416);
+    let both = rig.send("GET", "/demo/k?partNumber=1", &[("range", "bytes=0-1")], "").unwrap();
+    assert_eq!(both.element("Code"), "InvalidRequest");
+    rig.send("PUT", "/demo/empty", &[], "").unwrap();
+    for method in ["GET", "HEAD"] {
+        let empty = rig.send(method, "/demo/empty?partNumber=1", &[], "").unwrap();
+        assert_eq!((empty.status, empty.header("content-length")), (200, "0"));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Signed requests of the S3 dialect.
 
-use crate::client::{Answer, Protocol, Rig};
+use crate::client::{Answer, PROTOCOLS, Protocol, Rig};
 use crate::signature::{DEFAULT, Key, sha256, sign};
 
 fn send(
@@ -54,17 +54,32 @@ fn a_checksum_in_a_trailer_is_verified() {
 }
 
 #[test]
-fn framed_bodies_of_unsigned_requests_are_refused_not_stored() {
-    let rig = Rig::new();
-    let headers = [
-        ("x-amz-decoded-content-length", "5"),
-        ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
-    ];
-    assert_eq!(
-        rig.send("PUT", "/demo/k", &headers, "5\r\nhello\r\n0\r\n\r\n").unwrap().element("Code"),
-        "NotImplemented"
-    );
-    assert!(rig.server.store().keys("demo").is_empty());
+fn framed_bodies_of_unsigned_requests_are_unframed_over_every_protocol() {
+    for protocol in PROTOCOLS {
+        let rig = Rig::with(protocol, |_| {});
+        let put = |checksum: &str, length: &str| {
+            let headers = [
+                ("content-encoding", "aws-chunked"),
+                ("x-amz-decoded-content-length", length),
+                ("x-amz-trailer", "x-amz-checksum-crc32c"),
+            ];
+            let body = format!("5\r\nhello\r\n0\r\nx-amz-checksum-crc32c:{checksum}\r\n\r\n");
+            rig.send("PUT", "/demo/k", &headers, body).unwrap()
+        };
+        assert_eq!(put("AAAAAA==", "5").element("Code"), "BadDigest");
+        assert_eq!(put("mnG7TA==", "4").element("Code"), "IncompleteBody");
+        assert!(rig.server.store().keys("demo").is_empty());
+        let stored = put("mnG7TA==", "5");
+        assert_eq!(
+            (stored.status, stored.header("x-amz-checksum-crc32c")),
+            (200, "mnG7TA=="),
+            "{protocol:?}"
+        );
+        let got = rig.get("/demo/k");
+        assert_eq!((got.text(), got.header("content-encoding")), ("hello", ""));
+        let unlengthened = rig.send("PUT", "/demo/k", &[("content-encoding", "aws-chunked")], "0\r\n\r\n");
+        assert_eq!(unlengthened.unwrap().element("Code"), "MissingContentLength");
+    }
 }
 
 #[test]

@@ -103,7 +103,8 @@ impl<T: Copy> Climb<'_, T> {
 }
 
 /// Stores that don't know a header refuse it as not implemented (R2 did), or as an invalid argument whose message
-/// names it (Backblaze B2). The answer to a HEAD has no message.
+/// names it (Backblaze B2). The answer to a HEAD has no message, and may as well mean expired credentials: then the
+/// next rung shows it.
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
@@ -153,6 +154,14 @@ mod tests {
         first.settle();
         assert!(second.descend(&error));
         assert_eq!(second.rung(), Guard::Md5);
+    }
+
+    #[test]
+    fn a_head_that_is_refused_without_a_word_is_asked_without_the_header() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenSupported);
+        let mut climb = support.reads.climb();
+        assert!(climb.descend(&refused(ErrorKind::Unauthenticated, None, "Bad Request")));
+        assert!(!climb.rung());
     }
 
     #[test]

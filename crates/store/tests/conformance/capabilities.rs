@@ -79,11 +79,10 @@ const PLAIN: &[Capability] = &[
 
 const SERVERS: [Server; 14] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
-    // s3s 0.14 knows no conditions on a copy's destination.
-    Server { name: "embedded", dialect: Provider::S3, lacks: &[ConditionalCopy] },
+    Server { name: "embedded", dialect: Provider::S3, lacks: &[] },
     // The embedded server with the habits of others: what is left of each dialect at those.
     Server { name: "like gcs", dialect: Provider::Gcs, lacks: &[] },
-    Server { name: "like s3", dialect: Provider::S3, lacks: &[ConditionalCopy] },
+    Server { name: "like s3", dialect: Provider::S3, lacks: &[] },
     Server { name: "like r2", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },
     Server { name: "like b2", dialect: Provider::S3, lacks: PLAIN },
     Server { name: "like minio", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },

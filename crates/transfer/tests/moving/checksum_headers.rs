@@ -1,7 +1,7 @@
 //! Stores that refuse Amazon's checksum headers, and users who don't want them sent.
 
 use laneway::{Outcome, RequestChecksums, Verified};
-use laneway_server::Config;
+use laneway_server::{Config, Habits};
 
 use crate::stage::{DIALECTS, Kind, MIB, Report, Stage, noise};
 
@@ -55,5 +55,26 @@ fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
         let path = stage.file("file", noise(len, 3));
         let (class, text) = stage.cp(&path, stage.url("file")).failure();
         assert!(class == "integrity" && text.contains("crc64nvme"), "{len}: {text}");
+    }
+}
+
+#[test]
+fn a_bucket_without_amazons_checksums_is_written_read_and_emptied() {
+    for habits in [Habits::b2(), Habits::gcs_interop()] {
+        let stage = Stage::with(S3, Config { habits, ..Config::default() });
+        for (name, len, by) in [
+            ("small", 1000, Verified::Md5),
+            ("one", 9 * MIB, Verified::Md5),
+            ("parts", 40 * MIB, Verified::Unverified),
+        ] {
+            let bytes = noise(len, 4);
+            let path = stage.file(name, &bytes);
+            assert_eq!(verified(&stage.cp(&path, stage.url(name))), [by], "{name}");
+            let back = stage.path("back");
+            assert_eq!(verified(&stage.cp(stage.url(name), &back)), [by], "{name}");
+            assert!(std::fs::read(&back).unwrap() == bytes);
+        }
+        stage.rm(vec![stage.url("")], true).all_done();
+        assert!(stage.keys().is_empty());
     }
 }

@@ -1,0 +1,77 @@
+//! Which names S3 allows for a bucket:
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>.
+
+use std::net::Ipv4Addr;
+
+use crate::Error;
+
+/// What no name of a general purpose bucket begins or ends with. Those of directory buckets end in `--x-s3`, and may.
+const RESERVED_PREFIXES: [&str; 3] = ["xn--", "sthree-", "amzn-s3-demo-"];
+const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s3"];
+
+/// Reads the name of a bucket.
+///
+/// # Errors
+/// Says what is wrong with a name that S3 doesn't allow.
+pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
+    match objection(text) {
+        None => Ok(text.to_owned()),
+        Some(why) => Err(Error::quantity("the name of a bucket", text, why)),
+    }
+}
+
+/// What S3 has against a name.
+pub(crate) fn objection(name: &str) -> Option<&'static str> {
+    let is_inner =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let bytes = name.as_bytes();
+    if !(3..=63).contains(&bytes.len()) {
+        Some("3 to 63 characters")
+    } else if !bytes.iter().copied().all(is_inner) {
+        Some("lower-case letters, digits, hyphens and dots alone")
+    } else if !is_outer(bytes.first()) || !is_outer(bytes.last()) {
+        Some("a letter or a digit at both ends")
+    } else if name.contains("..") {
+        Some("no two dots side by side")
+    } else if name.parse::<Ipv4Addr>().is_ok() {
+        Some("a name that isn't an IP address")
+    } else if RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || RESERVED_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+    {
+        Some("a beginning and an end that S3 doesn't keep for itself")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_s3_allows() {
+        for name in ["demo", "my.bucket-1", "123", "a".repeat(63).as_str(), "base--usw2-az1--x-s3"] {
+            assert_eq!(objection(name), None, "{name}");
+        }
+        let long = "a".repeat(64);
+        for name in [
+            "b",
+            "ab",
+            &long,
+            "Demo",
+            "a_b",
+            "-ab",
+            "ab-",
+            ".ab",
+            "a..b",
+            "192.168.5.4",
+            "xn--a",
+            "a-s3alias",
+            "ä12",
+        ] {
+            assert!(objection(name).is_some(), "{name}");
+        }
+        assert!(parse_bucket_name("b").unwrap_err().to_string().contains("3 to 63"));
+    }
+}

@@ -1,0 +1,270 @@
+//! Bodies in the frames of `aws-chunked` that no signature covers: of requests that aren't signed, and of presigned ones.
+//! SDKs send them so over TLS, with the checksum in a trailer. Signed frames are read by `s3s`.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http_body::{Body, Frame};
+use s3s::StdError;
+
+use crate::body::RequestBody;
+
+/// Longest line before a chunk; one with a signature has about a hundred bytes.
+const LINE_BYTES_MAX: usize = 1024;
+/// Longest trailers together.
+const TRAILER_BYTES_MAX: usize = 16 << 10;
+
+/// Whether a body comes in frames that have to be taken off here.
+pub(super) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_announced = headers.contains_key("x-amz-decoded-content-length")
+        || text(CONTENT_ENCODING.as_str()).split(',').any(|coding| coding.trim() == "aws-chunked");
+    let reads_s3s = is_signed && text("x-amz-content-sha256").starts_with("STREAMING-");
+    is_announced && !reads_s3s
+}
+
+/// The request with the frames taken off its body. Its trailers will be in its extensions.
+pub(super) fn unframed(request: Request<RequestBody>, decoded: u64) -> Request<Unframed> {
+    let (mut head, body) = request.into_parts();
+    let trailers = Trailers::default();
+    head.extensions.insert(trailers.clone());
+    let body = Unframed { body, frames: Frames::new(decoded), pending: Bytes::new(), trailers };
+    Request::from_parts(head, body)
+}
+
+/// The trailers behind a body, once it has been read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trailers(Arc<OnceLock<HeaderMap>>);
+
+impl Trailers {
+    pub(super) fn read(&self) -> Option<&HeaderMap> {
+        self.0.get()
+    }
+}
+
+/// What comes out of the frames.
+pub(super) struct Unframed {
+    body: RequestBody,
+    frames: Frames,
+    pending: Bytes,
+    trailers: Trailers,
+}
+
+impl Body for Unframed {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let this = &mut *self;
+        loop {
+            match this.frames.take(&mut this.pending) {
+                Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
+                Ok(Some(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(None) => {}
+            }
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => this.pending = frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    return Poll::Ready(match this.frames.end() {
+                        Ok(trailers) => {
+                            // It is asked for once more where a reader wants to be sure of the end.
+                            let _ = this.trailers.0.set(trailers);
+                            None
+                        }
+                        Err(malformed) => Some(Err(malformed.into())),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The frames of a body, as far as they have come.
+#[derive(Debug)]
+struct Frames {
+    state: State,
+    /// What has come of a line.
+    line: Vec<u8>,
+    trailers: HeaderMap,
+    trailer_bytes: usize,
+    /// How many bytes of content are still to come.
+    missing: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Size,
+    Data(u64),
+    /// The end of line behind a chunk.
+    DataEnd,
+    Trailers,
+    Over,
+}
+
+/// Why frames can't be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Malformed {
+    #[error("a chunk has no size")]
+    Size,
+    #[error("a chunk doesn't end where its size says")]
+    End,
+    #[error("a line is too long")]
+    Line,
+    #[error("a trailer can't be read")]
+    Trailer,
+    #[error("the body has another length than x-amz-decoded-content-length says")]
+    Length,
+}
+
+impl Frames {
+    fn new(decoded: u64) -> Frames {
+        let (line, trailers) = (Vec::new(), HeaderMap::new());
+        Frames { state: State::Size, line, trailers, trailer_bytes: 0, missing: decoded }
+    }
+
+    /// Takes the next piece of content out of the bytes that have come; `None` where there is none in them.
+    fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
+        while !bytes.is_empty() {
+            if let State::Data(left) = self.state {
+                let piece = bytes.split_to(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+                let len = piece.len() as u64;
+                self.missing = self.missing.checked_sub(len).ok_or(Malformed::Length)?;
+                self.state = if len == left { State::DataEnd } else { State::Data(left - len) };
+                return Ok(Some(piece));
+            }
+            let Some(line) = self.line(bytes)? else { return Ok(None) };
+            self.state = match self.state {
+                State::Size => match size(&line)? {
+                    0 => State::Trailers,
+                    size => State::Data(size),
+                },
+                State::DataEnd if line.is_empty() => State::Size,
+                State::Trailers if line.is_empty() => State::Over,
+                State::Trailers => {
+                    self.trailer(&line)?;
+                    State::Trailers
+                }
+                State::DataEnd | State::Data(_) | State::Over => return Err(Malformed::End),
+            };
+        }
+        Ok(None)
+    }
+
+    /// The next whole line without its end.
+    fn line(&mut self, bytes: &mut Bytes) -> Result<Option<Vec<u8>>, Malformed> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(bytes.len());
+        if self.line.len() + taken > LINE_BYTES_MAX {
+            return Err(Malformed::Line);
+        }
+        self.line.extend_from_slice(&bytes[..taken]);
+        bytes.advance(taken + usize::from(end.is_some()));
+        if end.is_none() {
+            return Ok(None);
+        }
+        let mut line = std::mem::take(&mut self.line);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        Ok(Some(line))
+    }
+
+    fn trailer(&mut self, line: &[u8]) -> Result<(), Malformed> {
+        self.trailer_bytes += line.len();
+        let text = std::str::from_utf8(line).map_err(|_| Malformed::Trailer)?;
+        let (name, value) = text.split_once(':').ok_or(Malformed::Trailer)?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| Malformed::Trailer)?;
+        let value = HeaderValue::try_from(value.trim()).map_err(|_| Malformed::Trailer)?;
+        self.trailers.append(name, value);
+        if self.trailer_bytes > TRAILER_BYTES_MAX { Err(Malformed::Line) } else { Ok(()) }
+    }
+
+    /// The trailers, where all has come.
+    fn end(&mut self) -> Result<HeaderMap, Malformed> {
+        match self.state {
+            State::Over if self.missing == 0 => Ok(std::mem::take(&mut self.trailers)),
+            State::Over => Err(Malformed::Length),
+            _ => Err(Malformed::End),
+        }
+    }
+}
+
+/// The size before a chunk: hexadecimal, with a signature behind a semicolon where somebody has made one.
+fn size(line: &[u8]) -> Result<u64, Malformed> {
+    let text = std::str::from_utf8(line).map_err(|_| Malformed::Size)?;
+    let digits = text.split(';').next().unwrap_or_default().trim();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Malformed::Size);
+    }
+    u64::from_str_radix(digits, 16).map_err(|_| Malformed::Size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]], decoded: u64) -> Result<(Vec<u8>, HeaderMap), Malformed> {
+        let mut frames = Frames::new(decoded);
+        let mut content = Vec::new();
+        for piece in pieces {
+            let mut bytes = Bytes::copy_from_slice(piece);
+            while let Some(data) = frames.take(&mut bytes)? {
+                content.extend_from_slice(&data);
+            }
+        }
+        Ok((content, frames.end()?))
+    }
+
+    const BODY: &[u8] =
+        b"5\r\nhello\r\n7;chunk-signature=00\r\n, world\r\n0\r\nx-amz-checksum-crc32c:AAAAAA==\r\n\r\n";
+
+    #[test]
+    fn content_and_trailers_come_out_wherever_the_bytes_are_cut() {
+        for cut in 0..=BODY.len() {
+            let (content, trailers) = read(&[&BODY[..cut], &BODY[cut..]], 12).unwrap();
+            assert_eq!(content, b"hello, world", "cut at {cut}");
+            assert_eq!(trailers["x-amz-checksum-crc32c"], "AAAAAA==");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_not_what_it_says_is_refused() {
+        let whole = |body: &[u8], decoded| read(&[body], decoded).map(|(content, _)| content);
+        assert_eq!(whole(b"0\r\n\r\n", 0), Ok(Vec::new()));
+        assert_eq!(whole(BODY, 11), Err(Malformed::Length));
+        assert_eq!(whole(BODY, 13), Err(Malformed::Length));
+        assert_eq!(whole(b"5\r\nhello\r\n", 5), Err(Malformed::End), "it broke off");
+        assert_eq!(whole(b"5\r\nhello!\r\n0\r\n\r\n", 5), Err(Malformed::End));
+        assert_eq!(whole(b"hello", 5), Err(Malformed::End));
+        assert_eq!(whole(b"hello\r\n", 5), Err(Malformed::Size));
+        assert_eq!(whole(b"0\r\nno trailer\r\n\r\n", 0), Err(Malformed::Trailer));
+        assert_eq!(whole(b"0\r\n\r\nmore\r\n", 0), Err(Malformed::End));
+        assert_eq!(whole(&[b'0'; 2000], 0), Err(Malformed::Line));
+        assert_eq!(whole(b"fffffffffffffffff\r\n", 0), Err(Malformed::Size));
+    }
+
+    #[test]
+    fn frames_that_a_signature_covers_are_left_to_who_checks_it() {
+        let headers = |lines: &[(&'static str, &'static str)]| -> HeaderMap {
+            let pair = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            lines.iter().map(pair).collect()
+        };
+        let length = ("x-amz-decoded-content-length", "5");
+        let streaming = ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER");
+        assert!(is_framed(&headers(&[length]), false) && is_framed(&headers(&[length, streaming]), false));
+        assert!(is_framed(&headers(&[("content-encoding", "gzip, aws-chunked")]), true));
+        assert!(!is_framed(&headers(&[length, streaming]), true));
+        assert!(!is_framed(&headers(&[("content-encoding", "gzip")]), false));
+    }
+}

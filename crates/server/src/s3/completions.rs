@@ -1,0 +1,73 @@
+//! Uploads that have been completed. A client whose answer was lost completes again and has to get the same answer:
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::objects::asked::Encryption;
+use crate::objects::assembly::Named;
+use crate::objects::object::StoredChecksum;
+
+/// Uploads that are remembered; the oldest is forgotten for a new one.
+const REMEMBERED: usize = 1000;
+
+/// What an upload became.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Completion {
+    pub(super) upload: String,
+    pub(super) bucket: String,
+    pub(super) key: String,
+    pub(super) parts: Vec<Named>,
+    pub(super) etag: String,
+    pub(super) checksum: Option<StoredChecksum>,
+    pub(super) encryption: Option<Encryption>,
+}
+
+/// The uploads that were completed last.
+#[derive(Debug, Default)]
+pub(super) struct Completions(Mutex<VecDeque<Completion>>);
+
+impl Completions {
+    pub(super) fn remember(&self, completion: Completion) {
+        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() == REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back(completion);
+    }
+
+    /// What the upload became, if it was completed of the same parts.
+    pub(super) fn of(&self, upload: &str, bucket: &str, key: &str, parts: &[Named]) -> Option<Completion> {
+        let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &&Completion| {
+            known.upload == upload && known.bucket == bucket && known.key == key && known.parts == parts
+        };
+        remembered.iter().rev().find(is_it).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_is_known_by_its_parts_and_not_for_ever() {
+        let named = |number| vec![Named { number, etag: Some("e".to_owned()) }];
+        let completion = |upload: usize| Completion {
+            upload: upload.to_string(),
+            bucket: "b".to_owned(),
+            key: "k".to_owned(),
+            parts: named(1),
+            etag: "e-1".to_owned(),
+            checksum: None,
+            encryption: None,
+        };
+        let completions = Completions::default();
+        completions.remember(completion(0));
+        assert_eq!(completions.of("0", "b", "k", &named(1)), Some(completion(0)));
+        assert_eq!(completions.of("0", "b", "k", &named(2)), None);
+        assert_eq!(completions.of("0", "b", "other", &named(1)), None);
+        (1..=REMEMBERED).for_each(|upload| completions.remember(completion(upload)));
+        assert_eq!(completions.of("0", "b", "k", &named(1)), None);
+    }
+}

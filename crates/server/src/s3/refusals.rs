@@ -1,0 +1,161 @@
+//! What S3 refuses, and what it has and this store hasn't, before a request is taken for what it isn't.
+
+use http::header::{CONTENT_LENGTH, RANGE};
+use http::{HeaderMap, Method, StatusCode};
+
+use super::checksums::{ALGORITHMS, header, named};
+use super::subresources;
+use crate::query::Query;
+
+/// The largest object in one request, the largest part, and the largest object that is copied in one.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+pub(super) const PUT_BYTES_MAX: u64 = 5 << 30;
+
+/// `x-amz-checksum-` headers that carry no checksum.
+const ABOUT_CHECKSUMS: [&str; 3] = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
+
+const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that is not implemented";
+
+/// Status, code and message of an answer that refuses.
+pub(super) type Refusal = (StatusCode, &'static str, &'static str);
+
+/// Why a request is refused, as far as its head alone tells.
+pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &HeaderMap) -> Option<Refusal> {
+    let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
+    match query.value("versionId") {
+        None | Some("null") => {}
+        Some("") => return bad("InvalidArgument", "Version id cannot be the empty string"),
+        Some(_) => return bad("InvalidArgument", "Invalid version id specified"),
+    }
+    match subresources::refused(method, query, !key.is_empty()) {
+        Some(subresources::Refused::NotImplemented) => {
+            return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
+        }
+        Some(subresources::Refused::Method) => {
+            let message = "The specified method is not allowed against this resource.";
+            return Some((StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message));
+        }
+        None => {}
+    }
+    // Appending to an object is for directory buckets alone.
+    if headers.contains_key("x-amz-write-offset-bytes") {
+        return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
+    }
+    if *method == Method::GET && query.has("partNumber") && headers.contains_key(RANGE) {
+        let message = "Cannot specify both Range header and partNumber query parameter";
+        return bad("InvalidRequest", message);
+    }
+    if *method == Method::PUT && !key.is_empty() && len(headers).is_some_and(|len| len > PUT_BYTES_MAX) {
+        return bad("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
+    }
+    None
+}
+
+/// Why a request is refused for what it says of checksums.
+pub(super) fn checksum_refusal(headers: &HeaderMap) -> Option<Refusal> {
+    let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
+    let is_known = |name: &str| ALGORITHMS.into_iter().any(|algorithm| header(algorithm) == name);
+    let mut values = headers
+        .keys()
+        .map(|name| name.as_str())
+        .filter(|name| name.starts_with("x-amz-checksum-") && !ABOUT_CHECKSUMS.contains(name));
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        let message = "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.";
+        return bad("InvalidRequest", message);
+    }
+    if first.is_some_and(|name| !is_known(name)) {
+        let message = "The algorithm type you specified in x-amz-checksum- header is invalid.";
+        return bad("InvalidRequest", message);
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let trailer = text("x-amz-trailer").map(str::to_ascii_lowercase);
+    if trailer.as_deref().is_some_and(|name| !is_known(name)) {
+        return bad("InvalidRequest", "The value specified in the x-amz-trailer header is not supported");
+    }
+    let word = text("x-amz-sdk-checksum-algorithm")?;
+    let sent = match first.or(trailer.as_deref()) {
+        Some(sent) => sent,
+        None => {
+            let message = "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or \
+                           x-amz-trailer headers were found.";
+            return bad("InvalidRequest", message);
+        }
+    };
+    match named(word) {
+        Ok(algorithm) if header(algorithm) == sent => None,
+        Ok(_) => {
+            bad("BadDigest", "The checksum is of another algorithm than x-amz-sdk-checksum-algorithm says.")
+        }
+        Err(_) => bad("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid."),
+    }
+}
+
+/// How many bytes of content a request brings.
+pub(super) fn len(headers: &HeaderMap) -> Option<u64> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse().ok();
+    number("x-amz-decoded-content-length").or_else(|| number(CONTENT_LENGTH.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        lines.iter().map(pair).collect()
+    }
+
+    fn code(method: Method, query: &str, lines: &[(&'static str, &'static str)]) -> &'static str {
+        let refusal = refusal(&method, "k", &Query::parse(Some(query)), &headers(lines));
+        refusal.map_or("", |(_, code, _)| code)
+    }
+
+    #[test]
+    fn an_unversioned_store_has_the_null_version_alone() {
+        assert_eq!(code(Method::GET, "versionId=null", &[]), "");
+        assert_eq!(code(Method::GET, "versionId=3HL4kqtJlcpXroDTDmJ", &[]), "InvalidArgument");
+        assert_eq!(code(Method::DELETE, "versionId=", &[]), "InvalidArgument");
+    }
+
+    #[test]
+    fn what_would_be_taken_for_another_write_is_refused() {
+        assert_eq!(code(Method::PUT, "renameObject", &[]), "NotImplemented");
+        assert_eq!(code(Method::PUT, "", &[("x-amz-write-offset-bytes", "5")]), "NotImplemented");
+        assert_eq!(code(Method::PUT, "", &[("content-length", "5368709121")]), "EntityTooLarge");
+        assert_eq!(code(Method::PUT, "", &[("content-length", "5368709120")]), "");
+        assert_eq!(code(Method::GET, "partNumber=1", &[("range", "bytes=0-1")]), "InvalidRequest");
+    }
+
+    #[test]
+    fn checksums_are_of_one_known_algorithm() {
+        let code = |lines: &[(&'static str, &'static str)]| {
+            checksum_refusal(&headers(lines)).map_or("", |(_, code, _)| code)
+        };
+        assert_eq!(code(&[("x-amz-checksum-mode", "ENABLED")]), "");
+        assert_eq!(code(&[("x-amz-checksum-crc32c", "AAAAAA==")]), "");
+        assert_eq!(code(&[("x-amz-checksum-sha512", "AAAA")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-checksum-xxhash3", "AAAA")]), "InvalidRequest");
+        assert_eq!(code(&[("x-amz-trailer", "x-amz-checksum-sha512")]), "InvalidRequest");
+        let two = [("x-amz-checksum-crc32c", "AAAAAA=="), ("x-amz-checksum-crc32", "AAAAAA==")];
+        assert_eq!(code(&two), "InvalidRequest");
+    }
+
+    #[test]
+    fn what_an_sdk_says_of_its_checksum_has_to_be_so() {
+        let code = |lines: &[(&'static str, &'static str)]| {
+            checksum_refusal(&headers(lines)).map_or("", |(_, code, _)| code)
+        };
+        let sdk = ("x-amz-sdk-checksum-algorithm", "CRC32C");
+        assert_eq!(code(&[sdk]), "InvalidRequest");
+        assert_eq!(code(&[sdk, ("x-amz-checksum-crc32c", "AAAAAA==")]), "");
+        assert_eq!(code(&[sdk, ("x-amz-trailer", "x-amz-checksum-crc32c")]), "");
+        assert_eq!(code(&[sdk, ("x-amz-checksum-crc32", "AAAAAA==")]), "BadDigest");
+        let unknown = ("x-amz-sdk-checksum-algorithm", "SHA512");
+        assert_eq!(code(&[unknown, ("x-amz-checksum-crc32", "AAAAAA==")]), "InvalidRequest");
+    }
+}

@@ -1,0 +1,138 @@
+//! Which subresources buckets and objects have at S3, and by which methods they are asked for.
+//!
+//! A request for one that isn't known would otherwise be taken for a request for the bucket or object itself: a
+//! `PUT ?renameObject` would write an object and a `DELETE ?acl` remove one.
+
+use http::Method;
+
+use crate::query::Query;
+
+/// A subresource: its name in the query, and the methods that S3 has for it.
+type Subresource = (&'static str, &'static [Method]);
+
+const GET: &[Method] = &[Method::GET];
+const PUT: &[Method] = &[Method::PUT];
+const POST: &[Method] = &[Method::POST];
+const GET_PUT: &[Method] = &[Method::GET, Method::PUT];
+const GET_PUT_DELETE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
+const GET_POST_DELETE: &[Method] = &[Method::GET, Method::POST, Method::DELETE];
+
+/// Of an object.
+const OF_OBJECTS: [Subresource; 11] = [
+    ("acl", GET_PUT),
+    ("attributes", GET),
+    ("encryption", PUT),
+    ("legal-hold", GET_PUT),
+    ("renameObject", PUT),
+    ("restore", POST),
+    ("retention", GET_PUT),
+    ("select", POST),
+    ("tagging", GET_PUT_DELETE),
+    ("torrent", GET),
+    ("uploads", POST),
+];
+
+/// Of a bucket.
+const OF_BUCKETS: [Subresource; 32] = [
+    ("abac", GET_PUT),
+    ("accelerate", GET_PUT),
+    ("acl", GET_PUT),
+    ("analytics", GET_PUT_DELETE),
+    ("cors", GET_PUT_DELETE),
+    ("delete", POST),
+    ("encryption", GET_PUT_DELETE),
+    ("intelligent-tiering", GET_PUT_DELETE),
+    ("inventory", GET_PUT_DELETE),
+    ("lifecycle", GET_PUT_DELETE),
+    ("location", GET),
+    ("logging", GET_PUT),
+    ("metadataConfiguration", GET_POST_DELETE),
+    ("metadataInventoryTable", PUT),
+    ("metadataJournalTable", PUT),
+    ("metadataTable", GET_POST_DELETE),
+    ("metrics", GET_PUT_DELETE),
+    ("notification", GET_PUT),
+    ("object-lock", GET_PUT),
+    ("ownershipControls", GET_PUT_DELETE),
+    ("policy", GET_PUT_DELETE),
+    ("policyStatus", GET),
+    ("publicAccessBlock", GET_PUT_DELETE),
+    ("replication", GET_PUT_DELETE),
+    ("requestPayment", GET_PUT),
+    ("session", GET),
+    ("tagging", GET_PUT_DELETE),
+    ("uploads", GET),
+    ("versioning", GET_PUT),
+    ("versions", GET),
+    ("website", GET_PUT_DELETE),
+    ("x-notification", GET),
+];
+
+/// Those that `s3s` doesn't know, and would take for the bucket or object itself.
+const UNKNOWN_BELOW: [&str; 6] = [
+    "abac",
+    "metadataConfiguration",
+    "metadataInventoryTable",
+    "metadataJournalTable",
+    "renameObject",
+    "x-notification",
+];
+
+/// How a request for a subresource is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// S3 has it, and this store hasn't.
+    NotImplemented,
+    /// S3 has no such method for it.
+    Method,
+}
+
+/// Why the request can't be for what its query names; `None` where it can, or names nothing.
+pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option<Refused> {
+    let known: &[Subresource] = if is_object { &OF_OBJECTS } else { &OF_BUCKETS };
+    let (name, methods) = known.iter().find(|(name, _)| query.has(name))?;
+    // A HEAD is for the bucket or object, whatever its query says.
+    if *method == Method::HEAD {
+        None
+    } else if !methods.contains(method) {
+        Some(Refused::Method)
+    } else if UNKNOWN_BELOW.contains(name) || (is_object && *name == "encryption") {
+        Some(Refused::NotImplemented)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: Method, query: &str, is_object: bool) -> Option<Refused> {
+        refused(&method, &Query::parse(Some(query)), is_object)
+    }
+
+    #[test]
+    fn what_is_no_request_for_the_object_itself_is_not_taken_for_one() {
+        assert_eq!(of(Method::PUT, "renameObject", true), Some(Refused::NotImplemented));
+        assert_eq!(of(Method::PUT, "encryption", true), Some(Refused::NotImplemented));
+        assert_eq!(of(Method::DELETE, "acl", true), Some(Refused::Method));
+        assert_eq!(of(Method::PUT, "uploads", true), Some(Refused::Method));
+        assert_eq!(of(Method::DELETE, "versioning", false), Some(Refused::Method));
+        assert_eq!(of(Method::GET, "metadataConfiguration", false), Some(Refused::NotImplemented));
+    }
+
+    #[test]
+    fn what_s3_has_and_what_means_nothing_goes_on() {
+        for (method, query, is_object) in [
+            (Method::PUT, "tagging", true),
+            (Method::POST, "uploads", true),
+            (Method::PUT, "partNumber=1&uploadId=u", true),
+            (Method::PUT, "x-id=PutObject", true),
+            (Method::GET, "versions&prefix=a", false),
+            (Method::POST, "delete", false),
+            (Method::DELETE, "", false),
+        ] {
+            assert_eq!(of(method.clone(), query, is_object), None, "{method} {query}");
+        }
+    }
+}

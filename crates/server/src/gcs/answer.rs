@@ -54,6 +54,11 @@ impl Problem {
         Problem::new(StatusCode::METHOD_NOT_ALLOWED, "methodNotAllowed", "Method Not Allowed")
     }
 
+    pub(crate) fn not_implemented() -> Problem {
+        let message = "A part of the request is for something that this store doesn't have.";
+        Problem::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
+    }
+
     pub(crate) fn not_satisfiable() -> Problem {
         let message = "Request range not satisfiable";
         Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)

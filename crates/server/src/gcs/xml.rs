@@ -33,6 +33,27 @@ struct XmlCall<'a> {
     key: &'a str,
 }
 
+/// Subresources of Google's that this store hasn't: a request for one would be taken for its bucket's or object's own, so
+/// that composing would write the list of what is to be composed.
+/// <https://cloud.google.com/storage/docs/xml-api/reference-headers#query-string-parameters>
+const NOT_HERE: [&str; 15] = [
+    "acl",
+    "billing",
+    "compose",
+    "cors",
+    "defaultObjectAcl",
+    "encryption",
+    "lifecycle",
+    "location",
+    "logging",
+    "object-lock",
+    "retention",
+    "storageClass",
+    "tagging",
+    "versioning",
+    "websiteConfig",
+];
+
 /// Answers an XML API request.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
@@ -51,6 +72,7 @@ async fn respond(call: XmlCall<'_>) -> Answer {
     let method = call.head.method.clone();
     let has = |name| call.query.has(name);
     match method {
+        _ if method != Method::HEAD && NOT_HERE.into_iter().any(has) => Err(Problem::not_implemented()),
         Method::GET if call.bucket.is_empty() => listing::buckets(&call),
         Method::GET if call.key.is_empty() && has("uploads") => multipart::list_uploads(&call),
         Method::GET if call.key.is_empty() => listing::objects(&call),
@@ -224,6 +246,7 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
         (409, _) => "BucketAlreadyOwnedByYou",
         (412, _) => "PreconditionFailed",
         (416, _) => "InvalidRange",
+        (501, _) => "NotImplemented",
         (500.., _) => "InternalError",
         (_, "parseError") => "MalformedXML",
         (_, "invalidPart") => "InvalidPart",

@@ -115,3 +115,21 @@ fn a_server_can_be_told_to_have_no_xml_api() {
     let rig = Rig::with(Protocol::PlainH1, |config| config.gcs.xml = false);
     assert_eq!(send(&rig, "POST", "/demo/k?uploads", b"").status, 404);
 }
+
+#[test]
+fn a_subresource_that_is_not_there_is_not_taken_for_its_object() {
+    let rig = Rig::new();
+    rig.server.store().put("demo", "k", b"hello").unwrap();
+    let google = [("x-goog-api-version", "2")];
+    for (method, path) in [
+        ("PUT", "/demo/k?compose"),
+        ("PUT", "/demo/k?acl"),
+        ("DELETE", "/demo/k?acl"),
+        ("GET", "/demo?lifecycle"),
+        ("DELETE", "/demo?cors"),
+    ] {
+        let refused = rig.send(method, path, &google, "<x/>").unwrap();
+        assert_eq!((refused.status, refused.element("Code")), (501, "NotImplemented"), "{method} {path}");
+    }
+    assert_eq!(rig.server.store().read("demo", "k").unwrap(), b"hello");
+}

@@ -1,0 +1,112 @@
+//! Which of Amazon's and Google's operations exist: each is asked for, and `OPERATIONS.md` says what came of it.
+//!
+//! The page is written anew by `LANEWAY_WRITE_OPERATIONS=1 cargo test -p laneway-server --test server operations`.
+
+mod amazon;
+mod google;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::client::{Protocol, Rig};
+
+/// An operation and a request for it. `{upload}`, `{etag}` and `{session}` stand for what the fixture has.
+pub(crate) struct Probe {
+    name: &'static str,
+    method: &'static str,
+    path: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+}
+
+const fn probe(name: &'static str, method: &'static str, path: &'static str) -> Probe {
+    Probe { name, method, path, headers: &[], body: "" }
+}
+
+impl Probe {
+    const fn with(self, headers: &'static [(&'static str, &'static str)]) -> Probe {
+        Probe { headers, ..self }
+    }
+
+    const fn sending(self, body: &'static str) -> Probe {
+        Probe { body, ..self }
+    }
+
+    /// Asks for it, with an object `k` and an upload of `k` there; whether it was done.
+    fn is_done(&self, xml: bool) -> bool {
+        let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
+        rig.server.create_bucket("empty").unwrap();
+        rig.server.store().put("demo", "k", b"hello").unwrap();
+        let dialect: &[(&str, &str)] = if xml { &[("x-goog-api-version", "2")] } else { &[] };
+        let send = |method: &str, path: &str, headers: &[(&str, &str)], body: String| {
+            rig.send(method, path, &[dialect, headers].concat(), body).unwrap()
+        };
+        let mut upload = String::new();
+        let mut etag = String::new();
+        if [self.path, self.body].iter().any(|text| text.contains("{upload}") || text.contains("{etag}")) {
+            upload = send("POST", "/demo/k?uploads", &[], String::new()).element("UploadId").to_owned();
+            let part = format!("/demo/k?partNumber=1&uploadId={upload}");
+            etag = send("PUT", &part, &[], "part".to_owned()).header("etag").to_owned();
+        }
+        let mut session = String::new();
+        if self.path.contains("{session}") {
+            let begun = rig.send("POST", google::SESSION, &[], "").unwrap();
+            session =
+                begun.header("location").split_once(&rig.server.url()).map_or("", |(_, at)| at).to_owned();
+        }
+        let filled = |text: &str| {
+            text.replace("{upload}", &upload).replace("{etag}", &etag).replace("{session}", &session)
+        };
+        let answer = send(self.method, &filled(self.path), self.headers, filled(self.body));
+        (200..300).contains(&answer.status) || answer.status == 308
+    }
+
+    fn row(&self, xml: bool) -> String {
+        let path =
+            self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
+        let path = path.replace("BUCKET/k", "BUCKET/KEY").replace("/o/k", "/o/KEY");
+        let named: Vec<_> =
+            self.headers.iter().map(|(name, _)| *name).filter(|name| name.contains("copy-")).collect();
+        let headers =
+            if named.is_empty() { String::new() } else { format!(" with `{}`", named.join("`, `")) };
+        let done = if self.is_done(xml) { "yes" } else { "" };
+        format!("| {} | `{} {path}`{headers} | {done} |\n", self.name, self.method)
+    }
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Operations\n\nWhich operations of Amazon S3 and Google Cloud Storage the embedded store has. Each was asked for when this page \
+         was\nwritten, by `tests/server/operations.rs`, which fails where the page isn't what it finds; \
+         `LANEWAY_WRITE_OPERATIONS=1` has it\nwrite the page. What has no \"yes\" is refused (501 `NotImplemented`, 405 or 404) and changes \
+         nothing.\n",
+    );
+    let sections: [(&str, &[Probe], bool); 3] = [
+        ("Amazon S3", &amazon::OPERATIONS, false),
+        ("Google Cloud Storage, JSON API", &google::JSON, false),
+        ("Google Cloud Storage, XML API", &google::XML, true),
+    ];
+    for (title, probes, xml) in sections {
+        let rows: Vec<String> = probes.iter().map(|probe| probe.row(xml)).collect();
+        let done = rows.iter().filter(|row| row.ends_with("| yes |\n")).count();
+        let _ = write!(page, "\n## {title}\n\n{done} of {}.\n\n", rows.len());
+        page.push_str("| operation | request | |\n|---|---|---|\n");
+        page.push_str(&rows.concat());
+    }
+    page
+}
+
+#[test]
+fn the_page_of_operations_says_what_is_there() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("OPERATIONS.md");
+    let found = page();
+    if std::env::var_os("LANEWAY_WRITE_OPERATIONS").is_some() {
+        std::fs::write(&path, &found).unwrap();
+        return;
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    for (written, found) in written.lines().zip(found.lines()) {
+        assert_eq!(written, found, "OPERATIONS.md is stale: LANEWAY_WRITE_OPERATIONS=1 writes it");
+    }
+    assert_eq!(written.len(), found.len(), "OPERATIONS.md is stale: LANEWAY_WRITE_OPERATIONS=1 writes it");
+}

@@ -6,10 +6,6 @@ import os
 import tempfile
 import uuid
 
-# Else it asks a gRPC service, which no emulator has, about folders, for a minute.
-os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
-
-import gcsfs
 from checks import MIB, check, finish, raises
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -19,6 +15,11 @@ parser.add_argument("--bucket", required=True)
 args = parser.parse_args()
 if args.ca:
     os.environ["SSL_CERT_FILE"] = args.ca
+# Else it asks a gRPC service, which no emulator has, about folders, for a minute.
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+
+# It reads both variables when it is loaded.
+import gcsfs
 
 fs = gcsfs.GCSFileSystem(token="anon", project="interop", endpoint_url=args.endpoint, consistency="md5")
 root = f"{args.bucket}/gcsfs-{uuid.uuid4().hex}"

@@ -55,6 +55,12 @@ fn the_sources_of_a_move_are_removed_at_once() {
             report.all_done();
             assert_eq!(report.ops(Op::Move), 60);
             let counters = stage.server.counters();
+            if to_store && kind.provider == laneway::Provider::S3 {
+                // Inside S3 one request removes what one group of copies made.
+                let asked = |verb| counters.requests_by_verb.get(verb).copied().unwrap_or(0);
+                assert!(asked("delete") + asked("delete-many") < 10, "{counters:?}");
+                continue;
+            }
             assert_eq!(counters.requests_by_verb["delete"], 60);
             assert!(counters.peak_by_verb["delete"] >= 30, "{kind:?} {to_store}: {counters:?}");
         }

@@ -285,8 +285,19 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
     match rustls {
         Some(rustls::Error::InvalidCertificate(why)) => Error::because(
             Kind::Certificate,
-            format!("{origin}: its certificate is not accepted"),
+            match why {
+                // The one cause that the user can remove.
+                rustls::CertificateError::UnknownIssuer => format!(
+                    "{origin}: its certificate is not accepted (--ca-cert or AWS_CA_BUNDLE names a CA to trust)"
+                ),
+                _ => format!("{origin}: its certificate is not accepted"),
+            },
             format!("{why}"),
+        ),
+        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
+            Kind::Tls,
+            format!("{origin}: the server doesn't speak TLS there; write http:// if that is meant"),
+            e,
         ),
         _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
     }

@@ -35,8 +35,8 @@ impl Proxies {
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
         let parse = |url: &Option<String>| url.as_deref().map(Proxy::parse).transpose();
         Ok(Self {
-            https: parse(&config.https_proxy)?,
-            http: parse(&config.http_proxy)?,
+            https: parse(&config.https_proxy).map_err(|e| named("HTTPS_PROXY or ALL_PROXY", &e))?,
+            http: parse(&config.http_proxy).map_err(|e| named("http_proxy or ALL_PROXY", &e))?,
             direct: config.no_proxy.iter().map(|rule| Rule::parse(rule)).collect(),
         })
     }
@@ -137,6 +137,11 @@ impl Rule {
             }
         }
     }
+}
+
+/// An error about a proxy, with the variables that may have named it.
+fn named(variables: &str, error: &Error) -> Error {
+    Error::new(crate::Kind::Invalid, format!("the proxy of {variables}: {error}"))
 }
 
 #[cfg(test)]

@@ -58,8 +58,9 @@ pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>,
     let mut roots = Vec::new();
     for file in &trust.extra_ca_files {
         let name = file.display();
-        let pem = std::fs::read(file)
-            .map_err(|e| Error::because(Kind::Invalid, format!("CA file {name} can't be read"), e))?;
+        let pem = std::fs::read(file).map_err(|e| {
+            Error::because(Kind::Invalid, format!("CA file {name}{} can't be read", origin_of(file)), e)
+        })?;
         let before = roots.len();
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let bad =
@@ -71,6 +72,14 @@ pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>,
         }
     }
     Ok(roots)
+}
+
+/// The variable that names a file, in brackets, for an error about it.
+fn origin_of(file: &std::path::Path) -> &'static str {
+    match std::env::var_os("AWS_CA_BUNDLE").is_some_and(|named| named == file) {
+        true => " (AWS_CA_BUNDLE)",
+        false => "",
+    }
 }
 
 #[cfg(test)]

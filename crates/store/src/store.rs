@@ -40,9 +40,10 @@ impl Store {
     /// `Invalid` for an endpoint that is no URL.
     pub fn new(provider: Provider, settings: &Settings, lanes: Lanes) -> Result<Self, Error> {
         let dialect = match provider {
-            Provider::Gcs => Dialect::Gcs(Gcs::new(settings, lanes)?),
-            Provider::S3 => Dialect::S3(S3::new(settings, lanes)?),
+            Provider::Gcs => Gcs::new(settings, lanes).map(Dialect::Gcs),
+            Provider::S3 => S3::new(settings, lanes).map(Dialect::S3),
         };
+        let dialect = dialect.map_err(|error| name_sources(provider, error))?;
         Ok(Self { dialect, reads: Keyed::Object })
     }
 
@@ -530,4 +531,18 @@ const NO_SESSIONS: &str = "S3 has no resumable sessions; multipart uploads go on
 /// Says that bytes which arrived damaged are sent once more: a bit may have flipped on the way.
 fn again(error: &Error) {
     tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
+}
+
+/// Says where an endpoint that is no URL may have come from.
+fn name_sources(provider: Provider, error: Error) -> Error {
+    if !error.message().contains("is no endpoint URL") {
+        return error;
+    }
+    let sources = match provider {
+        Provider::Gcs => "--gcs-endpoint or STORAGE_EMULATOR_HOST",
+        Provider::S3 => "--s3-endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile's endpoint_url",
+    };
+    let message = format!("{} (set by {sources})", error.message());
+    let kind = error.kind();
+    error.but(kind, message)
 }

@@ -229,10 +229,6 @@ fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
         let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
         let copy = store.copy(&id("from"), &id("copy"), &options, &Condition::None).await;
         for (key, outcome) in [("put", put), ("parts", parts), ("copy", copy)] {
-            // The embedded store passes over conditions on copies.
-            if (name, key) == ("s3", "copy") {
-                continue;
-            }
             let error = outcome.expect_err(key);
             assert!(error.is_precondition(), "{name}, {key}: {error}");
             assert_eq!(content(&there, &id(key)).await, b"theirs", "{name}, {key}");

@@ -55,6 +55,33 @@ fn conditions_are_honoured_refused_or_passed_over() {
 }
 
 #[test]
+fn conditions_of_copies_are_honoured_refused_or_passed_over() {
+    for (name, status, code) in [
+        ("s3", 412, "PreconditionFailed"),
+        ("r2", 200, ""),
+        ("minio", 200, ""),
+        ("b2", 501, "NotImplemented"),
+        ("gcs-interop", 200, ""),
+    ] {
+        let rig = like(name);
+        put(&rig, &[]);
+        rig.send("PUT", "/demo/to", &[], "theirs").unwrap();
+        for condition in [("if-none-match", "*"), ("if-match", "\"0\"")] {
+            let headers = [("x-amz-copy-source", "demo/k"), condition];
+            let copied = rig.send("PUT", "/demo/to", &headers, "").unwrap();
+            assert_eq!(copied.status, status, "{name} {condition:?}");
+            if status == 200 {
+                assert_eq!(rig.get("/demo/to").body, "x", "{name} {condition:?}");
+                rig.send("PUT", "/demo/to", &[], "theirs").unwrap();
+            } else {
+                assert_eq!(copied.element("Code"), code, "{name} {condition:?}");
+                assert_eq!(rig.get("/demo/to").body, "theirs", "{name} {condition:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn unequal_parts_are_refused_where_equal_ones_are_demanded() {
     for (sizes, s3, r2) in [(&[2, 2, 1][..], 200, 200), (&[2, 1, 2], 200, 400), (&[1, 2], 200, 400)] {
         for (name, expected) in [("s3", s3), ("r2", r2)] {

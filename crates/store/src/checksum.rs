@@ -124,6 +124,11 @@ pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     Some(md5.finalize().into())
 }
 
+/// The same away from the threads that wait for answers: a part may have gigabytes.
+pub(crate) async fn md5_of_part(body: Body) -> Option<[u8; 16]> {
+    tokio::task::spawn_blocking(move || md5_of(&body)).await.ok().flatten()
+}
+
 /// Reads base64 of an MD5.
 pub(crate) fn decode_md5(text: &str) -> Option<[u8; 16]> {
     decode(text)

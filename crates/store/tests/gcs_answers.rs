@@ -39,7 +39,7 @@ async fn an_upload_that_may_not_be_looked_at_is_completed() {
         _ => answer(403, &[], r#"{"error":{"message":"b does not have storage.objects.get access"}}"#),
     });
     let upload = Multipart { id: id(), upload_id: "u".into(), checksums: PartChecksums::FullObject };
-    let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283 };
+    let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283, md5: None };
     let store = store(server.url());
     let completed = store
         .complete(&upload, &[part], &Checksums::crc32c(0xe306_9283), &laneway_store::Condition::None)

@@ -176,7 +176,7 @@ impl S3 {
         let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c).unwrap_or(0);
         let etag =
             copied.etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a copied part has no ETag"))?;
-        Ok(Part { number, etag, size: range.end - range.start, crc32c })
+        Ok(Part { number, etag, size: range.end - range.start, crc32c, md5: None })
     }
 }
 

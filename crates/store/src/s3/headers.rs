@@ -88,7 +88,7 @@ pub(super) fn checksums(head: &Head) -> Checksums {
 }
 
 /// The MD5 that an ETag is: on S3 (not on any web server), of one part, not encrypted with a key of its own.
-fn md5(head: &Head) -> Option<[u8; 16]> {
+pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");

@@ -9,11 +9,12 @@ use laneway_lanes::{Body, Head};
 use serde::Deserialize;
 
 use super::S3;
+use super::address::is_directory;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
-use super::headers::{checked, checksums, describe};
+use super::headers::{checked, checksums, describe, md5};
 use super::write_conditions::Write;
-use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c};
+use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c, md5_of_part};
 use crate::encode::{Query, xml_text};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
@@ -182,16 +183,37 @@ impl S3 {
     ) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
         let size = body.len();
-        let outgoing = part_request(upload, number, body, crc32c).map_err(|e| exchange.unsendable(&e))?;
+        let outgoing =
+            part_request(upload, number, body.clone(), crc32c).map_err(|e| exchange.unsendable(&e))?;
         let sent = exchange.send(&outgoing).await?;
-        if checksums(&sent.response.head).crc32c.is_some_and(|stored| stored != crc32c) {
+        let damaged = |name: &str| {
             let message =
-                format!("the store's crc32c of part {number} differs from that of the bytes that were sent");
-            return Err(exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed));
+                format!("the store's {name} of part {number} differs from that of the bytes that were sent");
+            exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
+        };
+        if checksums(&sent.response.head).crc32c.is_some_and(|stored| stored != crc32c) {
+            return Err(damaged("crc32c"));
+        }
+        let md5 = match self.md5_told(upload, &sent.response.head) {
+            Some(told) => md5_of_part(body).await.map(|computed| (computed, told)),
+            None => None,
+        };
+        if md5.is_some_and(|(computed, told)| computed != told) {
+            return Err(damaged("md5"));
         }
         let etag = sent.response.head.header("etag").map(str::to_owned);
         let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
-        Ok(Part { number, etag, size, crc32c })
+        Ok(Part { number, etag, size, crc32c, md5: md5.map(|(computed, _)| computed) })
+    }
+
+    /// The MD5 that a part's ETag is, where nothing cheaper is told of the part: by it alone what has arrived can be
+    /// verified. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
+    fn md5_told(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
+        let is_opaque = self.kms_key.is_some()
+            || self.encryption.customer_key.is_some()
+            || is_directory(&upload.id.bucket)
+            || upload.checksums != PartChecksums::None;
+        md5(head).filter(|_| !is_opaque && checksums(head).is_empty())
     }
 
     pub(crate) async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
@@ -265,7 +287,7 @@ mod tests {
     }
 
     fn part(number: u32, crc32c: u32) -> Part {
-        Part { number, etag: format!("\"e{number}\""), size: 5, crc32c }
+        Part { number, etag: format!("\"e{number}\""), size: 5, crc32c, md5: None }
     }
 
     #[test]

@@ -108,13 +108,14 @@ mod tests {
                     etag: format!("\"{}\"", random.below(2)),
                     size: len,
                     crc32c: random.below(2) as u32,
+                    md5: None,
                 }
             };
             let recorded: BTreeMap<u32, Part> =
                 (0..random.below(8)).map(|_| part(&mut random)).map(|part| (part.number, part)).collect();
             let listed: Vec<StoredPart> = (0..random.below(8))
                 .map(|_| {
-                    let Part { number, etag, size, crc32c } = part(&mut random);
+                    let Part { number, etag, size, crc32c, .. } = part(&mut random);
                     let crc32c = (random.below(2) == 0).then_some(crc32c);
                     StoredPart { number, etag: etag.trim_matches('"').to_owned(), size, crc32c }
                 })

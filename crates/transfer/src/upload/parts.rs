@@ -19,6 +19,7 @@ use super::unfinished::{There, Unfinished, abort};
 use super::verify;
 use crate::Error;
 use crate::checksum::{Run, Wanted, composite_crc32c};
+use crate::event::Verified;
 use crate::location::url;
 use crate::plan::parts::PARTS_MAX;
 use crate::plan::pieces_in_flight;
@@ -212,7 +213,8 @@ impl Parts<'_> {
                 true => Error::from(error).for_now(),
                 false => error.into(),
             })?;
-        self.compare(meta, whole.len, &sums).await
+        let moved = self.compare(meta, whole.len, &sums).await?;
+        Ok(Moved { verified: verified_by(moved.verified, &parts), ..moved })
     }
 
     /// Sends a part, unless it is there and the bytes that it would be made of are the same still.
@@ -295,6 +297,17 @@ fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
 
+/// By what an object of these parts is verified: where nothing is told of the whole, by the MD5s of all its parts, which
+/// were compared as they came and by which the completion named them.
+fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
+    match whole {
+        Verified::Unverified if !parts.is_empty() && parts.iter().all(|part| part.md5.is_some()) => {
+            Verified::Md5
+        }
+        whole => whole,
+    }
+}
+
 /// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile.
 pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) {
     let condition = match (&meta.version, store.provider()) {
@@ -304,5 +317,20 @@ pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) {
     };
     if let Err(e) = store.delete(&meta.id, &condition).await {
         tracing::warn!(error = %e, "an object with the wrong checksum could not be removed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_verify_a_whole_of_which_nothing_is_told_where_each_was_compared() {
+        let part = |number, md5| Part { number, etag: String::new(), size: 1, crc32c: 1, md5 };
+        let (compared, not) = (part(1, Some([1; 16])), part(2, None));
+        assert_eq!(verified_by(Verified::Unverified, std::slice::from_ref(&compared)), Verified::Md5);
+        assert_eq!(verified_by(Verified::Unverified, &[compared.clone(), not]), Verified::Unverified);
+        assert_eq!(verified_by(Verified::Unverified, &[]), Verified::Unverified);
+        assert_eq!(verified_by(Verified::Crc64nvme, &[compared]), Verified::Crc64nvme);
     }
 }

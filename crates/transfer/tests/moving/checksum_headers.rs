@@ -62,19 +62,48 @@ fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
 fn a_bucket_without_amazons_checksums_is_written_read_and_emptied() {
     for habits in [Habits::b2(), Habits::gcs_interop()] {
         let stage = Stage::with(S3, Config { habits, ..Config::default() });
-        for (name, len, by) in [
+        for (name, len, read_by) in [
             ("small", 1000, Verified::Md5),
             ("one", 9 * MIB, Verified::Md5),
+            // The ETag of an object of parts says nothing to who doesn't know them.
             ("parts", 40 * MIB, Verified::Unverified),
         ] {
             let bytes = noise(len, 4);
             let path = stage.file(name, &bytes);
-            assert_eq!(verified(&stage.cp(&path, stage.url(name))), [by], "{name}");
+            assert_eq!(verified(&stage.cp(&path, stage.url(name))), [Verified::Md5], "{name}");
             let back = stage.path("back");
-            assert_eq!(verified(&stage.cp(stage.url(name), &back)), [by], "{name}");
+            assert_eq!(verified(&stage.cp(stage.url(name), &back)), [read_by], "{name}");
             assert!(std::fs::read(&back).unwrap() == bytes);
         }
         stage.rm(vec![stage.url("")], true).all_done();
         assert!(stage.keys().is_empty());
+    }
+}
+
+#[test]
+fn without_amazons_checksums_a_part_is_compared_by_its_md5_and_sent_once_more() {
+    let habits = [Habits::b2(), Habits::gcs_interop()];
+    for (habits, damage, again) in habits
+        .into_iter()
+        .flat_map(|habits| [(habits.clone(), "part:2 corrupt", true), (habits, "part:1-99 corrupt", false)])
+    {
+        let name = habits.name;
+        let faults = laneway_server::Faults::parse([damage]).unwrap();
+        let stage = Stage::with(S3, Config { habits, faults, ..Config::default() });
+        let path = stage.file("file", noise(40 * MIB, 5));
+        let report = stage.cp(&path, stage.url("file"));
+        if again {
+            assert_eq!(verified(&report), [Verified::Md5], "{name}");
+            assert!(stage.stored("file") == noise(40 * MIB, 5), "{name}");
+            assert_eq!(
+                stage.server.counters().requests_by_verb["part"],
+                4,
+                "{name}: one of three came twice"
+            );
+        } else {
+            let (class, text) = report.failure();
+            assert!(class == "integrity" && text.contains("md5 of part"), "{name}: {text}");
+            assert!(stage.keys().is_empty(), "{name}");
+        }
     }
 }

@@ -107,10 +107,8 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     };
     let about = ours.map(laneway::Error::target).filter(|target| !target.is_empty());
     // An error that tells its cause itself has it told once.
-    let message = match error.downcast_ref::<std::io::Error>() {
-        Some(error) => error.to_string(),
-        None => format!("{error:#}"),
-    };
+    let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
+    let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);
     // When this can't be printed either, there is nobody left to tell.
     let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
     if class == Class::Usage.name() { Exit::Usage } else { Exit::Failed }

@@ -144,14 +144,14 @@ mod tests {
     #[test]
     fn after_a_stop_neither_objects_nor_begun_uploads_are_left() {
         let server = laneway_server::Server::start(laneway_server::Config::default()).unwrap();
-        server.create_bucket("b").unwrap();
-        server.store().put("b", "u/up/small", b"x").unwrap();
-        server.store().put("b", "another", b"x").unwrap();
+        server.create_bucket("lake").unwrap();
+        server.store().put("lake", "u/up/small", b"x").unwrap();
+        server.store().put("lake", "another", b"x").unwrap();
         let remote = Remote { provider: Provider::S3, anonymous: true, ..Remote::gcs(server.url()) };
         crate::stage::runtime().unwrap().block_on(async {
-            let site = Site::prepare(&remote, "b", "u").await.unwrap();
+            let site = Site::prepare(&remote, "lake", "u").await.unwrap();
             let mut connection = Rival::new(&site, Protocol::H1).connect_h1().await.unwrap();
-            let begin = site.request(Method::POST, "/b/u/up/large?uploads=", Bytes::new()).unwrap();
+            let begin = site.request(Method::POST, "/lake/u/up/large?uploads=", Bytes::new()).unwrap();
             connection.send(begin).await.unwrap().succeeded().unwrap();
             let begun = async |connection: &mut Http1| {
                 let listing = connection.send(site.uploads("u/up/large").await.unwrap()).await.unwrap();
@@ -161,7 +161,7 @@ mod tests {
             clear_after_a_stop(&site, "u/", &["u/up/large".to_owned()]).await.unwrap();
             assert_eq!(begun(&mut connection).await, 0);
         });
-        assert_eq!(server.store().keys("b"), ["another"]);
+        assert_eq!(server.store().keys("lake"), ["another"]);
     }
 
     #[test]

@@ -32,10 +32,10 @@ fn names<F>(rows: &[Row<F>]) -> Vec<&'static str> {
 /// A store elsewhere: plain HTTP, so that it offers no HTTP/2.
 fn elsewhere(provider: Provider) -> (Server, Target) {
     let server = Server::start(Config::default()).unwrap();
-    server.create_bucket("b").unwrap();
+    server.create_bucket("lake").unwrap();
     let remote = Remote {
         provider,
-        bucket: Some("b".to_owned()),
+        bucket: Some("lake".to_owned()),
         prefix: "some/where".to_owned(),
         anonymous: true,
         ..Remote::gcs(server.url())
@@ -135,7 +135,7 @@ fn a_benchmark_that_is_stopped_leaves_the_store_as_it_was() {
         tell(event);
     });
     assert!(matches!(stopped, Err(laneway_experiments::Error::Stopped)), "{stopped:?}");
-    assert!(server.store().keys("b").is_empty());
+    assert!(server.store().keys("lake").is_empty());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn where_there_is_no_http2_its_row_says_so_and_the_store_is_left_as_it_was() {
     };
     assert_eq!(failure("http2").as_deref(), Some("the server doesn't offer HTTP/2"));
     assert_eq!((failure("pool-50"), failure("laneway")), (None, None));
-    assert!(server.store().keys("b").is_empty());
+    assert!(server.store().keys("lake").is_empty());
 }
 
 fn commits(target: Target) -> laneway_experiments::Counted {
@@ -183,13 +183,13 @@ fn every_broom_leaves_nothing() {
 fn a_store_elsewhere_is_filled_used_and_left_as_it_was() {
     let (server, target) = elsewhere(GCS);
     let before = "some/where/else".to_owned();
-    server.store().put("b", &before, b"x").unwrap();
+    server.store().put("lake", &before, b"x").unwrap();
     assert_eq!(names(&commits(target.clone()).rows).len(), 3);
     assert_eq!(names(&slices_of(100_000, target.clone()).rows).len(), 2);
     let plan = clean::Plan { objects: 5, runs: 1, target };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     assert_eq!(names(&found.rows), ["gcs-one-by-one", "gcs-batch", "gcs-laneway"]);
-    assert_eq!(server.store().keys("b"), [before]);
+    assert_eq!(server.store().keys("lake"), [before]);
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn bytes_that_changed_on_their_way_fail_the_row() {
         ..Config::default()
     };
     let server = Server::start(config).unwrap();
-    server.create_bucket("b").unwrap();
+    server.create_bucket("lake").unwrap();
     let ca = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(ca.path(), server.ca_pem().unwrap()).unwrap();
     let remote = Remote {
-        bucket: Some("b".to_owned()),
+        bucket: Some("lake".to_owned()),
         anonymous: true,
         ca_files: vec![ca.path().to_owned()],
         ..Remote::gcs(server.url())

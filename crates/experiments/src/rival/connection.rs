@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderValue, Request, Response};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 
@@ -138,6 +138,10 @@ impl Parcel {
         let tag = request.extensions_mut().remove::<Tag>();
         let name = format!("{} {}", request.method(), request.uri().path());
         let len = request.body().len();
+        if len == 0 && (request.method() == Method::POST || request.method() == Method::PUT) {
+            // hyper leaves it out, and stores answer 411.
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         Self { request, tag, name, len }
     }
 }

@@ -170,9 +170,10 @@ fn uploads_survive_resets_and_throttles() {
         stage.file("tree/big", &big);
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         report.all_verified();
-        // Two of the small files and the large one took a second attempt each.
+        // Two of the small files and the large one took a second attempt each; but what was reset on a connection that had
+        // been used before may have met its end, which costs no attempt.
         let again = report.items.iter().filter(|item| item.attempts == 2).count();
-        assert_eq!(again, 3, "{kind:?}");
+        assert!((2..=3).contains(&again), "{kind:?}: {again}");
         assert!(stage.stored("tree/big") == big, "{kind:?}");
         assert_eq!(stage.keys().len(), 7);
         assert_eq!(stage.server.counters().multipart_open, 0);

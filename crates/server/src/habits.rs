@@ -42,6 +42,10 @@ pub struct Habits {
     /// size stands in `x-goog-stored-content-length`.
     /// [GCS](https://cloud.google.com/storage/docs/transcoding#content-length)
     pub gzip_chunked_from: Option<u64>,
+    /// Whether the JSON description of an empty object says `"size": "0"`. JSON that is written from protocol buffers may leave
+    /// out what is 0, and clients of Google's (gcsfs) take a missing size for that.
+    /// [Protocol buffers](https://protobuf.dev/programming-guides/json/#field-representation)
+    pub empty_sizes: bool,
     /// How many requests for a bucket of another region are answered 307 `TemporaryRedirect`, which is what S3 does
     /// until the name of a new bucket has spread, before 301 or 400 tell its region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
@@ -112,6 +116,7 @@ impl Habits {
             equal_parts: false,
             completes_again: true,
             gzip_chunked_from: Some(GZIP_CHUNKED_FROM),
+            empty_sizes: true,
             temporary_redirects: 0,
         }
     }

@@ -54,7 +54,10 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
         .objects
         .commit(call.bucket, call.key, written, new, &precondition)
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, &object)))
+    Ok(json(
+        StatusCode::OK,
+        &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, &object),
+    ))
 }
 
 /// Generations come as strings or as numbers.

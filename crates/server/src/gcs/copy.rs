@@ -27,7 +27,7 @@ struct Rewritten<'a> {
 pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
     let source = source(&call)?;
     let object = carry_out(&mut call, &source, bucket, key).await?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.shared.habits, &call.base_url(), bucket, &object)))
 }
 
 pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
@@ -54,7 +54,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
     }
     let object = carry_out(&mut call, &source, bucket, key).await?;
     let base = call.base_url();
-    answer.resource = Some(ObjectResource::new(&base, bucket, &object));
+    answer.resource = Some(ObjectResource::new(&call.shared.habits, &base, bucket, &object));
     Ok(json(StatusCode::OK, &answer))
 }
 

@@ -59,7 +59,11 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         .list(call.bucket, &query)
         .map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let base = call.base_url();
-    let items = page.objects.iter().map(|object| ObjectResource::new(&base, call.bucket, object)).collect();
+    let items = page
+        .objects
+        .iter()
+        .map(|object| ObjectResource::new(&call.shared.habits, &base, call.bucket, object))
+        .collect();
     let next_page_token = page.next.map(|next| next.to_token());
     let kind = "storage#objects";
     Ok(json(StatusCode::OK, &Listing { kind, next_page_token, prefixes: page.prefixes, items }))

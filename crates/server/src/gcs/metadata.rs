@@ -16,7 +16,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
     let key = encryption::sent(&call.head.headers)?;
     let base = call.base_url();
-    let mut resource = ObjectResource::new(&base, call.bucket, &object);
+    let mut resource = ObjectResource::new(&call.shared.habits, &base, call.bucket, &object);
     match key {
         Some(key) => encryption::admit(Some(&key), &object)?,
         None => resource.hide_hashes_of(&object),
@@ -43,7 +43,10 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
             apply(attributes, &change);
         })
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, &object)))
+    Ok(json(
+        StatusCode::OK,
+        &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, &object),
+    ))
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use crate::habits::Habits;
 use crate::objects::asked::{Encryption, Retention};
 use crate::objects::{Attributes, Object};
 
@@ -34,8 +35,8 @@ pub(crate) struct ObjectResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<&'a str>,
     storage_class: &'a str,
-    #[serde(serialize_with = "as_text")]
-    size: u64,
+    #[serde(serialize_with = "as_text_if_any", skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     md5_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,12 @@ struct Keeping {
 }
 
 impl<'a> ObjectResource<'a> {
-    pub(crate) fn new(base: &str, bucket: &'a str, object: &'a Object) -> ObjectResource<'a> {
+    pub(crate) fn new(
+        habits: &Habits,
+        base: &str,
+        bucket: &'a str,
+        object: &'a Object,
+    ) -> ObjectResource<'a> {
         let attributes = &object.attributes;
         let key = utf8_percent_encode(&object.key, SEGMENT);
         let self_link = format!("{base}/storage/v1/b/{bucket}/o/{key}");
@@ -104,7 +110,7 @@ impl<'a> ObjectResource<'a> {
             metageneration: object.metageneration,
             content_type: attributes.content_type.as_deref(),
             storage_class: object.storage_class(),
-            size: object.size,
+            size: Some(object.size).filter(|size| *size > 0 || habits.empty_sizes),
             md5_hash: object.md5_base64(),
             crc32c: Some(object.crc32c_base64()),
             etag: object.gcs_etag(),
@@ -242,6 +248,13 @@ pub(crate) fn rfc3339(us: u64) -> String {
 
 fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
+}
+
+fn as_text_if_any<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => as_text(number, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 #[cfg(test)]

@@ -138,5 +138,5 @@ pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
 
 /// The answer to an upload that is done.
 pub(super) fn stored(call: &JsonCall<'_>, object: &Object) -> http::Response<crate::body::ResponseBody> {
-    json(StatusCode::OK, &ObjectResource::new(&call.base_url(), call.bucket, object))
+    json(StatusCode::OK, &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, object))
 }

@@ -185,3 +185,19 @@ fn a_bucket_elsewhere_is_found_at_the_second_try() {
     assert_eq!((second.status, second.element("Code")), (301, "PermanentRedirect"));
     assert_eq!(second.header("x-amz-bucket-region"), "eu-west-1");
 }
+
+#[test]
+fn the_size_of_an_empty_object_is_told_or_left_out() {
+    for empty_sizes in [true, false] {
+        let rig = Rig::with(Protocol::PlainH1, |config| {
+            config.habits = Habits { empty_sizes, ..Habits::gcs() };
+        });
+        rig.server.store().put("demo", "empty", b"").unwrap();
+        rig.server.store().put("demo", "full", b"x").unwrap();
+        for path in ["/storage/v1/b/demo/o/empty", "/storage/v1/b/demo/o?prefix=empty"] {
+            let told = rig.get(path).text().contains("\"size\"");
+            assert_eq!(told, empty_sizes, "{path}");
+        }
+        assert!(rig.get("/storage/v1/b/demo/o/full").text().contains("\"size\": \"1\""));
+    }
+}

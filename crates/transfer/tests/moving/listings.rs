@@ -1,6 +1,7 @@
 //! Listings and single looks.
 
 use laneway::{Entry, ListRequest, Location};
+use laneway_server::{Config, Habits};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Stage};
 
@@ -84,4 +85,20 @@ fn stat_tells_an_object_and_refuses_what_is_none() {
         assert!(stage.client.stat(&stage.url("")).unwrap_err().is_usage());
         assert!(stage.client.stat(&Location::Standard).unwrap_err().is_usage());
     }
+}
+
+#[test]
+fn an_empty_object_whose_size_is_left_out_fails_neither_its_tree_nor_itself() {
+    let habits = Habits { empty_sizes: false, ..Habits::gcs() };
+    let stage = Stage::with(DIALECTS[0], Config { habits, ..Config::default() });
+    for (key, bytes) in [("t/a", &b"a"[..]), ("t/empty", b""), ("t/z", b"z")] {
+        stage.object(key, bytes);
+    }
+    stage.cp_r(stage.url("t"), stage.path("t")).all_verified();
+    for (name, bytes) in [("a", &b"a"[..]), ("empty", b""), ("z", b"z")] {
+        assert_eq!(std::fs::read(stage.path("t").join(name)).unwrap(), bytes, "{name}");
+    }
+    assert_eq!(stage.client.stat(&stage.url("t/empty")).unwrap().size, 0);
+    stage.cp(stage.url("t/empty"), stage.path("alone")).all_verified();
+    assert_eq!(std::fs::read(stage.path("alone")).unwrap(), b"");
 }

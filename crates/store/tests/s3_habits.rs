@@ -9,7 +9,7 @@ use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, Error, Get, ObjectId, ObjectMeta, Operation, Provider,
-    PutOptions, Settings, Store,
+    PutOptions, Settings, Store, Version,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -240,6 +240,27 @@ fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         let copy = store.copy(&id("from"), &id("new copy"), &options, &Condition::None).await;
         copy.unwrap_or_else(|e| panic!("{name}: {e}"));
+    });
+}
+
+/// A copy that is refused for its source says nothing of what the store makes of the condition on its destination.
+#[test]
+fn a_source_that_was_replaced_does_not_show_that_destinations_are_kept() {
+    with_habits(async |name, there, store| {
+        let id = |key: &str| ObjectId::new(Endpoint::BUCKET, key);
+        for key in ["from", "to"] {
+            write(&there, &id(key), b"theirs", Condition::None)
+                .await
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let gone = Condition::Matches(Version::ETag("gone".into()));
+        let error = store.copy(&id("from"), &id("new"), &options, &gone).await.expect_err("it was replaced");
+        assert!(error.is_precondition(), "{name}: {error}");
+        let error =
+            store.copy(&id("from"), &id("to"), &options, &Condition::None).await.expect_err("it exists");
+        assert!(error.is_precondition(), "{name}: {error}");
+        assert_eq!(content(&there, &id("to")).await, b"theirs", "{name}");
     });
 }
 

@@ -23,6 +23,11 @@ use crate::{
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Conditions on the destination, as S3 names them and as Cloudflare's R2 does
+/// (<https://developers.cloudflare.com/r2/api/s3/extensions/>).
+const HEADERS_FOR_COPIES: [(&str, &str); 2] =
+    [("if-none-match", "cf-copy-destination-if-none-match"), ("if-match", "cf-copy-destination-if-match")];
+
 /// An object as the source of a copy. That of an access point is named by an ARN, which is encoded as a whole.
 fn copy_source(from: &ObjectId) -> String {
     let ObjectId { bucket, key } = from;
@@ -119,12 +124,18 @@ impl S3 {
             let onto = self.sendable(Write::Copy, &options.condition);
             let mut outgoing = request(from, to, &merged, onto, condition, self.kms_key.as_deref())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-            if *onto == Condition::Absent && self.conditions.has_headers_for_copies() {
-                let any = http::HeaderValue::from_static("*");
-                outgoing.headers.insert("cf-copy-destination-if-none-match", any);
+            if self.conditions.has_headers_for_copies() {
+                for (usual, own) in HEADERS_FOR_COPIES {
+                    if let Some(value) = outgoing.headers.get(usual).cloned() {
+                        outgoing.headers.insert(own, value);
+                    }
+                }
             }
+            // The condition that fails may be the source's, which says nothing of the destination's.
+            let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
             match exchange.send(&outgoing).await {
-                Err(error) if !onto.is_none() && self.conditions.learn(Write::Copy, &error) => {}
+                Err(error)
+                    if !onto.is_none() && is_clear(&error) && self.conditions.learn(Write::Copy, &error) => {}
                 sent => break sent,
             }
         };

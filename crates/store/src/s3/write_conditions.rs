@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use http::StatusCode;
 use laneway_lanes::{Head, Origin};
 
 use super::partition::Partition;
@@ -131,7 +132,10 @@ impl WriteConditions {
     pub(super) fn learn(&self, write: Write, error: &Error) -> bool {
         let treatment = match error {
             _ if refuses_conditions(error) => Treatment::Refused,
-            _ if error.status().is_some_and(|status| status.as_u16() == 412) => Treatment::Kept,
+            // Bytes that differ from their checksum may be told so too.
+            _ if error.is_precondition() && error.status() == Some(StatusCode::PRECONDITION_FAILED) => {
+                Treatment::Kept
+            }
             _ => return false,
         };
         let before = self.treatment(write);
@@ -162,7 +166,7 @@ fn refuses_conditions(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+    use http::{HeaderMap, HeaderName, HeaderValue};
 
     use super::*;
     use crate::{ErrorKind, Operation};
@@ -215,6 +219,8 @@ mod tests {
         let conditions = at("http://127.0.0.1:9000");
         assert!(!conditions.learn(Write::Complete, &refused(412, ErrorKind::Precondition, "")));
         assert_eq!(conditions.treatment(Write::Complete), Treatment::Kept);
+        assert!(!conditions.learn(Write::Delete, &refused(412, ErrorKind::Integrity, "crc32c differs")));
+        assert_eq!(conditions.treatment(Write::Delete), Treatment::Ignored, "that was about the bytes");
         assert!(conditions.learn(Write::Put, &refused(501, ErrorKind::Unsupported, "")));
         assert!(conditions.learn(Write::Delete, &refused(400, ErrorKind::Invalid, "If-Match is unknown")));
         conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });

@@ -11,7 +11,7 @@ use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, Error, Get, ObjectId, ObjectMeta, Operation, Provider,
     PutOptions, Settings, Store, Version,
 };
-use laneway_testkit::{Endpoint, Wire};
+use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
 fn faulty(rules: &[&str]) -> Config {
     let mut config = Config::default();
@@ -358,4 +358,29 @@ fn of_many_only_the_states_that_are_named_are_deleted() {
         let gone = there.head(&ObjectId::new(Endpoint::BUCKET, "a"), None).await;
         assert!(gone.is_err_and(|e| e.is_not_found()), "{name}");
     });
+}
+
+/// Quiet answers name only what was not deleted: where an error is of no key that was asked for, it may be of any.
+#[test]
+fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
+    let server = Scripted::serve(|asked: &Asked| match (asked.method.as_str(), asked.target.as_str()) {
+        ("POST", _) => {
+            let error = "<Error><Key>b%2Fkept</Key><Code>AccessDenied</Code><Message>no</Message></Error>";
+            answer(200, &[], format!("<DeleteResult>{error}</DeleteResult>"))
+        }
+        (_, "/bucket/b/kept") => {
+            answer(403, &[], "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+        }
+        _ => answer(204, &[], ""),
+    });
+    let settings = Settings { s3_endpoint: Some(server.url()), anonymous: true, ..Settings::default() };
+    let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
+    let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
+    run(async {
+        let results = store.delete_many("bucket", &["b/gone".to_owned(), "b/kept".to_owned()]).await;
+        let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
+        assert_eq!(refused, [false, true]);
+        assert!(results[1].as_ref().is_err_and(Error::is_permission));
+    });
+    assert_eq!(server.asked().len(), 3);
 }

@@ -1,6 +1,6 @@
 //! `delete_many`: a thousand keys in one request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::S3;
 use super::checksum_support::Guard;
-use super::conditions::quoted;
+use super::conditions::{NO_GENERATIONS, quoted};
 use super::delete::is_weak;
 use super::failure;
 use super::headers::checked;
@@ -34,9 +34,13 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     for object in objects {
         let Some(key) = xml_text(&object.key) else { continue };
         document.push_str(&format!("<Object><Key>{key}</Key>"));
-        if let Some(Version::ETag(etag)) = &object.version {
-            let etag = xml_text(&quoted(etag)).ok_or("an ETag holds control characters")?;
-            document.push_str(&format!("<ETag>{etag}</ETag>"));
+        match &object.version {
+            None => {}
+            Some(Version::ETag(etag)) => {
+                let etag = xml_text(&quoted(etag)).ok_or("an ETag holds control characters")?;
+                document.push_str(&format!("<ETag>{etag}</ETag>"));
+            }
+            Some(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
         }
         document.push_str("</Object>");
     }
@@ -96,6 +100,12 @@ fn errors(body: &[u8]) -> Result<HashMap<String, KeyError>, String> {
     Ok(answer.errors.into_iter().map(|error| (error.key.clone(), error)).collect())
 }
 
+/// Whether each error names one of these keys: of another nobody knows which of them was not deleted.
+fn are_of(errors: &HashMap<String, KeyError>, objects: &[Deletion]) -> bool {
+    let keys: HashSet<&str> = objects.iter().map(|object| object.key.as_str()).collect();
+    errors.keys().all(|key| keys.contains(key.as_str()))
+}
+
 impl S3 {
     pub(crate) async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let is_bound = objects.iter().any(|object| object.version.is_some());
@@ -129,14 +139,13 @@ impl S3 {
                 sent => break sent,
             }
         };
-        let read = match sent {
-            Ok(sent) => errors(&sent.response.body).map(|errors| (errors, sent)).map_err(|_| ()),
-            Err(_) => Err(()),
-        };
+        let read = sent.ok().and_then(|sent| Some((errors(&sent.response.body).ok()?, sent)));
         match read {
-            Ok((errors, sent)) => self.settle(bucket, objects, &errors, &sent).await,
+            Some((errors, sent)) if are_of(&errors, objects) => {
+                self.settle(bucket, objects, &errors, &sent).await
+            }
             // Each key then says by itself what is wrong, or is deleted where the server has no such request.
-            Err(()) => self.delete_singly(bucket, objects).await,
+            _ => self.delete_singly(bucket, objects).await,
         }
     }
 
@@ -215,6 +224,8 @@ mod tests {
         assert_eq!(request.target, "?delete=");
         assert!(request.headers.contains_key("content-md5"));
         assert!(request.headers.contains_key("x-amz-checksum-crc32c"));
+        let generation = Deletion { version: Some(Version::Generation(1)), ..any("k") };
+        assert!(super::request(&[generation], Guard::Crc32c).is_err(), "no state that S3 could compare");
     }
 
     #[test]

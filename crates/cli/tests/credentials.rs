@@ -70,6 +70,26 @@ fn a_role_that_cannot_be_assumed_is_one_line_with_its_cause() {
 }
 
 #[test]
+fn a_program_that_gives_keys_leaves_standard_input_to_the_upload() {
+    let (endpoint, laneway) = configured(Wire::Plain, |endpoint| {
+        let script = endpoint.folder().join("keys.sh").display().to_string();
+        format!("[default]\nregion = us-east-1\ncredential_process = sh {script}\n")
+    });
+    let keys = laneway_server::S3Config::default();
+    let document = format!(
+        r#"{{"Version":1,"AccessKeyId":"{}","SecretAccessKey":"{}"}}"#,
+        keys.access_key, keys.secret_key
+    );
+    fs::write(endpoint.folder().join("keys.sh"), format!("cat >/dev/null\necho '{document}'\n"))
+        .expect("written");
+    let laneway = laneway.with("AWS_ENDPOINT_URL", endpoint.url());
+    let bytes = random_bytes(2, 1 << 20);
+    // What exists is asked for first, by keys that the program gives.
+    laneway.run_with_input(["cp", "-n", "-", "s3://bucket/piped"], &bytes).succeeds();
+    assert!(laneway.run(["cat", "s3://bucket/piped"]).succeeds().stdout == bytes);
+}
+
+#[test]
 fn the_option_for_addressing_goes_before_the_profiles() {
     let (_endpoint, laneway) = configured(Wire::Plain, |endpoint| {
         let url = endpoint.url();

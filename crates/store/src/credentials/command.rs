@@ -1,5 +1,6 @@
 //! Programs that hand out credentials.
 
+use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -21,7 +22,9 @@ pub(super) async fn run(
     let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // It may ask a person. What a pipe or a file brings there is not for it: it may be what is to be uploaded.
+    let stdin = if io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
     let (done, output) = oneshot::channel();
     // It may ask its user something; that must not hold up a thread of the caller's runtime.

@@ -119,7 +119,9 @@ impl Gcs {
             }
             // The answer was lost: the session itself knows what has arrived.
             match self.stands(session, total).await {
-                Ok(Appended::Continue { next_offset }) if next_offset == offset => resends += 1,
+                Ok(Appended::Continue { next_offset }) if next_offset == offset && resends < RESENDS_MAX => {
+                    resends += 1;
+                }
                 Err(error) if error.is_not_found() && last => return Ok(Appended::Ended),
                 stands => return stands,
             }

@@ -194,6 +194,12 @@ impl S3 {
         Ok(request)
     }
 
+    /// Whether a failure is about the time of the signature, by which the clock is set then.
+    fn corrects_clock(&self, failure: &Failure) -> bool {
+        let corrects = |date| self.clock.correct(date, SystemTime::now(), failure.is_silent);
+        failure::may_be_skewed(failure) && failure.date.is_some_and(corrects)
+    }
+
     pub(crate) fn takes_unequal_parts(&self) -> bool {
         self.address.takes_unequal_parts()
     }
@@ -258,10 +264,7 @@ impl Dialect for S3 {
                 return true;
             }
         }
-        if let Some(date) = failure.date
-            && failure::may_be_skewed(failure)
-            && self.clock.correct(date, SystemTime::now(), failure.is_silent)
-        {
+        if self.corrects_clock(failure) {
             return true;
         }
         if failure::is_stale(failure) && is_directory(bucket) && self.sessions.forget(bucket) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
-use laneway_server::S3Config;
+use laneway_server::{Config, S3Config};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Error, Get, List, ObjectId, ObjectMeta, Provider, PutOptions,
     Settings, Store,
@@ -133,6 +133,17 @@ fn how_new_objects_are_encrypted_is_said_by_the_session_alone() {
     let store = store(&endpoint, &kms);
     run(async {
         put(&store, "k").await.expect("the bucket refuses who says it again");
+    });
+}
+
+#[test]
+fn a_wrong_clock_is_corrected_before_a_session_is_opened() {
+    let s3 = S3Config { clock_ahead_s: 3600, ..S3Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { s3, ..Config::default() });
+    endpoint.server().create_bucket(BUCKET).expect("a directory bucket");
+    let store = store(&endpoint, &settings(&endpoint));
+    run(async {
+        put(&store, "k").await.expect("it is written");
     });
 }
 

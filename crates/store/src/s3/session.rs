@@ -167,7 +167,7 @@ impl Dialect for Opening<'_> {
     }
 
     fn learn(&self, _: &str, failure: &Failure) -> bool {
-        super::failure::is_stale(failure) && self.0.credentials.forget()
+        self.0.corrects_clock(failure) || (super::failure::is_stale(failure) && self.0.credentials.forget())
     }
 }
 

@@ -17,7 +17,16 @@ pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
         return None;
     }
-    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset_s;
+    // Seconds reach 60 when one is put in.
+    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..=60).contains(&second) {
+        return None;
+    }
+    let days = days(year, month, day);
+    // The 30th of February is some day in March otherwise.
+    if civil(days) != (year, month, day) {
+        return None;
+    }
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset_s;
     let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
     Some(SystemTime::UNIX_EPOCH + Duration::new(u64::try_from(seconds).ok()?, digits.parse().ok()?))
 }
@@ -83,6 +92,14 @@ mod tests {
         assert_eq!(rfc3339("2000-02-29T14:30:15+02:00"), epoch(951_827_415, 0));
         assert_eq!(rfc3339("2000-02-29T10:30:15-02:00"), epoch(951_827_415, 0));
         assert_eq!(rfc3339("yesterday"), None);
-        assert_eq!(rfc3339("2000-13-01T00:00:00Z"), None);
+        for none in [
+            "2000-13-01T00:00:00Z",
+            "2027-02-29T00:00:00Z",
+            "2027-04-31T00:00:00Z",
+            "2027-01-31T24:00:00Z",
+            "2027-01-31T12:60:00Z",
+        ] {
+            assert_eq!(rfc3339(none), None, "{none}");
+        }
     }
 }

@@ -142,7 +142,9 @@ impl Settings {
         // One by one: two values of one name are two lines.
         let mut added = HeaderMap::new();
         for (name, value) in &self.headers {
-            added.append(name, value.clone());
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            added.append(name, value);
         }
         Ok(added)
     }
@@ -212,6 +214,15 @@ mod tests {
             super::fingerprint([&HeaderMap::new()], None, &encryption)
         };
         assert!(of(1) == of(1) && of(1) != of(2));
+    }
+
+    #[test]
+    fn the_values_of_added_headers_are_marked_as_secrets() {
+        let header = (AUTHORIZATION, HeaderValue::from_static("Bearer hush"));
+        let settings = Settings { headers: vec![header], ..Settings::default() };
+        let added = settings.added_headers().expect("headers");
+        assert_eq!(added[AUTHORIZATION], "Bearer hush");
+        assert!(!format!("{settings:?} {added:?}").contains("hush"));
     }
 
     #[test]

@@ -45,11 +45,14 @@ pub struct Settings {
     /// Whether S3 buckets stand in the path instead of in the host name; `None` leaves it to the profile
     /// (`s3.addressing_style`) and then to the endpoint.
     pub s3_path_style: Option<bool>,
-    /// Whether Amazon's endpoints are those that have IPv6 addresses too.
+    /// Whether Amazon's endpoints are those that have IPv6 addresses too; `None` leaves it to
+    /// `AWS_USE_DUALSTACK_ENDPOINT` and the profile (`use_dualstack_endpoint`).
     pub s3_dualstack: Option<bool>,
-    /// Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140.
+    /// Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140; `None` leaves it to
+    /// `AWS_USE_FIPS_ENDPOINT` and the profile (`use_fips_endpoint`).
     pub s3_fips: Option<bool>,
-    /// Whether Amazon's endpoints are those of Transfer Acceleration.
+    /// Whether Amazon's endpoints are those of Transfer Acceleration; `None` leaves it to the profile
+    /// (`s3.use_accelerate_endpoint`).
     pub s3_accelerate: Option<bool>,
     /// When S3 requests carry checksums; `None` leaves it to `AWS_REQUEST_CHECKSUM_CALCULATION` and the profile
     /// (`request_checksum_calculation`).
@@ -105,7 +108,7 @@ impl std::fmt::Debug for AccessKey {
 
 impl Settings {
     /// The settings that the process's variables hold: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
-    /// `GOOGLE_CLOUD_PROJECT`, `AWS_USE_DUALSTACK_ENDPOINT`, `AWS_USE_FIPS_ENDPOINT`. Empty variables count as unset. What variables say of S3 counts with or without it.
+    /// `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset. What variables say of S3 counts with or without it.
     pub fn from_env() -> Self {
         Self::from_environment(Environment::process())
     }
@@ -115,8 +118,6 @@ impl Settings {
         Self {
             gcs_endpoint: environment.get("STORAGE_EMULATOR_HOST"),
             project: environment.first(&["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"]),
-            s3_dualstack: environment.switch("AWS_USE_DUALSTACK_ENDPOINT"),
-            s3_fips: environment.switch("AWS_USE_FIPS_ENDPOINT"),
             environment,
             ..Self::default()
         }
@@ -223,16 +224,6 @@ mod tests {
         let added = settings.added_headers().expect("headers");
         assert_eq!(added[AUTHORIZATION], "Bearer hush");
         assert!(!format!("{settings:?} {added:?}").contains("hush"));
-    }
-
-    #[test]
-    fn dualstack_and_fips_endpoints_are_asked_for_by_variables() {
-        let settings = |variables: &[(&str, &str)]| {
-            Settings::from_environment(Environment::of(variables.iter().copied()))
-        };
-        let asked = settings(&[("AWS_USE_DUALSTACK_ENDPOINT", "True"), ("AWS_USE_FIPS_ENDPOINT", "false")]);
-        assert_eq!((asked.s3_dualstack, asked.s3_fips), (Some(true), Some(false)));
-        assert_eq!(settings(&[("AWS_USE_FIPS_ENDPOINT", "")]).s3_fips, None);
     }
 
     #[test]

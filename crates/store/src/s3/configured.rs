@@ -151,6 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn dualstack_and_fips_endpoints_are_asked_for_by_variables() {
+        let variables = [("AWS_USE_DUALSTACK_ENDPOINT", "True"), ("AWS_USE_FIPS_ENDPOINT", "false")];
+        let asked = seen("", &variables, |_| ()).expect("settings");
+        assert_eq!((asked.s3_dualstack, asked.s3_fips), (Some(true), Some(false)));
+        let variables = [("AWS_USE_FIPS_ENDPOINT", "")];
+        assert_eq!(seen("", &variables, |_| ()).expect("settings").s3_fips, None);
+        let given = seen("", &[("AWS_USE_FIPS_ENDPOINT", "true")], |settings| settings.s3_fips = Some(false));
+        assert_eq!(given.expect("settings").s3_fips, Some(false));
+    }
+
+    #[test]
     fn the_caller_goes_before_variables_and_they_before_the_profile() {
         let both = [("AWS_ENDPOINT_URL", "http://all"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
         assert_eq!(seen(CONFIG, &both, |_| ()).expect("settings").s3_endpoint.as_deref(), Some("http://s3"));

@@ -337,12 +337,12 @@ impl Error {
         matches!(self.0.kind, ErrorKind::Invalid | ErrorKind::InvalidRange)
     }
 
-    /// No answer, or not a whole one.
+    /// The object lies in an archive.
     pub fn is_archived(&self) -> bool {
         self.0.kind == ErrorKind::Archived
     }
 
-    /// See [`ErrorKind::Transport`].
+    /// No answer, or not a whole one.
     pub fn is_transport(&self) -> bool {
         self.0.kind == ErrorKind::Transport
     }

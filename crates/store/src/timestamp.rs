@@ -2,6 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
 /// Reads `2026-11-21T09:04:05.123Z` or the same with an offset.
 pub(crate) fn rfc3339(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_once(['T', 't'])?;

@@ -1,11 +1,13 @@
 //! Questions to token and metadata servers, over our lanes.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use laneway_lanes::{Body, Call, Lanes, Origin, Request, Response, Verdict};
+
+use crate::judge::retry_after;
 
 /// How long a server may be silent before it is asked again.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -141,7 +143,10 @@ impl Call for Ask {
             Err(error) if error.is_transient() => Verdict::Retry,
             Err(_) => Verdict::Done,
             Ok(response) => match response.head.status.as_u16() {
-                429 => Verdict::Throttled { after: retry_after(&response.head.headers) },
+                429 => {
+                    let after = retry_after(response.head.header("retry-after"), SystemTime::now());
+                    Verdict::Throttled { after }
+                }
                 408 | 500 | 502 | 503 | 504 => Verdict::Retry,
                 _ => Verdict::Done,
             },
@@ -151,10 +156,6 @@ impl Call for Ask {
     fn throttle_key(&self) -> &str {
         &self.origin.host
     }
-}
-
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok().map(Duration::from_secs)
 }
 
 impl Answer {

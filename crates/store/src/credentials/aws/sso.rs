@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::ask::{Ask, malformed};
 use super::source::Sso;
-use super::temporary::{Temporary, now_s, timestamp};
+use super::temporary::{Temporary, timestamp};
+use crate::timestamp::now_s;
 
 /// A login is renewed when it ends within so many seconds.
 const RENEW_BEFORE_S: u64 = 5 * 60;

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::super::ask::{Answer, Ask, short};
 use super::super::sigv4;
 use super::source::Role;
-use super::temporary::{Temporary, now_s};
+use super::temporary::Temporary;
+use crate::timestamp::now_s;
 use crate::xml;
 
 const VERSION: &str = "2011-06-15";

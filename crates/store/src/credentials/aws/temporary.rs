@@ -1,6 +1,6 @@
 //! Keys that end, as services hand them out.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use reqsign_aws_v4::Credential;
 use reqsign_core::time::Timestamp;
@@ -80,11 +80,6 @@ pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     let zulu = text.strip_suffix("UTC").map(|rest| format!("{rest}Z"));
     let time = rfc3339(zulu.as_deref().unwrap_or(text))?.duration_since(UNIX_EPOCH).ok()?;
     Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok()
-}
-
-/// Seconds since 1970.
-pub(super) fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 #[cfg(test)]

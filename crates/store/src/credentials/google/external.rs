@@ -1,6 +1,6 @@
 //! Tokens of external identities: what they show of themselves, and what Google gives them for it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use http::Method;
 use laneway_lanes::Lanes;
@@ -15,6 +15,7 @@ use super::adc::{Executable, External, Format, Subject};
 use super::token::{SCOPE, Token, basic, granted, impersonated};
 use crate::Environment;
 use crate::encode::component;
+use crate::timestamp::now_s;
 
 /// How long a program may take that doesn't say.
 const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
@@ -161,8 +162,7 @@ fn printed(document: &Printed) -> Result<String, String> {
         let words = short(document.message.as_deref().unwrap_or("no reason given"));
         return Err(format!("the program says that it failed ({}): {words}", code.trim_matches('"')));
     }
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    if document.expiration_time.is_some_and(|ends| ends <= now_s) {
+    if document.expiration_time.is_some_and(|ends| ends <= now_s()) {
         return Err("the program's token has expired".to_owned());
     }
     let token = match document.token_type.as_deref() {

@@ -1,6 +1,6 @@
 //! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::ask::{Answer, Ask, short};
 use super::adc::{ExternalUser, ServiceAccount, User};
-use crate::timestamp::rfc3339;
+use crate::timestamp::{now_s, rfc3339};
 
 /// What tokens are for. As gcloud asks for: what they may do is the roles' to say.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -84,7 +84,7 @@ pub(super) async fn of_service_account(
     lanes: &Lanes,
 ) -> Result<Token, String> {
     let is_google = universe == super::adc::GOOGLE;
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let now_s = now_s();
     let ends_s = now_s + LIFETIME.as_secs();
     let mut header = json!({"alg": "RS256", "typ": "JWT"});
     if let Some(id) = &account.private_key_id {

@@ -41,6 +41,8 @@ const UNKNOWN_MAX: u64 = 256 << 10;
 pub(crate) struct Target {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
+    /// Whether a listing has brought it, and no user named it.
+    is_listed: bool,
     place: Place,
     terms: Terms,
 }
@@ -119,10 +121,11 @@ impl<'a> Search<'a> {
         while let Some(page) = objects.next().await? {
             let mut group = Group::default();
             for mut sighted in page {
+                let is_listed = sighted.meta.is_some();
                 if let (None, Some(size)) = (&sighted.meta, size) {
                     sighted.meta = Some(Box::new(ObjectMeta::new(sighted.id.clone(), size)));
                 }
-                if self.object(&store, &tree_prefix, sighted, &mut group).await.is_err() {
+                if self.object(&store, &tree_prefix, sighted, is_listed, &mut group).await.is_err() {
                     return Ok(());
                 }
             }
@@ -139,6 +142,7 @@ impl<'a> Search<'a> {
         store: &Store,
         tree_prefix: &str,
         sighted: Sighted,
+        is_listed: bool,
         group: &mut Group,
     ) -> Result<(), Cancelled> {
         let Sighted { id, meta, name, in_tree } = sighted;
@@ -146,7 +150,7 @@ impl<'a> Search<'a> {
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
             To::Named { tree, .. } if in_tree => Arc::clone(tree),
-            To::Named { .. } | To::Output => return self.single(store, id, meta).await,
+            To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
         };
         let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
         // A key that ends in a slash and holds nothing stands for a folder.
@@ -163,7 +167,7 @@ impl<'a> Search<'a> {
         if !self.names.is_new(relative.as_str()) {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
         }
-        let target = Target { place: folder.place(&relative), id, meta, terms: self.terms };
+        let target = Target { place: folder.place(&relative), id, meta, is_listed, terms: self.terms };
         self.work.progress.found(1, size.unwrap_or(0));
         self.target(store, target, size, group).await
     }
@@ -208,6 +212,7 @@ impl<'a> Search<'a> {
         store: &Store,
         id: ObjectId,
         meta: Option<Box<ObjectMeta>>,
+        is_listed: bool,
     ) -> Result<(), Cancelled> {
         let source = url(store.provider(), &id);
         let size = meta.as_ref().map(|meta| meta.size);
@@ -216,7 +221,7 @@ impl<'a> Search<'a> {
                 let at = path.clone();
                 match self.work.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {
                     Ok(Destination::Place(place)) => {
-                        let target = Target { id, meta, place, terms: self.terms };
+                        let target = Target { id, meta, is_listed, place, terms: self.terms };
                         self.work.progress.found(1, size.unwrap_or(0));
                         let mut group = Group::default();
                         self.target(store, target, size, &mut group).await?;
@@ -406,9 +411,9 @@ async fn finish(work: &Work, store: &Store, target: Target, begun: Begun, result
         Ok(fetched) => remove_moved(store, &target.id, fetched, target.terms.remove_source).await,
         Err(error) => Err(error),
     };
-    match target.meta {
-        Some(_) => work.end_listed(begun, size, result).await,
-        None => work.end(begun, size, result).await,
+    match target.is_listed {
+        true => work.end_listed(begun, size, result).await,
+        false => work.end(begun, size, result).await,
     }
 }
 

@@ -63,6 +63,15 @@ fn a_named_object_in_an_archive_is_an_error_that_says_so() {
     assert_eq!(class, "archived");
     assert!(message.contains("restored"), "{message}");
     assert!(!stage.path("k").exists());
+
+    // Of so many a listing tells the sizes first, which makes none of them part of a tree.
+    let warm = (0..40).map(|i| format!("warm{i}"));
+    warm.clone().for_each(|key| stage.object(&key, b"warm"));
+    let sources = warm.chain(["k".to_owned()]).map(|key| stage.url(&key)).collect();
+    std::fs::create_dir_all(stage.path("many")).unwrap();
+    let report = stage.copy(CopyRequest::new(sources, laneway::Location::Local(stage.path("many"))));
+    assert_eq!(report.failure().0, "archived");
+    assert_eq!((report.summary.files, report.summary.skipped), (40, 0));
 }
 
 #[test]

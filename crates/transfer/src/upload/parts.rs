@@ -273,10 +273,9 @@ impl Parts<'_> {
                 Ok(Moved { bytes: size, attempts: 1, verified, atomic })
             }
             Err(error) => {
-                withdraw(self.store, &meta).await;
+                let is_gone = withdraw(self.store, &meta).await;
                 // What isn't gone would make a second try under a condition fail for a wrong reason.
-                let may_try_again =
-                    self.store.provider() == Provider::Gcs || self.options.condition.is_none();
+                let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }
         }
@@ -308,16 +307,18 @@ fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     }
 }
 
-/// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile.
-pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) {
+/// Removes an object that turned out to be wrong, provided that nobody has replaced it meanwhile. Whether it is gone.
+pub(super) async fn withdraw(store: &Store, meta: &ObjectMeta) -> bool {
     let condition = match (&meta.version, store.provider()) {
         (Some(version), Provider::Gcs) => Condition::Matches(version.clone()),
         // Not every S3 server takes a condition on a delete, so that it could remove another's object.
-        _ => return,
+        _ => return false,
     };
-    if let Err(e) = store.delete(&meta.id, &condition).await {
+    let removed = store.delete(&meta.id, &condition).await;
+    if let Err(e) = &removed {
         tracing::warn!(error = %e, "an object with the wrong checksum could not be removed");
     }
+    removed.is_ok()
 }
 
 #[cfg(test)]

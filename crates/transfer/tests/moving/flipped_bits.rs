@@ -1,6 +1,6 @@
 //! One bit that flips on its way is found by a checksum, and what it belongs to moved once more.
 
-use laneway::{Location, Provider, ReadRequest};
+use laneway::{CopyRequest, Location, Provider, ReadRequest};
 use laneway_server::{Config, Faults, GcsConfig};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, noise};
@@ -83,6 +83,18 @@ fn a_session_with_a_bad_chunk_is_sent_once_more() {
     stage.cp(&path, stage.url("big")).all_verified();
     assert!(stage.stored("big") == noise(40 * MIB, 1));
     assert_eq!(requests(&stage, "delete"), 1, "the wrong object was taken back");
+}
+
+/// The wrong object would be taken for one that was there before.
+#[test]
+fn a_wrong_object_that_cannot_be_taken_back_is_an_error_and_not_skipped() {
+    let faults = Faults::parse(["part:2 corrupt", "delete status 403"]).unwrap();
+    let stage = Stage::with(KINDS[0], Config { faults, ..Config::default() });
+    let source = Location::Local(stage.file("big", noise(40 * MIB, 1)));
+    let request = CopyRequest::new(vec![source], stage.url("big"));
+    let report = stage.copy(CopyRequest { no_clobber: true, ..request });
+    assert_eq!(report.failure().0, "integrity");
+    assert_eq!((report.summary.skipped, requests(&stage, "begin")), (0, 1));
 }
 
 #[test]

@@ -138,8 +138,10 @@ impl Work {
                 if self.stopped.swap(true, Ordering::Relaxed) {
                     return;
                 }
-                self.canceller.cancel();
-                (bytes_known, error.attempts(), Outcome::Failed(error))
+                let attempts = error.attempts();
+                // Told first: who is cancelled while many events wait would not be heard.
+                self.tell(begun, bytes_known, attempts, Outcome::Failed(error)).await;
+                return self.canceller.cancel();
             }
             Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
         };

@@ -75,7 +75,11 @@ pub(crate) fn run(
         return Ok(Exit::Done);
     }
     let summary = summary.unwrap_or_default();
-    print_end(context, &wording, &client, &summary, &seen)?;
+    match print_end(context, &wording, &client, &summary, &seen) {
+        // Who stopped reading doesn't change how the work ended.
+        Err(error) if output::is_closed(&error) => {}
+        printed => printed?,
+    }
     if summary.interrupted {
         return Ok(Exit::Interrupted);
     }

@@ -82,6 +82,11 @@ fn a_reader_that_has_enough_ends_the_program_without_a_word() {
         "{ \"$0\" cp --json -r s3://bucket/many d; echo \"status $?\" >&2; } | head -c 1 >/dev/null",
     );
     assert_eq!(run.stderr, "status 1\n");
+    // Nor does a reader that leaves make good what had failed.
+    for command in ["cp --json gs://bucket/none d/none", "cat gs://bucket/none gs://bucket/k"] {
+        let piped = format!("{{ \"$0\" {command} 2>/dev/null; echo \"status $?\" >&2; }} | :");
+        assert_eq!(line(&shell, &piped).stderr, "status 1\n", "{command}");
+    }
     // The object of a move is still there, which its owner should know.
     let run = line(&shell, "{ \"$0\" mv s3://bucket/k -; echo \"status $?\" >&2; } | head -c 1 >/dev/null");
     assert!(run.stderr.contains("Broken pipe") && run.stderr.contains("status 1"), "{}", run.stderr);

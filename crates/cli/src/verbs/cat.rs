@@ -45,7 +45,7 @@ impl Cat {
             for at in objects {
                 match client.read(&ReadRequest { at: at.clone(), range: self.range }, &mut stdout) {
                     Ok(_) => tally.done(),
-                    Err(error) if error.is_broken_pipe() => return Ok(Exit::Done),
+                    Err(error) if error.is_broken_pipe() => return Ok(tally.exit()),
                     Err(error) => context.fail(&at, &error, &mut tally)?,
                 }
             }

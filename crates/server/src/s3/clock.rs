@@ -48,15 +48,14 @@ pub(super) fn show(config: &S3Config, headers: &mut HeaderMap) {
 /// Reads `20130524T000000Z`.
 fn read(text: &str) -> Option<SystemTime> {
     let digits = |range: std::ops::Range<usize>| text.get(range);
-    let (day, time) = (digits(0..8)?, digits(8..16)?);
     let rfc3339 = format!(
         "{}-{}-{}T{}:{}:{}Z",
-        &day[..4],
-        &day[4..6],
-        &day[6..],
-        time.get(1..3)?,
-        time.get(3..5)?,
-        time.get(5..7)?
+        digits(0..4)?,
+        digits(4..6)?,
+        digits(6..8)?,
+        digits(9..11)?,
+        digits(11..13)?,
+        digits(13..15)?
     );
     let date = s3s::dto::Timestamp::parse(s3s::dto::TimestampFormat::DateTime, &rfc3339).ok()?;
     Some(time::OffsetDateTime::from(date).into())
@@ -89,6 +88,8 @@ mod tests {
             read("20130524T000001Z"),
             Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_601))
         );
-        assert_eq!(read("yesterday"), None);
+        for text in ["yesterday", "", "aééé0T000000Z", "201ä524T000001Z"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

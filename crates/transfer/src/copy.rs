@@ -492,10 +492,7 @@ fn source_removed(
     match result {
         // Somebody else has removed it.
         Err(error) if error.is_not_found() => Ok(()),
-        Err(error) if error.is_precondition() => {
-            let why = "copied, but it was replaced meanwhile, and what is there now is kept";
-            Err(Error::source(url(store.provider(), id), why))
-        }
+        Err(error) if error.is_precondition() => Err(Error::replaced(url(store.provider(), id))),
         removed => Ok(removed?),
     }
 }

@@ -15,7 +15,7 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use laneway_store::{Condition, ObjectId, ObjectMeta, Provider, Store};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use crate::event::Verified;
 use crate::folder::{Destination, Folder, Place, is_directory};
@@ -157,7 +157,8 @@ impl<'a> Search<'a> {
         let is_marker = size == Some(0) && (below.ends_with('/') || below.is_empty());
         if is_marker {
             below.truncate(below.trim_end_matches('/').len());
-            return self.marker(store, folder, &id, below).await;
+            let version = meta.and_then(|meta| meta.version);
+            return self.marker(store, folder, (&id, version), below).await;
         }
         let source = || url(store.provider(), &id);
         let relative = match Relative::new(below) {
@@ -262,7 +263,7 @@ impl<'a> Search<'a> {
         &mut self,
         store: &Store,
         folder: Arc<Folder>,
-        id: &ObjectId,
+        (id, version): (&ObjectId, Option<Version>),
         below: String,
     ) -> Result<(), Cancelled> {
         let source = url(store.provider(), id);
@@ -280,7 +281,7 @@ impl<'a> Search<'a> {
         let created = self.work.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
         let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable, atomic: true };
         let removed = match (created, self.request.remove_source) {
-            (Ok(()), true) => store.delete(id, &Condition::None).await.map_err(Error::from),
+            (Ok(()), true) => crate::copy::remove_source(store, id, version.as_ref(), moved.verified).await,
             (created, _) => created,
         };
         self.work.end(begun, 0, removed.map(|()| moved)).await;

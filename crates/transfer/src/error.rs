@@ -86,6 +86,11 @@ impl Error {
         Self::told(Class::Integrity, target, message)
     }
 
+    /// A move whose source was replaced after it had been copied, so that it stays.
+    pub(crate) fn replaced(target: impl Into<String>) -> Self {
+        Self::source(target, "copied, but it was replaced meanwhile, and what is there now is kept")
+    }
+
     /// Nothing is there.
     pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::told(Class::NotFound, target, message)

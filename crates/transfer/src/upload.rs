@@ -13,7 +13,7 @@ mod verify;
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,9 +35,7 @@ use crate::work::{Begun, Moved, Work};
 use crate::{CopyRequest, Error, Op, Warning};
 
 pub use gzip::Gzip;
-#[cfg(test)]
-pub(crate) use journal::Identity;
-pub(crate) use journal::Subject;
+pub(crate) use journal::{Identity, Subject};
 pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, Piece};
 pub(crate) use verify::{put as put_verified, verify};
 
@@ -481,25 +479,36 @@ async fn upload_large(work: Arc<Work>, store: Store, target: Target, terms: Arc<
     terms.end(&work, begun, target.size, result, (&store, &target.id)).await;
 }
 
-/// Of a move, removes the file once its copy is verified.
+/// Of a move, removes the file once its copy is verified, in the state that was copied.
 async fn remove_moved(
     work: &Work,
     terms: &Terms,
     path: PathBuf,
-    result: Result<Moved, Error>,
+    result: Result<(Moved, Identity), Error>,
 ) -> Result<Moved, Error> {
-    let moved = result?;
+    let (moved, copied) = result?;
     if !terms.remove_source {
         return Ok(moved);
     }
     if moved.verified == Verified::Unverified {
         return Err(Error::unverified(path.display().to_string()));
     }
-    let remove = move || {
-        std::fs::remove_file(&path).map_err(|e| Error::local(&path, "copied, but can't be removed", e))
-    };
-    work.engine.files.run(remove).await??;
+    work.engine.files.run(move || remove_copied(&path, copied)).await??;
     Ok(moved)
+}
+
+/// Removes a file unless it has another content than when it was copied. Blocks.
+fn remove_copied(path: &Path, copied: Identity) -> Result<(), Error> {
+    let failed = |e| Error::local(path, "copied, but can't be removed", e);
+    match std::fs::metadata(path) {
+        Ok(now) if !Identity::of(&now).has_content_of(&copied) => {
+            return Err(Error::replaced(path.display().to_string()));
+        }
+        // A link to a file that was moved before it leads nowhere.
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    std::fs::remove_file(path).map_err(failed)
 }
 
 /// Standard input as a file of its own: [`std::io::Stdin`] takes a descriptor that can't be read for one at its end, and an
@@ -507,4 +516,29 @@ async fn remove_moved(
 fn standard_input() -> Result<std::fs::File, Error> {
     let owned = std::io::stdin().as_fd().try_clone_to_owned();
     Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_replaced_after_it_was_copied_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let identity = || Identity::of(&std::fs::metadata(&path).unwrap());
+        std::fs::write(&path, "old").unwrap();
+        let copied = identity();
+        std::fs::write(&path, "newer").unwrap();
+        let error = remove_copied(&path, copied).unwrap_err();
+        assert!(error.class() == "source" && error.to_string().contains("replaced meanwhile"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+        // Another name for it changes the file's times and none of its content.
+        let copied = identity();
+        std::fs::hard_link(&path, dir.path().join("g")).unwrap();
+        std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();
+        remove_copied(&path, copied).unwrap();
+        remove_copied(&dir.path().join("link"), copied).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the other name");
+    }
 }

@@ -8,7 +8,7 @@ use laneway_store::{Body, Condition, ObjectMeta, Provider, PutOptions, Store};
 use super::parts::{Input, Parts, Piece};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
-use super::{Subject, Target, Terms, gzip, input};
+use super::{Identity, Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::download::tell_of_another_try;
@@ -16,8 +16,9 @@ use crate::event::Verified;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::work::{Moved, Work};
 
-/// Uploads one file in parts. None of it is held in memory: a part's CRC32C is computed from the page cache just
-/// before the part is sent from there. A file that is compressed goes as a stream does, because its length isn't known.
+/// Uploads one file in parts, and tells which state of it. None of it is held in memory: a part's CRC32C is computed from the
+/// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
+/// isn't known.
 ///
 /// # Errors
 /// What the store says, or that the file changed. Nothing is left behind in the store then.
@@ -26,9 +27,20 @@ pub(crate) async fn upload(
     store: &Store,
     target: &Target,
     terms: &Terms,
-) -> Result<Moved, Error> {
+) -> Result<(Moved, Identity), Error> {
     let path = target.path.clone();
     let source = work.engine.files.run(move || Source::open(&path)).await??;
+    let identity = source.identity();
+    Ok((send(work, store, target, source, terms).await?, identity))
+}
+
+async fn send(
+    work: &Work,
+    store: &Store,
+    target: &Target,
+    source: Source,
+    terms: &Terms,
+) -> Result<Moved, Error> {
     let options = terms.options_of_file(target);
     if terms.gzip.takes(&target.path) {
         let stream = input::Stream {

@@ -9,7 +9,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Operation, Store};
 
 use super::source::{self, Source};
-use super::{Target, Terms, gzip, large, put_verified, remove_moved};
+use super::{Identity, Target, Terms, gzip, large, put_verified, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::plan::LIGHT_UPLOAD_MAX;
 use crate::work::{Moved, Work};
@@ -19,6 +19,7 @@ use crate::{Error, Op};
 struct Loaded {
     bytes: Bytes,
     crc32c: Option<u32>,
+    identity: Identity,
 }
 
 /// Uploads a group of files of at most [`LIGHT_UPLOAD_MAX`] bytes each, for which memory is reserved.
@@ -54,7 +55,10 @@ async fn upload(
     let result = match loaded {
         // Read before the job was cancelled, and not yet on its way.
         _ if work.cancel.is_set() => Err(Error::cancelled("")),
-        Ok(Some(loaded)) => put(work, store, &target, loaded, terms).await,
+        Ok(Some(loaded)) => {
+            let identity = loaded.identity;
+            put(work, store, &target, loaded, terms).await.map(|moved| (moved, identity))
+        }
         // It has grown since it was found; boxed, because hardly any does.
         Ok(None) => Box::pin(large::upload(work, store, &target, terms)).await,
         Err(error) => Err(error),
@@ -62,7 +66,7 @@ async fn upload(
     let Target { path, size, id } = target;
     let result = match terms.remove_source {
         true => remove_moved(work, terms, path, result).await,
-        false => result,
+        false => result.map(|(moved, _)| moved),
     };
     terms.end(work, begun, size, result, (store, &id)).await;
 }
@@ -87,6 +91,7 @@ async fn put(
 /// Reads a file; `None` when it is too large to be held. Blocks.
 fn load(target: &Target, terms: &Terms) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&target.path)?;
+    let identity = source.identity();
     if source.size() > LIGHT_UPLOAD_MAX.min(target.size.max(4096) * 2) {
         return Ok(None);
     }
@@ -95,5 +100,5 @@ fn load(target: &Target, terms: &Terms) -> Result<Option<Loaded>, Error> {
         false => source.read()?,
     };
     let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
-    Ok(Some(Loaded { bytes: bytes.into(), crc32c }))
+    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity }))
 }

@@ -2,7 +2,7 @@
 //! `[!a-z]` are one character, `{a,b}` one of several patterns.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob>
 
-/// More alternatives than this, all combined, are refused.
+/// More alternatives than this, all combined, are refused, and so are more braces: each is a step of a recursion.
 const ALTERNATIVES_MAX: usize = 256;
 
 /// A pattern, taken apart into the alternatives that its braces make.
@@ -25,6 +25,9 @@ enum Piece {
 impl Glob {
     /// `None` where a bracket or brace isn't closed, or where there are too many alternatives.
     pub(crate) fn new(pattern: &str) -> Option<Glob> {
+        if pattern.matches('{').count() > ALTERNATIVES_MAX {
+            return None;
+        }
         let plain = expand(pattern)?;
         plain.iter().map(|pattern| pieces(pattern)).collect::<Option<Vec<_>>>().map(Glob)
     }
@@ -183,5 +186,6 @@ mod tests {
             assert_eq!(Glob::new(pattern), None, "{pattern}");
         }
         assert_eq!(Glob::new(&"{a,b}".repeat(9)), None, "too many alternatives");
+        assert_eq!(Glob::new(&"{a}".repeat(300)), None, "too many braces");
     }
 }

@@ -50,8 +50,9 @@ impl Progress {
         self.bytes_there.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way this is what the engine has sent, and a
-    /// little too much where something had to be sent again or another job sends beside this one.
+    /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way
+    /// this is what the engine has sent, and a little too much where something had to be sent again or another job sends beside
+    /// this one.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
         let Some(Sending { lanes, before }) = self.sending.get() else { return done };
@@ -84,7 +85,8 @@ impl Progress {
 
     /// What was moved turned out to be wrong, and is moved again.
     pub(crate) fn taken_back(&self, bytes: u64) {
-        self.bytes_done.fetch_sub(bytes.min(self.bytes_done.load(Ordering::Relaxed)), Ordering::Relaxed);
+        let less = |done: u64| Some(done.saturating_sub(bytes));
+        let _ = self.bytes_done.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Counts what need not be moved, because an earlier run has.

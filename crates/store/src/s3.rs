@@ -288,11 +288,16 @@ fn is_of_session(outgoing: &Outgoing) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::time::Duration;
+
     use http::{HeaderName, Method};
+    use laneway_testkit::{Asked, Scripted, answer};
 
     use super::*;
-    use crate::ObjectId;
     use crate::exchange::Exchange;
+    use crate::{Environment, ObjectId};
 
     fn store(headers: &[(&'static str, &'static str)]) -> Result<Arc<S3>, Error> {
         let pair = |(name, value): &(&'static str, &'static str)| {
@@ -323,6 +328,59 @@ mod tests {
         for operation in [Operation::List, Operation::Delete] {
             assert!(!sent(Exchange::bucket(&*store, operation, "b")).contains_key("x-amz-acl"));
         }
+    }
+
+    /// A server that hands out credentials `k1`, `k2` and so on, and refuses HEADs of `k1` once it has expired, without a word.
+    fn handing_out(has_expired: Arc<AtomicBool>) -> Scripted {
+        let handed_out = AtomicU32::new(0);
+        Scripted::serve(move |asked: &Asked| {
+            if asked.target == "/credentials" {
+                let id = format!("k{}", handed_out.fetch_add(1, Ordering::Relaxed) + 1);
+                let body = format!(
+                    r#"{{"AccessKeyId":"{id}","SecretAccessKey":"s","Token":"t","Expiration":"2127-01-01T00:00:00Z"}}"#
+                );
+                return answer(200, &[("Content-Type", "application/json")], &body);
+            }
+            let is_old =
+                asked.header("authorization").is_some_and(|signed| signed.contains("Credential=k1/"));
+            match is_old && has_expired.load(Ordering::Relaxed) {
+                true => {
+                    b"HTTP/1.1 400 Bad Request\r\nx-amz-request-id: 1\r\nConnection: close\r\n\r\n".to_vec()
+                }
+                false => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"e\"\r\n\r\n".to_vec(),
+            }
+        })
+    }
+
+    #[tokio::test]
+    async fn a_silent_400_to_a_head_has_other_credentials_fetched_and_asked_with() {
+        let has_expired = Arc::new(AtomicBool::new(false));
+        let server = handing_out(Arc::clone(&has_expired));
+        let url = format!("{}/credentials", server.url());
+        let variables = BTreeMap::from([("AWS_CONTAINER_CREDENTIALS_FULL_URI".to_owned(), url)]);
+        let settings = Settings {
+            s3_endpoint: Some(server.url()),
+            region: Some("us-east-1".to_owned()),
+            ..Settings::from_environment(Environment::of(variables))
+        };
+        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let store = S3::new(&settings, lanes).expect("a store");
+        let id = ObjectId::new("b", "k");
+        store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+        has_expired.store(true, Ordering::Relaxed);
+        store.credentials.age(Duration::from_secs(60));
+        assert_eq!(store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}")).size, 5);
+        let signer = |asked: &Asked| {
+            let signed = asked.header("authorization")?.split_once("Credential=")?.1;
+            Some(signed.split('/').next()?.to_owned())
+        };
+        let asked = server.asked();
+        let heads = asked.iter().filter(|asked| asked.method == "HEAD");
+        let by: Vec<_> = heads.clone().filter_map(signer).collect();
+        assert_eq!(by, ["k1", "k1", "k2"]);
+        // It is the credentials that were refused, and not the header that asks for a checksum.
+        assert!(heads.clone().all(|asked| asked.header("x-amz-checksum-mode") == Some("ENABLED")));
+        assert_eq!(asked.iter().filter(|asked| asked.target == "/credentials").count(), 2);
     }
 
     #[test]

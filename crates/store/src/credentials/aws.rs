@@ -111,6 +111,16 @@ impl Aws {
     }
 }
 
+#[cfg(test)]
+impl Aws {
+    /// As if the credentials that were found had been loaded so much earlier.
+    pub(crate) fn age(&self, by: std::time::Duration) {
+        if let Who::Found(found) = &self.0 {
+            found.1.age(by);
+        }
+    }
+}
+
 /// Signs a request.
 ///
 /// # Errors

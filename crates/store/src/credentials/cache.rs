@@ -83,6 +83,14 @@ impl<C: SigningCredential> Cache<C> {
         }
     }
 
+    /// As if the credential had been loaded so much earlier.
+    #[cfg(test)]
+    pub(super) fn age(&self, by: Duration) {
+        let mut held = self.held.write().unwrap_or_else(|e| e.into_inner());
+        let held = held.as_mut().expect("a credential");
+        held.since = held.since.checked_sub(by).expect("a machine that runs for longer");
+    }
+
     fn held(&self, good: impl Fn(&C) -> bool) -> Option<Arc<C>> {
         let held = self.held.read().unwrap_or_else(|e| e.into_inner());
         held.as_ref().filter(|held| good(&held.credential)).map(|held| Arc::clone(&held.credential))
@@ -163,5 +171,9 @@ mod tests {
         assert!(cache.obtain(|| async { Ok(token) }).await.is_ok());
         assert!(cache.forget());
         assert_eq!(cache.obtain(|| async { Err(lacking()) }).await.expect("still there").number, 1);
+        cache.age(YOUNG);
+        assert!(cache.forget());
+        let other = Token { number: 2, fresh: true, usable: true };
+        assert_eq!(cache.obtain(|| async { Ok(other) }).await.expect("another").number, 2);
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
         let pauses: &[Duration] = if is_home { &PAUSES_AT_HOME } else { &PAUSES };
         let _ = done.send(search(|| look(&host, port), pauses, is_home, thread::sleep));
     });
-    let limit = CONNECT_LIMIT * 7 + PAUSES_AT_HOME.iter().sum();
+    let limit = CONNECT_LIMIT * 7 + PAUSES_AT_HOME.iter().sum::<Duration>();
     within(limit, found).await.is_some_and(|found| found.unwrap_or(false))
 }
 

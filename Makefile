@@ -14,11 +14,13 @@ demo: ## build the program and watch it work, without an account or a network; l
 test: ## run every test
 	$(CARGO) test --workspace --locked
 
-soak: ## run the dispatcher against 100000 random networks, and kill and resume downloads of a GiB
+soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, and jobs of minutes
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 	LANEWAY_SOAK_DOWNLOAD_MIB=1024 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-cli --locked --test resuming killed_ten_times
+	LANEWAY_SOAK_LONG_JOB_S=70 CARGO_PROFILE_RELEASE_LTO=off \
+		$(CARGO) test --release -p laneway --locked --test moving long_jobs
 
 lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check

@@ -1,6 +1,6 @@
 //! Connections that nobody uses: that one ends is seen when it does, and not when the next request is about to go on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::{Instant, SystemTime};
 
@@ -9,6 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::{Command, Driver, Lane};
 use crate::dispatch::{Event, LaneId};
 use crate::standstill::GRACE;
+use crate::stream::Progress;
 
 /// Tells the driver that something has come on a connection that nobody uses. The connection is left where it is: a task of
 /// its own would have to be stopped whenever a request takes it.
@@ -49,13 +50,47 @@ impl Driver {
         self.dispatcher.handle(now, Event::Slept);
         self.carry_out();
         let suspects: Vec<_> = self.lane_progress.values().map(Arc::downgrade).collect();
-        self.shared.express.spawn(async move {
-            tokio::time::sleep(GRACE).await;
-            for progress in suspects.iter().filter_map(std::sync::Weak::upgrade) {
-                if progress.idle(Instant::now()) >= GRACE {
-                    progress.give_up();
-                }
-            }
-        });
+        self.shared.express.spawn(give_up_the_silent(suspects));
+    }
+}
+
+/// Gives up those connections on which nothing has moved when the grace is over.
+async fn give_up_the_silent(suspects: Vec<Weak<Progress>>) {
+    tokio::time::sleep(GRACE).await;
+    let now = tokio::time::Instant::now().into_std();
+    for progress in suspects.iter().filter_map(Weak::upgrade) {
+        if progress.idle(now) >= GRACE {
+            progress.give_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_stop_connections_in_use_have_three_seconds_to_show_that_they_are_alive() {
+        let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new()));
+        let moved = |progress: &Progress| progress.note_at(tokio::time::Instant::now().into_std());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let grace = tokio::spawn(give_up_the_silent([&silent, &alive, &ended].map(Arc::downgrade).into()));
+        drop(ended);
+        tokio::time::sleep(GRACE - Duration::from_millis(10)).await;
+        assert!(!silent.is_given_up(), "the grace is not over");
+        moved(&alive);
+        grace.await.expect("it ends");
+        assert!(silent.is_given_up() && !alive.is_given_up());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_moved_before_the_grace_began_and_not_since_is_given_up() {
+        let progress = Arc::new(Progress::new());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        progress.note_at(tokio::time::Instant::now().into_std());
+        give_up_the_silent(vec![Arc::downgrade(&progress)]).await;
+        assert!(progress.is_given_up());
     }
 }

@@ -68,7 +68,13 @@ impl Progress {
     }
 
     fn note(&self) {
-        self.last_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.note_at(Instant::now());
+    }
+
+    /// Says that something moved at this time.
+    pub(crate) fn note_at(&self, now: Instant) {
+        let last = now.saturating_duration_since(self.since);
+        self.last_ms.store(last.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// Clamps the connection's receive window to so many bytes from its next read on; 0 leaves it to TCP.

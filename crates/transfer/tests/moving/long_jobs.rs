@@ -6,21 +6,44 @@ use laneway_server::Config;
 
 use super::stage::{DIALECTS, MIB, Stage, at_once};
 
-/// As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
+/// How long the large files take in each direction, in seconds, in a soak.
+const SOAK_VARIABLE: &str = "LANEWAY_SOAK_LONG_JOB_S";
+
+/// What makes a job long.
+struct Length {
+    /// How long the server keeps idle connections.
+    idle_max: Duration,
+    /// Bytes a second.
+    bandwidth: u64,
+    /// The size of each of two large files, in MiB.
+    large_mib: usize,
+}
+
+impl Length {
+    /// A few seconds beside a server that hurries, or a minute and more beside one that keeps what is idle for five seconds.
+    fn asked() -> Self {
+        match std::env::var(SOAK_VARIABLE) {
+            Err(_) => Self { idle_max: Duration::from_millis(700), bandwidth: 12 << 20, large_mib: 20 },
+            Ok(seconds) => {
+                let seconds: usize = seconds.parse().expect("seconds");
+                Self { idle_max: Duration::from_secs(5), bandwidth: 3 << 20, large_mib: seconds * 3 / 2 }
+            }
+        }
+    }
+}
+
+/// `LANEWAY_SOAK_LONG_JOB_S` makes it last minutes. As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
 #[test]
 fn large_uploads_after_a_burst_of_small_ones_are_completed_on_connections_that_are_there() {
+    let Length { idle_max, bandwidth, large_mib } = Length::asked();
     at_once(&DIALECTS, |kind| {
-        let config = Config {
-            rtt: Duration::from_millis(60),
-            idle_max: Some(Duration::from_millis(700)),
-            ..Config::default()
-        };
-        let stage = Stage::set_up(kind, config, |settings| settings.lanes.bandwidth_limit = Some(12 << 20));
+        let config = Config { rtt: Duration::from_millis(60), idle_max: Some(idle_max), ..Config::default() };
+        let stage = Stage::set_up(kind, config, |settings| settings.lanes.bandwidth_limit = Some(bandwidth));
         for i in 0..80 {
             stage.file(&format!("tree/small/{i}"), format!("file {i}"));
         }
         for i in 0..2 {
-            stage.file(&format!("tree/large/{i}"), vec![i; 20 * MIB]);
+            stage.file(&format!("tree/large/{i}"), vec![i; large_mib * MIB]);
         }
         stage.cp_r(stage.path("tree"), stage.url("up")).all_done();
         let counters = stage.client.counters();

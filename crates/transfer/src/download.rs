@@ -18,7 +18,7 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use crate::event::Verified;
-use crate::folder::{Destination, Folder, Place, is_directory};
+use crate::folder::{Destination, Folder, Place, is_directory, is_stream};
 use crate::listing::{Sighted, Source};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_key, tree_prefix};
@@ -218,6 +218,10 @@ impl<'a> Search<'a> {
         let source = url(store.provider(), &id);
         let size = meta.as_ref().map(|meta| meta.size);
         let output: (String, Box<dyn Write + Send>) = match &self.to {
+            // To open a pipe is to wait for its reader.
+            To::Named { path, .. } if self.request.dry_run && is_stream(path) => {
+                (path.display().to_string(), Box::new(std::io::sink()))
+            }
             To::Named { path, .. } => {
                 let at = path.clone();
                 match self.work.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {

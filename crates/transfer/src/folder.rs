@@ -302,6 +302,11 @@ pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
     there.filter(|(_, metadata)| !metadata.is_dir()).map(|(at, _)| at.to_owned())
 }
 
+/// Whether `path` is there and takes bytes in order only: a pipe or a device, links followed.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
 /// Whether `path` is there and is a directory, links followed.
 pub(crate) fn is_directory(path: &OsStr) -> bool {
     Path::new(path).is_dir()

@@ -108,6 +108,10 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
         std::fs::create_dir_all(stage.path("")).unwrap();
         let fifo = stage.path("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // A dry run doesn't wait for who would read it.
+        let request = CopyRequest::new(vec![stage.url("k")], Location::Local(fifo.clone()));
+        let report = stage.copy(CopyRequest { dry_run: true, ..request });
+        assert_eq!((report.summary.files, report.summary.bytes), (1, 30 * MIB as u64), "{report:?}");
         let reader = {
             let fifo = fifo.clone();
             std::thread::spawn(move || std::fs::read(fifo))

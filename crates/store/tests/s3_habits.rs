@@ -8,8 +8,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, ObjectId, ObjectMeta, Operation, Provider,
-    PutOptions, Settings, Store, Version,
+    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, Multipart, ObjectId, ObjectMeta, Operation,
+    Part, PartChecksums, Provider, PutOptions, Settings, Store, Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -383,4 +383,33 @@ fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
         assert!(results[1].as_ref().is_err_and(Error::is_permission));
     });
     assert_eq!(server.asked().len(), 3);
+}
+
+/// A completion that was answered 200 without a document has been done, as the object shows.
+#[test]
+fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
+    for (crc32c, is_ours) in [("4waSgw==", true), ("AAAAAA==", false)] {
+        let server = Scripted::serve(move |asked: &Asked| {
+            match asked.method.as_str() {
+            "HEAD" => format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nETag: \"e-1\"\r\nx-amz-checksum-type: FULL_OBJECT\r\n\
+                 x-amz-checksum-crc32c: {crc32c}\r\n\r\n"
+            )
+            .into_bytes(),
+            _ => answer(200, &[], ""),
+        }
+        });
+        let settings = Settings { s3_endpoint: Some(server.url()), anonymous: true, ..Settings::default() };
+        let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
+        let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
+        let id = ObjectId::new("bucket", "k");
+        let upload = Multipart { id, upload_id: "u".into(), checksums: PartChecksums::FullObject };
+        let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283, md5: None };
+        run(async {
+            let whole = Checksums::crc32c(0xe306_9283);
+            let completed = store.complete(&upload, &[part], &whole, &Condition::None).await;
+            assert_eq!(completed.is_ok(), is_ours, "{completed:?}");
+        });
+        assert_eq!(server.asked().len(), 2);
+    }
 }

@@ -18,7 +18,7 @@ use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, 
 use crate::encode::{Query, xml_text};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
-use crate::reconcile::{compared, landed};
+use crate::reconcile::{compared, landed, unread};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
     PutOptions, StoredPart, Version, stored_parts, xml,
@@ -246,18 +246,22 @@ impl S3 {
         let size = parts.iter().map(|part| part.size).sum();
         let sums = expected(upload, parts, whole);
         let meta = match sent {
-            Ok(sent) => {
-                let answer: Completed = xml::read(&sent.response.body)
-                    .map_err(|e| exchange.nonsense(&sent, format!("the answer completes nothing: {e}")))?;
-                let mut meta = ObjectMeta::new(upload.id.clone(), size);
-                meta.etag = answer.etag.as_deref().map(unquoted);
-                meta.version = meta.etag.clone().map(Version::ETag);
-                meta.checksums = answer.checksums();
-                if meta.checksums.is_empty() {
-                    meta = self.told_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
+            Ok(sent) => match xml::read::<Completed>(&sent.response.body) {
+                Ok(answer) => {
+                    let mut meta = ObjectMeta::new(upload.id.clone(), size);
+                    meta.etag = answer.etag.as_deref().map(unquoted);
+                    meta.version = meta.etag.clone().map(Version::ETag);
+                    meta.checksums = answer.checksums();
+                    if meta.checksums.is_empty() {
+                        meta = self.told_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
+                    }
+                    meta
                 }
-                meta
-            }
+                Err(e) => {
+                    let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
+                    unread(error, self.head(&upload.id, None), size, &sums).await?
+                }
+            },
             Err(error) => landed(error, self.head(&upload.id, None), size, &sums).await?,
         };
         let written = compared(&exchange, meta, size, &sums)?;

@@ -121,7 +121,7 @@ pub(crate) async fn answer(
     let without_body = request.method() == http::Method::HEAD;
     let mut answer = match called(shared, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
-        Ok(answer) => answer,
+        Ok(answer) => archive::telling_class(answer),
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
@@ -193,9 +193,20 @@ pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody>
 }
 
 fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
+    error_document_with(status, code, message, &[])
+}
+
+/// The same with elements that only this error has.
+fn error_document_with(
+    status: StatusCode,
+    code: &str,
+    message: &str,
+    elements: &[(&str, &str)],
+) -> Response<ResponseBody> {
     let code = quick_xml::escape::escape(code);
+    let own: String = elements.iter().map(|(name, value)| format!("<{name}>{value}</{name}>")).collect();
     let text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{message}</Message>{own}</Error>"
     );
     let len = text.len();
     let mut answer = Response::new(ResponseBody::whole(text));

@@ -269,7 +269,10 @@ fn an_archived_object_is_named_as_such() {
             assert!(s3.head(&id(class), None).await.expect("it is there").archived);
             let error = s3.get(Get::new(&id(class))).await.expect_err("its bytes aren't");
             assert_eq!((error.kind(), error.class()), (ErrorKind::Archived, "archived"), "{error}");
-            assert!(error.to_string().contains("restored"), "{error}");
+            assert!(
+                error.to_string().contains(&format!("lies in {class} and has to be restored")),
+                "{error}"
+            );
             let copied = s3.copy(&id(class), &id("copy"), &plain(), &Condition::None).await;
             assert!(copied.is_err_and(|e| e.is_archived()));
         }

@@ -32,7 +32,8 @@ impl Length {
     }
 }
 
-/// `LANEWAY_SOAK_LONG_JOB_S` makes it last minutes. As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
+/// As a burst of small files and some large ones that take minutes, at a server that keeps idle connections for half of one.
+/// `LANEWAY_SOAK_LONG_JOB_S` makes it last minutes indeed.
 #[test]
 fn large_uploads_after_a_burst_of_small_ones_are_completed_on_connections_that_are_there() {
     let Length { idle_max, bandwidth, large_mib } = Length::asked();

@@ -11,8 +11,9 @@ tokio::task_local! {
 
 /// Runs a future; inside it [`most`] tells of the calls that it has made. Calls made by tasks that it spawns are not
 /// seen.
-pub async fn counted<F: Future>(future: F) -> F::Output {
-    MOST.scope(Cell::new(0), future).await
+pub fn counted<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    // No `async fn`: that would hold the future twice.
+    MOST.scope(Cell::new(0), future)
 }
 
 /// The most attempts that one call has taken so far inside the surrounding [`counted`]; 0 outside of one.

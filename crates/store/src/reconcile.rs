@@ -30,7 +30,8 @@ pub(crate) fn compared<D: Dialect>(
 }
 
 /// A write whose answer was lost, and whose second attempt was refused because the first had worked: the store holds
-/// what was sent. Anything else stays the error that it was.
+/// what was sent. Anything else stays the error that it was. `head` is rare and large, so callers box it: a small put's future
+/// would be half of it else, and thousands of those are held at once.
 pub(crate) async fn landed(
     error: Error,
     head: impl Future<Output = Result<ObjectMeta, Error>>,

@@ -232,7 +232,7 @@ impl Store {
                 if error.is_integrity() && (error.status().is_some() || options.condition.is_none()) =>
             {
                 again(&error);
-                put().await
+                Box::pin(put()).await
             }
             put => put,
         }

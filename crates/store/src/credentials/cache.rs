@@ -55,7 +55,8 @@ impl<C: SigningCredential> Cache<C> {
         if let Some(lacking) = self.recent_failure() {
             return self.usable().ok_or_else(|| lacking.into_error());
         }
-        match load().await {
+        // Boxed: all the ways to a credential would be part of every request's future else.
+        match Box::pin(load()).await {
             Ok(credential) => {
                 let credential = Arc::new(credential);
                 let held = Held { credential: Arc::clone(&credential), since: Instant::now() };

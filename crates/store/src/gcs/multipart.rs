@@ -204,7 +204,7 @@ impl Gcs {
             .ok_or_else(|| exchange.error(ErrorKind::Invalid, "a part's ETag holds control characters"))?;
         let meta = match exchange.send(&outgoing).await {
             Ok(sent) => self.completed(&upload.id, size, &sent).await?,
-            Err(error) => landed(error, self.head(&upload.id, None), size, whole).await?,
+            Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, whole).await?,
         };
         compared(&exchange, meta, size, whole)
     }

@@ -106,9 +106,9 @@ impl Gcs {
         let meta = match exchange.send(&outgoing).await {
             Ok(sent) => match read(&exchange, &sent, id, body.len()) {
                 Ok(meta) => meta,
-                Err(error) => return unread(error, self.head(id, None), body.len(), sums).await,
+                Err(error) => return unread(error, Box::pin(self.head(id, None)), body.len(), sums).await,
             },
-            Err(error) => return landed(error, self.head(id, None), body.len(), sums).await,
+            Err(error) => return landed(error, Box::pin(self.head(id, None)), body.len(), sums).await,
         };
         compared(&exchange, meta, body.len(), sums)
     }

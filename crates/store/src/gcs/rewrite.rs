@@ -94,7 +94,7 @@ impl Gcs {
                 Err(error) if error.is_precondition() && error.is_uncertain() => {
                     return match self.head_as(from, None, Keyed::Source).await {
                         Ok(source) => {
-                            landed(error, self.head(to, None), source.size, &source.checksums).await
+                            landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await
                         }
                         Err(_) => Err(error),
                     };

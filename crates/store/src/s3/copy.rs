@@ -158,7 +158,9 @@ impl S3 {
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {
                 match self.head_as(from, None, Keyed::Source).await {
-                    Ok(source) => landed(error, self.head(to, None), source.size, &source.checksums).await?,
+                    Ok(source) => {
+                        landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await?
+                    }
                     Err(_) => return Err(error),
                 }
             }

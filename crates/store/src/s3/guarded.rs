@@ -35,7 +35,7 @@ impl S3 {
         if self.is_kept(write, condition) {
             return Ok(());
         }
-        match (self.head(id, None).await, condition) {
+        match (Box::pin(self.head(id, None)).await, condition) {
             (Err(error), Condition::Absent) if error.is_not_found() => Ok(()),
             (Err(error), _) => Err(error.within(exchange.operation)),
             (Ok(_), Condition::Absent) => Err(exchange.error(ErrorKind::Precondition, "the object exists")),

@@ -259,10 +259,10 @@ impl S3 {
                 }
                 Err(e) => {
                     let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
-                    unread(error, self.head(&upload.id, None), size, &sums).await?
+                    unread(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?
                 }
             },
-            Err(error) => landed(error, self.head(&upload.id, None), size, &sums).await?,
+            Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?,
         };
         let written = compared(&exchange, meta, size, &sums)?;
         self.look_after(&exchange, Write::Complete, condition, written).await

@@ -77,7 +77,7 @@ impl S3 {
                 meta.content_type = options.content_type.clone();
                 meta
             }
-            Err(error) => landed(error, self.head(id, None), size, sums).await?,
+            Err(error) => landed(error, Box::pin(self.head(id, None)), size, sums).await?,
         };
         let written = compared(&exchange, meta, size, sums)?;
         self.look_after(&exchange, Write::Put, &options.condition, written).await

@@ -69,7 +69,7 @@ pub(crate) async fn put(
     match send().await {
         Err(error) if error.is_mismatch() && options.condition.is_none() => {
             tell_of_another_try(&error);
-            send().await
+            Box::pin(send()).await
         }
         sent => sent,
     }

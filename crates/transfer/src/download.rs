@@ -18,7 +18,7 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use crate::event::Verified;
-use crate::folder::{Destination, Folder, Place, is_directory, is_stream};
+use crate::folder::{Destination, Folder, Place, Placing, is_directory, is_stream};
 use crate::listing::{Sighted, Source};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_key, tree_prefix};
@@ -50,7 +50,7 @@ pub(crate) struct Target {
 /// What all downloads of a job have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    pub(crate) durable: bool,
+    pub(crate) placing: Placing,
     /// Whether what has come of a large object stays when the job is cancelled.
     pub(crate) keep_partial: bool,
     remove_source: bool,
@@ -98,8 +98,8 @@ impl<'a> Search<'a> {
             Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
             Location::Object { .. } | Location::Standard => To::Output,
         };
-        let CopyRequest { durable, keep_partial, remove_source, .. } = *request;
-        let terms = Terms { durable, keep_partial, remove_source };
+        let CopyRequest { durable, no_clobber: only_absent, keep_partial, remove_source, .. } = *request;
+        let terms = Terms { placing: Placing { durable, only_absent }, keep_partial, remove_source };
         Self { work, request, terms, units, names, to }
     }
 

@@ -64,6 +64,11 @@ impl Error {
         Self::told(Class::Refused, target, message)
     }
 
+    /// What must not be replaced is there.
+    pub(crate) fn exists(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::told(Class::Precondition, target, message)
+    }
+
     /// The request makes no sense as a whole.
     pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::told(Class::Usage, target, message)

@@ -23,7 +23,7 @@ pub(crate) use journal::Subject;
 use partial::Partial;
 pub(crate) use partial::{TakeUp, hold};
 use staged::IS_A_DIRECTORY;
-pub(crate) use staged::{Staged, is_temporary_name};
+pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.
 const OPEN_MAX: usize = 128;
@@ -325,7 +325,7 @@ mod tests {
     fn write(place: &Place, bytes: &[u8]) -> Result<(), Error> {
         let staged = place.stage(bytes.len() as u64)?;
         staged.write_at(bytes, 0)?;
-        staged.commit(false)
+        staged.commit(Placing::default())
     }
 
     fn names(path: &Path) -> Vec<String> {
@@ -399,10 +399,25 @@ mod tests {
         let folder = Folder::new(dir.path());
         let staged = place(&folder, "d").stage(1).unwrap();
         write(&place(&folder, "d/e"), b"x").unwrap();
-        let error = staged.commit(false).unwrap_err();
+        let error = staged.commit(Placing::default()).unwrap_err();
         assert!(error.class() == "refused" && error.to_string().contains("is a directory"), "{error}");
         drop(staged);
         assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
+    }
+
+    #[test]
+    fn a_file_that_comes_into_being_meanwhile_stays_where_nothing_may_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let only_absent = Placing { only_absent: true, ..Placing::default() };
+        let staged = place(&folder, "f").stage(1).unwrap();
+        std::fs::write(dir.path().join("f"), b"theirs").unwrap();
+        let error = staged.commit(only_absent).unwrap_err();
+        assert!(error.is_precondition() && error.to_string().contains("left as it is"), "{error}");
+        drop(staged);
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"theirs");
+        place(&folder, "g").stage(1).unwrap().commit(only_absent).unwrap();
+        assert_eq!(names(dir.path()), ["f", "g"]);
     }
 
     #[test]

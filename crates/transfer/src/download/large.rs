@@ -13,7 +13,7 @@ use super::opening::{Destination, Large, Opened, Opening};
 use super::{Terms, composite};
 use crate::checksum::{Crc, Run, Wanted};
 use crate::event::Verified;
-use crate::folder::{Place, Staged};
+use crate::folder::{Place, Placing, Staged};
 use crate::location::url;
 use crate::plan::pieces_in_flight;
 use crate::plan::slices::is_sliced;
@@ -153,10 +153,10 @@ impl Rest<'_> {
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, attempts, provider) =
                     (meta.version.clone(), self.attempts, self.store.provider());
-                let (permit, durable) = (self.work.writing().await, self.terms.durable);
+                let (permit, placing) = (self.work.writing().await, self.terms.placing);
                 let write = move || {
                     let _permit = permit;
-                    store_small(&url(provider, &meta.id), &meta, &bytes, &place, durable)
+                    store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
                 };
                 let moved = self.work.engine.files.run(write).await??;
                 Ok(Fetched { moved: Moved { attempts, ..moved }, version })
@@ -310,8 +310,8 @@ impl Rest<'_> {
         }
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
-        let durable = self.terms.durable;
-        work.engine.files.run(move || staged.commit(durable)).await??;
+        let placing = self.terms.placing;
+        work.engine.files.run(move || staged.commit(placing)).await??;
         let moved = Moved { bytes: meta.size, attempts, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
@@ -400,7 +400,7 @@ pub(crate) fn store_small(
     meta: &ObjectMeta,
     bytes: &[u8],
     place: &Place,
-    durable: bool,
+    placing: Placing,
 ) -> Result<Moved, Error> {
     let mut runs = BTreeMap::new();
     let wanted = Wanted::to_compare_with(&meta.checksums, true);
@@ -410,6 +410,6 @@ pub(crate) fn store_small(
     let verified = verify(source, meta, &runs, wanted)?;
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
-    staged.commit(durable)?;
+    staged.commit(placing)?;
     Ok(Moved { bytes: meta.size, attempts: 1, verified, atomic: true })
 }

@@ -85,7 +85,7 @@ async fn write(work: &Arc<Work>, store: &Store, answers: Vec<Answer>) -> Vec<Wri
         for Answer { target, begun, tries, got } in answers {
             let result = got.map_err(Error::from).and_then(|got| {
                 let source = url(provider, &target.id);
-                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.terms.durable)?;
+                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.terms.placing)?;
                 inside.progress.moved(moved.bytes);
                 let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
                 Ok(Fetched { moved, version: got.meta.version })

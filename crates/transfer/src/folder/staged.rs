@@ -10,7 +10,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::journal::{Claim, Journal};
@@ -25,6 +27,18 @@ const NAMES_TRIED_MAX: u32 = 16;
 
 /// Why no file can be put where a directory is.
 pub(super) const IS_A_DIRECTORY: &str = "is a directory, and a file of that name is needed";
+
+/// Why what came into being meanwhile stays.
+const EXISTS_BY_NOW: &str = "came into being meanwhile, and is left as it is";
+
+/// How a file is put in its place.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Placing {
+    /// It is on the disk before that is reported.
+    pub(crate) durable: bool,
+    /// Only where nothing is.
+    pub(crate) only_absent: bool,
+}
 
 /// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit) or
 /// [`keep`](Self::keep), it is removed.
@@ -142,17 +156,21 @@ impl Staged {
         }
     }
 
-    /// Puts the file in its place, replacing what is there; with `durable` it is on the disk before this returns.
+    /// Puts the file in its place, replacing what is there unless that is not wanted.
     ///
     /// # Errors
     /// What the file system says; the destination is as it was then.
-    pub(crate) fn commit(&self, durable: bool) -> Result<(), Error> {
-        if durable {
+    pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
+        if placing.durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
         self.check_name()?;
-        let renamed = renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name);
+        let renamed = match placing.only_absent {
+            true => self.rename_where_absent(),
+            false => renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name),
+        };
         renamed.map_err(|e| match e {
+            Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
             // It was made since the file was begun: another object lies below this one's name.
             Errno::ISDIR => Error::refused(self.path.display().to_string(), IS_A_DIRECTORY),
             e => Error::local(&self.path, "can't be put in its place", e),
@@ -162,11 +180,23 @@ impl Staged {
             // Left behind, it would only be overwritten by the next download from and to here.
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
-        if durable {
+        if placing.durable {
             rustix::fs::fsync(&*self.directory)
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
         Ok(())
+    }
+
+    /// Renames it in one step that fails where something is. File systems that can't do that take a second name for it.
+    fn rename_where_absent(&self) -> rustix::io::Result<()> {
+        let (directory, from, to) = (&*self.directory, &*self.temporary, &*self.name);
+        match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                linkat(directory, from, directory, to, AtFlags::empty())?;
+                unlinkat(directory, from, AtFlags::empty())
+            }
+            renamed => renamed,
+        }
     }
 
     /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.

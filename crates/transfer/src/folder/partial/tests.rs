@@ -7,7 +7,7 @@ use laneway_store::Version;
 
 use super::*;
 use crate::checksum::{Crc, Wanted};
-use crate::folder::{Folder, Place, Staged};
+use crate::folder::{Folder, Place, Placing, Staged};
 use crate::relative::Relative;
 
 const SIZE: u64 = 1000;
@@ -65,7 +65,7 @@ fn what_a_run_left_is_gone_on_with_and_put_in_its_place() {
     let (staged, done) = resume(dir.path(), &subject(), 1);
     assert_eq!(done, [(0, 350)]);
     staged.write_at(&[5; 650], 350).unwrap();
-    staged.commit(false).unwrap();
+    staged.commit(Placing::default()).unwrap();
     assert_eq!(names(dir.path()), ["f"], "neither the file nor its journal stays");
     let bytes = [vec![1; 60], vec![2; 40], vec![4; 200], vec![3; 50], vec![5; 650]].concat();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), bytes);
@@ -185,9 +185,9 @@ fn two_at_once_have_a_file_each() {
     place(dir.path()).forget("s3://b/k");
     first.write_at(&[1; SIZE as usize], 0).unwrap();
     second.write_at(&[2; SIZE as usize], 0).unwrap();
-    second.commit(false).unwrap();
+    second.commit(Placing::default()).unwrap();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), [2; SIZE as usize]);
-    first.commit(false).unwrap();
+    first.commit(Placing::default()).unwrap();
     assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), [1; SIZE as usize]);
     assert_eq!(names(dir.path()), ["f"]);
 }
@@ -209,7 +209,7 @@ fn what_lies_under_the_name_and_is_no_file_of_ours_is_left_alone() {
         let (staged, done) = resume(dir.path(), &subject(), 1);
         assert!(done.is_empty() && !staged.is_journaled());
         staged.write_at(b"ours", 0).unwrap();
-        staged.commit(false).unwrap();
+        staged.commit(Placing::default()).unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"theirs");
         let _ = std::fs::remove_file(&at);
     }
@@ -224,7 +224,7 @@ fn a_file_that_took_the_temporary_name_is_neither_put_in_place_nor_removed() {
     // As the download of an object of that very name does it.
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
-    let error = staged.commit(false).unwrap_err();
+    let error = staged.commit(Placing::default()).unwrap_err();
     assert!(error.class() == "refused" && error.to_string().contains(".part was replaced"), "{error}");
     drop(staged);
     assert_eq!(std::fs::read(part).unwrap(), b"theirs");

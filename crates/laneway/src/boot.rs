@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// A number that differs after every boot of the machine; 0 where it can't be told. What was written to a file without
+/// A number that differs after every boot of the machine; 0 where none can be had. What was written to a file without
 /// being flushed is certain to be there only in the same boot.
 pub(crate) fn boot() -> u64 {
     static BOOT: OnceLock<u64> = OnceLock::new();

@@ -37,15 +37,15 @@ impl Wanted {
 
     /// What comparing with a store's checksums needs: one that it tells, the cheapest first. Where it tells none
     /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
-    pub(crate) fn to_compare_with(told: &Checksums, in_order: bool) -> Self {
+    pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
-        if told.crc32c.is_some() {
+        if stored.crc32c.is_some() {
             Self::CRC32C
-        } else if told.crc64nvme.is_some() {
+        } else if stored.crc64nvme.is_some() {
             Self { crc64nvme: true, ..none }
-        } else if told.crc32.is_some() {
+        } else if stored.crc32.is_some() {
             Self { crc32: true, ..none }
-        } else if told.md5.is_some() && in_order {
+        } else if stored.md5.is_some() && in_order {
             Self { md5: true, ..none }
         } else {
             Self::CRC32C
@@ -53,7 +53,7 @@ impl Wanted {
     }
 }
 
-/// A checksum of which that of a whole can be combined from those of its pieces.
+/// A checksum of which that of a whole can be combined from those of its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crc {
     Crc32c,
@@ -63,15 +63,15 @@ pub(crate) enum Crc {
 
 impl Crc {
     /// The one by which a store's knowledge of an object is compared, if it tells any.
-    pub(crate) fn told(told: &Checksums) -> Option<Self> {
-        Self::of(Wanted::to_compare_with(told, false)).filter(|crc| crc.is_in(told))
+    pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
+        Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
 
-    fn is_in(self, told: &Checksums) -> bool {
+    fn is_in(self, stored: &Checksums) -> bool {
         match self {
-            Self::Crc32c => told.crc32c.is_some(),
-            Self::Crc64nvme => told.crc64nvme.is_some(),
-            Self::Crc32 => told.crc32.is_some(),
+            Self::Crc32c => stored.crc32c.is_some(),
+            Self::Crc64nvme => stored.crc64nvme.is_some(),
+            Self::Crc32 => stored.crc32.is_some(),
         }
     }
 
@@ -217,38 +217,38 @@ impl Run {
     ///
     /// # Errors
     /// The name of a checksum that differs, and both values.
-    pub(crate) fn verify(&self, told: &Checksums) -> Result<Verified, String> {
+    pub(crate) fn verify(&self, stored: &Checksums) -> Result<Verified, String> {
         let differs = |name: &str, ours: &[u8], theirs: &[u8]| {
             let (ours, theirs) = (written(ours), written(theirs));
             Err(format!("the {name} of the bytes is {ours}, the store says {theirs}"))
         };
-        if let (Some(ours), Some(theirs)) = (self.crc32c, told.crc32c) {
+        if let (Some(ours), Some(theirs)) = (self.crc32c, stored.crc32c) {
             if ours != theirs {
                 return differs("crc32c", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc32c);
         }
-        if let (Some(ours), Some(theirs)) = (self.crc64nvme, told.crc64nvme) {
+        if let (Some(ours), Some(theirs)) = (self.crc64nvme, stored.crc64nvme) {
             if ours != theirs {
                 return differs("crc64nvme", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc64nvme);
         }
-        if let (Some(ours), Some(theirs)) = (self.crc32, told.crc32) {
+        if let (Some(ours), Some(theirs)) = (self.crc32, stored.crc32) {
             if ours != theirs {
                 return differs("crc32", &ours.to_be_bytes(), &theirs.to_be_bytes());
             }
             return Ok(Verified::Crc32);
         }
         // Of an object that is one part the part's end is known.
-        if let (Some(ours), Some(theirs)) = (self.crc32c, told.parts.filter(|theirs| theirs.parts == 1)) {
+        if let (Some(ours), Some(theirs)) = (self.crc32c, stored.parts.filter(|theirs| theirs.parts == 1)) {
             let ours = composite_crc32c([ours]);
             if ours != theirs.value {
                 return differs("crc32c of parts", &ours.to_be_bytes(), &theirs.value.to_be_bytes());
             }
             return Ok(Verified::Composite);
         }
-        if let (Some(ours), Some(theirs)) = (self.md5, told.md5) {
+        if let (Some(ours), Some(theirs)) = (self.md5, stored.md5) {
             if ours != theirs {
                 return differs("md5", &ours, &theirs);
             }
@@ -304,21 +304,21 @@ mod tests {
         let run = Run::of(b"abc", Wanted::CRC32C);
         assert_eq!(run.verify(&Checksums::crc32c(0x364b_3fb7)), Ok(Verified::Crc32c));
         assert!(run.verify(&Checksums::crc32c(1)).unwrap_err().contains("crc32c"));
-        let told = Checksums { md5: Some([0; 16]), ..Checksums::default() };
-        assert_eq!(run.verify(&told), Ok(Verified::Unverified));
+        let stored = Checksums { md5: Some([0; 16]), ..Checksums::default() };
+        assert_eq!(run.verify(&stored), Ok(Verified::Unverified));
     }
 
     #[test]
     fn a_composite_of_one_part_is_compared_and_one_of_several_is_not() {
         let run = Run::of(b"abc", Wanted::CRC32C);
-        let told = |value, parts| Checksums {
+        let stored = |value, parts| Checksums {
             parts: Some(laneway_store::CompositeCrc32c { value, parts }),
             ..Checksums::default()
         };
         let value = composite_crc32c([0x364b_3fb7]);
-        assert_eq!(run.verify(&told(value, 1)), Ok(Verified::Composite));
-        assert!(run.verify(&told(value + 1, 1)).unwrap_err().contains("parts"));
-        assert_eq!(run.verify(&told(value, 2)), Ok(Verified::Unverified));
+        assert_eq!(run.verify(&stored(value, 1)), Ok(Verified::Composite));
+        assert!(run.verify(&stored(value + 1, 1)).unwrap_err().contains("parts"));
+        assert_eq!(run.verify(&stored(value, 2)), Ok(Verified::Unverified));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use laneway_lanes::{Counters, Times};
 use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::engine::Engine;
+use crate::running::Running;
 use crate::runtime::Runtime;
 use crate::shared::Common;
-use crate::work::Work;
 use crate::{
     CopyRequest, Error, Item, Job, ListRequest, Listing, Location, ReadRequest, RemoveRequest, Settings,
     Stats, copy, download, read, remove, stat,
@@ -36,16 +36,16 @@ impl Client {
     pub fn copy(&self, request: CopyRequest) -> Job {
         let (job, ends) = Job::new();
         let common = Common::of_copy(&request);
-        let work = Work::new(Arc::clone(&self.engine), ends, request.remove_source, common);
-        self.runtime.spawn(copy::run(work, request));
+        let running = Running::new(Arc::clone(&self.engine), ends, request.remove_source, common);
+        self.runtime.spawn(copy::run(running, request));
         job
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
         let (job, ends) = Job::new();
-        let work = Work::new(Arc::clone(&self.engine), ends, false, Common::of_remove(&request));
-        self.runtime.spawn(remove::run(work, request));
+        let running = Running::new(Arc::clone(&self.engine), ends, false, Common::of_remove(&request));
+        self.runtime.spawn(remove::run(running, request));
         job
     }
 
@@ -78,18 +78,18 @@ impl Client {
     /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::new();
-        let work = Work::new(Arc::clone(&self.engine), ends, false, Common::default());
-        let begun = read::begin(&work, request);
+        let job = Running::new(Arc::clone(&self.engine), ends, false, Common::default());
+        let begun = read::begin(&job, request);
         let (chunks, taken) = download::in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);
-        let (inside, request) = (Arc::clone(&work), request.clone());
+        let (inside, request) = (Arc::clone(&job), request.clone());
         self.runtime.spawn(async move {
             // Whoever reads is still there: the thread below waits for it.
             let _ = ended.send(read::read(inside, request, chunks).await);
         });
         download::write_all(taken, to, "the output")?;
         let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
-        Ok(read::end(&work, begun, moved))
+        Ok(read::end(&job, begun, moved))
     }
 
     /// What the engine has done so far.

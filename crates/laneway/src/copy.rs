@@ -13,19 +13,19 @@ use crate::event::Verified;
 use crate::existing::Existing;
 use crate::folder;
 use crate::glob;
-use crate::listing::{Sighted, Source, folder_prefix};
+use crate::listing::{Source, SourceObject, folder_prefix};
 use crate::location::url;
 use crate::lookup::Sizes;
 use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
 use crate::names::Names;
 use crate::plan::parts::object_max;
 use crate::pump::{GROUP_MAX, ITEM_COST, Unit, Units, pump, units};
+use crate::running::{Begun, Moved, Running};
 use crate::upload::Terms;
-use crate::work::{Begun, Moved, Work};
 use crate::{CopyRequest, Error, Location, Op, download, upload};
 
 /// Carries out a copy request to its last event.
-pub(crate) async fn run(work: Arc<Work>, request: CopyRequest) {
+pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([Location::Object { .. }, ..], Location::Object { .. }) => Op::Copy,
         (_, Location::Object { .. }) => Op::Upload,
@@ -34,22 +34,22 @@ pub(crate) async fn run(work: Arc<Work>, request: CopyRequest) {
     match request.check() {
         Err(error) => {
             let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
-            work.fail(op, source, Some(request.destination.to_string()), error).await;
+            job.fail(op, source, Some(request.destination.to_string()), error).await;
         }
         Ok(()) => {
             if op == Op::Upload {
-                work.progress.sends_over(&work.engine.lanes);
+                job.progress.sends_over(&job.engine.lanes);
             }
             let (units, found) = units();
             let search = async {
                 // A search that is given up because the job was cancelled has nothing to tell.
-                let _ = work.unless_cancelled(search(&work, &request, units)).await;
-                work.progress.scanned();
+                let _ = job.unless_cancelled(search(&job, &request, units)).await;
+                job.progress.scanned();
             };
-            tokio::join!(search, pump(&work, found));
+            tokio::join!(search, pump(&job, found));
         }
     }
-    work.finish().await;
+    job.finish().await;
 }
 
 impl CopyRequest {
@@ -164,7 +164,7 @@ impl CopyRequest {
 }
 
 /// Finds everything that is to be copied.
-async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
+async fn search(job: &Arc<Running>, request: &CopyRequest, units: Units) {
     let is_pattern = |source: &Location| match source {
         Location::Object { key, .. } => crate::pattern::Pattern::parse(key).is_some(),
         Location::Local(path) => glob::is_pattern(path),
@@ -176,7 +176,7 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
         Location::Object { provider, bucket, key } => {
             let terms = Arc::new(Terms::new(request));
             let mut up = upload::Search {
-                work: Arc::clone(work),
+                job: Arc::clone(job),
                 request,
                 terms: Arc::clone(&terms),
                 units: units.clone(),
@@ -195,14 +195,14 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                 })
                 .collect();
             if request.dry_run
-                && let Err(error) = look_at(work, *provider, bucket, key).await
+                && let Err(error) = look_at(job, *provider, bucket, key).await
             {
                 let source = request.sources.first().map(ToString::to_string).unwrap_or_default();
-                return work.fail(Op::Copy, source, Some(request.destination.to_string()), error).await;
+                return job.fail(Op::Copy, source, Some(request.destination.to_string()), error).await;
             }
             if let Err(error) = up.paths(&paths).await {
                 let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
-                work.fail(Op::Upload, source, Some(request.destination.to_string()), error).await;
+                job.fail(Op::Upload, source, Some(request.destination.to_string()), error).await;
             }
             let to = Destination { provider: *provider, bucket, key };
             for source in &request.sources {
@@ -210,27 +210,27 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
                     Location::Standard => up.standard_input().await,
                     Location::Object { provider, bucket, key } => {
                         let source = listed(bucket, key, request);
-                        let mut across = Search { work, request, terms: &terms, units: &units, to: &to };
+                        let mut across = Search { job, request, terms: &terms, units: &units, to: &to };
                         across.source(*provider, &source, &mut up.names, &mut up.existing).await
                     }
                     Location::Local(_) => Ok(()),
                 };
                 if let Err(error) = result {
                     let op = if source.is_object() { Op::Copy } else { Op::Upload };
-                    work.fail(op, source.to_string(), Some(request.destination.to_string()), error).await;
+                    job.fail(op, source.to_string(), Some(request.destination.to_string()), error).await;
                 }
             }
         }
         Location::Local(_) | Location::Standard => {
-            let mut down = download::Search::new(Arc::clone(work), request, units, names);
-            let mut sizes = Sizes::begin(work, request);
+            let mut down = download::Search::new(Arc::clone(job), request, units, names);
+            let mut sizes = Sizes::begin(job, request);
             for source in &request.sources {
                 let Location::Object { provider, bucket, key } = source else { continue };
                 let from = listed(bucket, key, request);
                 let size = if from.is_listed() { None } else { sizes.of(key).await };
                 if let Err(error) = down.source(*provider, &from, size).await {
                     let destination = Some(request.destination.to_string());
-                    work.fail(Op::Download, source.to_string(), destination, error).await;
+                    job.fail(Op::Download, source.to_string(), destination, error).await;
                 }
             }
         }
@@ -239,9 +239,9 @@ async fn search(work: &Arc<Work>, request: &CopyRequest, units: Units) {
 
 /// Asks whether objects could be put under a key, for a job that only tells what it would do: a bucket that is missing, or a
 /// store that can't be reached or doesn't know us, would fail all of it. Who may write need not be allowed to list.
-async fn look_at(work: &Work, provider: Provider, bucket: &str, key: &str) -> Result<(), Error> {
+async fn look_at(job: &Running, provider: Provider, bucket: &str, key: &str) -> Result<(), Error> {
     let list = List { max: Some(1), ..List::new(bucket, key) };
-    match work.store(provider)?.list(&list).await {
+    match job.store(provider)?.list(&list).await {
         Err(error) if !error.is_permission() => Err(error.into()),
         _ => Ok(()),
     }
@@ -260,13 +260,13 @@ struct Destination<'a> {
 /// One object and the object it becomes.
 #[derive(Debug)]
 struct Target {
-    from: Sighted,
+    from: SourceObject,
     to: ObjectId,
 }
 
 /// Finds what is to be copied from store to store.
 struct Search<'a> {
-    work: &'a Arc<Work>,
+    job: &'a Arc<Running>,
     request: &'a CopyRequest,
     terms: &'a Arc<Terms>,
     units: &'a Units,
@@ -291,8 +291,8 @@ impl Search<'_> {
         existing: &mut Option<Existing>,
     ) -> Result<(), Error> {
         let ends = Ends {
-            from: self.work.store(provider)?.as_source(),
-            to: self.work.store(self.to.provider)?.clone(),
+            from: self.job.store(provider)?.as_source(),
+            to: self.job.store(self.to.provider)?.clone(),
             terms: Arc::clone(self.terms),
             remove_source: self.request.remove_source,
         };
@@ -328,15 +328,15 @@ impl Search<'_> {
         let destination = url(self.to.provider, &target.to);
         if source == destination {
             let error = Error::refused(&source, "can't be copied to itself");
-            self.work.fail(Op::Copy, source, Some(destination), error).await;
+            self.job.fail(Op::Copy, source, Some(destination), error).await;
             return None;
         }
         if !names.is_new(&target.to.key) {
             let error = Error::refused(&source, format!("another source maps to {destination} too"));
-            self.work.fail(Op::Copy, source, Some(destination), error).await;
+            self.job.fail(Op::Copy, source, Some(destination), error).await;
             return None;
         }
-        self.work.progress.found(1, size);
+        self.job.progress.found(1, size);
         Some(target)
     }
 
@@ -353,27 +353,27 @@ impl Search<'_> {
         }
         if self.request.dry_run {
             let (cost, planned) = (ITEM_COST, std::mem::take(&mut targets));
-            let run = Box::pin(plan(Arc::clone(self.work), ends.clone(), planned));
-            self.units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)?;
+            let run = Box::pin(plan(Arc::clone(self.job), ends.clone(), planned));
+            self.units.send(Unit::Small { cost, run }).await.map_err(|_| Cancelled)?;
         }
         if targets.is_empty() {
             return Ok(());
         }
         let cost = targets.len() * ITEM_COST;
-        let (work, ends) = (Arc::clone(self.work), ends.clone());
+        let (job, ends) = (Arc::clone(self.job), ends.clone());
         if ends.from.provider() == ends.to.provider() {
-            let sizes = work.engine.copy_sizes;
+            let sizes = job.engine.copy_sizes;
             let (large, small): (Vec<_>, Vec<_>) =
                 targets.into_iter().partition(|target| within::is_large(target, sizes));
             for target in large {
-                let run = counted(within::copy_one(Arc::clone(&work), ends.clone(), target));
-                self.units.send(Unit::Heavy(Box::pin(run))).await.map_err(|_| Cancelled)?;
+                let run = counted(within::copy_one(Arc::clone(&job), ends.clone(), target));
+                self.units.send(Unit::Large(Box::pin(run))).await.map_err(|_| Cancelled)?;
             }
-            let run = Box::pin(within::copy_group(work, ends, small));
-            return self.units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled);
+            let run = Box::pin(within::copy_group(job, ends, small));
+            return self.units.send(Unit::Small { cost, run }).await.map_err(|_| Cancelled);
         }
         for target in targets {
-            let unit = across::unit(Arc::clone(&work), ends.clone(), target);
+            let unit = across::unit(Arc::clone(&job), ends.clone(), target);
             self.units.send(unit).await.map_err(|_| Cancelled)?;
         }
         Ok(())
@@ -381,7 +381,7 @@ impl Search<'_> {
 }
 
 impl Search<'_> {
-    /// The targets whose destinations don't exist; the others are told of.
+    /// The targets whose destinations don't exist; the others are reported as skipped.
     async fn unless_existing(
         &self,
         ends: &Ends,
@@ -390,12 +390,12 @@ impl Search<'_> {
         tree: Option<&str>,
     ) -> Result<Vec<Target>, Cancelled> {
         let ids: Vec<&ObjectId> = targets.iter().map(|target| &target.to).collect();
-        let asked = self.work.unless_cancelled(existing.among(&ends.to, &ids, tree)).await;
+        let asked = self.job.unless_cancelled(existing.among(&ends.to, &ids, tree)).await;
         let mut left = Vec::with_capacity(targets.len());
         for (target, exists) in targets.into_iter().zip(asked.map_err(|_| Cancelled)?) {
             if exists {
-                let begun = ends.begin(self.work, &target);
-                self.work.skip(begun, target.size(), upload::EXISTS).await;
+                let begun = ends.begin(self.job, &target);
+                self.job.skip(begun, target.size(), upload::EXISTS).await;
             } else {
                 left.push(target);
             }
@@ -405,16 +405,16 @@ impl Search<'_> {
 }
 
 /// Tells what would be copied. What was named is asked for, because it may not be there.
-async fn plan(work: Arc<Work>, ends: Ends, targets: Vec<Target>) {
+async fn plan(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
     for target in targets {
-        let begun = ends.begin(&work, &target);
+        let begun = ends.begin(&job, &target);
         let size = match &target.from.meta {
             Some(meta) => Ok(meta.size),
             None => ends.from.head(&target.from.id, None).await.map(|meta| meta.size),
         };
         match size {
-            Ok(size) => work.planned(begun, size).await,
-            Err(error) => work.end(begun, 0, Err(error.into())).await,
+            Ok(size) => job.planned(begun, size).await,
+            Err(error) => job.end(begun, 0, Err(error.into())).await,
         }
     }
 }
@@ -430,15 +430,15 @@ impl Target {
 }
 
 impl Ends {
-    fn begin(&self, work: &Work, target: &Target) -> Begun {
+    fn begin(&self, job: &Running, target: &Target) -> Begun {
         let source = url(self.from.provider(), &target.from.id);
-        work.begin(Op::Copy, source, Some(url(self.to.provider(), &target.to)))
+        job.begin(Op::Copy, source, Some(url(self.to.provider(), &target.to)))
     }
 
     /// Ends an item: of a move, the source is removed first.
     async fn finish(
         &self,
-        work: &Work,
+        job: &Running,
         target: &Target,
         begun: Begun,
         result: Result<(Moved, Option<Version>), Error>,
@@ -453,16 +453,16 @@ impl Ends {
         };
         match result {
             Err(error) if error.is_archived() && target.from.meta.is_some() => {
-                work.end_listed(begun, target.size(), Err(error)).await;
+                job.end_listed(begun, target.size(), Err(error)).await;
             }
-            result => self.end(work, target, begun, result).await,
+            result => self.end(job, target, begun, result).await,
         }
     }
 
     /// Ends an item whose source is gone where it was to go.
-    async fn end(&self, work: &Work, target: &Target, begun: Begun, result: Result<Moved, Error>) {
+    async fn end(&self, job: &Running, target: &Target, begun: Begun, result: Result<Moved, Error>) {
         let size = target.size();
-        self.terms.end(work, begun, size, result, (&self.to, &target.to)).await;
+        self.terms.end(job, begun, size, result, (&self.to, &target.to)).await;
     }
 }
 

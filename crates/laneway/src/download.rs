@@ -1,13 +1,13 @@
 //! From a store to this machine.
 
+mod claims;
 mod composite;
 pub(crate) mod in_order;
-mod landing;
 mod large;
-mod light;
-mod news;
+mod new_bytes;
 mod opening;
-mod pieces;
+mod range_writer;
+mod small;
 
 use std::fs::File;
 use std::io::Write;
@@ -19,19 +19,19 @@ use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use crate::event::Verified;
 use crate::folder::{Destination, Folder, Place, Placing, is_directory, is_stream};
-use crate::listing::{Sighted, Source};
+use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_key, tree_prefix};
 use crate::names::Names;
-use crate::plan::LIGHT_DOWNLOAD_MAX;
+use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::pump::{GROUP_COST_MAX, GROUP_MAX, ITEM_COST, Unit, Units};
 use crate::relative::Relative;
-use crate::work::{Begun, Moved, Work};
+use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error, Location, Op};
 
-pub(crate) use landing::{Into, Landing, Pinned};
 use large::Fetched;
-pub(crate) use large::tell_of_another_try;
+pub(crate) use large::log_second_try;
+pub(crate) use range_writer::{Into, Pinned, RangeWriter};
 
 /// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
@@ -57,9 +57,9 @@ pub(crate) struct Terms {
 }
 
 impl Target {
-    fn begin(&self, work: &Work, store: &Store) -> Begun {
+    fn begin(&self, job: &Running, store: &Store) -> Begun {
         let destination = self.place.path().display().to_string();
-        work.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
+        job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn is_folder(destination: &Location) -> bool {
 
 /// Finds what is to be downloaded.
 pub(crate) struct Search<'a> {
-    work: Arc<Work>,
+    job: Arc<Running>,
     request: &'a CopyRequest,
     terms: Terms,
     units: Units,
@@ -92,7 +92,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(work: Arc<Work>, request: &'a CopyRequest, units: Units, names: Names) -> Self {
+    pub(crate) fn new(job: Arc<Running>, request: &'a CopyRequest, units: Units, names: Names) -> Self {
         let to = match &request.destination {
             Location::Local(path) if is_folder(&request.destination) => To::Folder(Folder::new(path)),
             Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
@@ -100,36 +100,36 @@ impl<'a> Search<'a> {
         };
         let CopyRequest { durable, no_clobber: only_absent, keep_partial, remove_source, .. } = *request;
         let terms = Terms { placing: Placing { durable, only_absent }, keep_partial, remove_source };
-        Self { work, request, terms, units, names, to }
+        Self { job, request, terms, units, names, to }
     }
 
     /// Looks through one source, or sends the one object that it is on its way, of a size that may be known.
     ///
     /// # Errors
-    /// What its listing says. Errors of single objects are told as theirs.
+    /// What its listing says. Errors of single objects are reported as theirs.
     pub(crate) async fn source(
         &mut self,
         provider: Provider,
         source: &Source,
         size: Option<u64>,
     ) -> Result<(), Error> {
-        let store = self.work.store(provider)?.clone();
+        let store = self.job.store(provider)?.clone();
         let is_folder = matches!(self.to, To::Folder(_));
         let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
         let tree_prefix = tree_prefix("", is_folder, &name);
         let mut objects = source.objects(&store);
         while let Some(page) = objects.next().await? {
             let mut group = Group::default();
-            for mut sighted in page {
-                let is_listed = sighted.meta.is_some();
-                if let (None, Some(size)) = (&sighted.meta, size) {
-                    sighted.meta = Some(Box::new(ObjectMeta::new(sighted.id.clone(), size)));
+            for mut object in page {
+                let is_listed = object.meta.is_some();
+                if let (None, Some(size)) = (&object.meta, size) {
+                    object.meta = Some(Box::new(ObjectMeta::new(object.id.clone(), size)));
                 }
-                if self.object(&store, &tree_prefix, sighted, is_listed, &mut group).await.is_err() {
+                if self.object(&store, &tree_prefix, object, is_listed, &mut group).await.is_err() {
                     return Ok(());
                 }
             }
-            if group.send(&self.work, &store, &self.units).await.is_err() {
+            if group.send(&self.job, &store, &self.units).await.is_err() {
                 return Ok(());
             }
         }
@@ -141,11 +141,11 @@ impl<'a> Search<'a> {
         &mut self,
         store: &Store,
         tree_prefix: &str,
-        sighted: Sighted,
+        object: SourceObject,
         is_listed: bool,
         group: &mut Group,
     ) -> Result<(), Cancelled> {
-        let Sighted { id, meta, name, in_tree } = sighted;
+        let SourceObject { id, meta, name, in_tree } = object;
         let size = meta.as_ref().map(|meta| meta.size);
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
         }
         let target = Target { place: folder.place(&relative), id, meta, is_listed, terms: self.terms };
-        self.work.progress.found(1, size.unwrap_or(0));
+        self.job.progress.found(1, size.unwrap_or(0));
         self.target(store, target, size, group).await
     }
 
@@ -181,28 +181,28 @@ impl<'a> Search<'a> {
         group: &mut Group,
     ) -> Result<(), Cancelled> {
         if self.request.no_clobber && target.place.exists() {
-            let begun = target.begin(&self.work, store);
-            self.work.skip(begun, size.unwrap_or(0), crate::upload::EXISTS).await;
+            let begun = target.begin(&self.job, store);
+            self.job.skip(begun, size.unwrap_or(0), crate::upload::EXISTS).await;
             return Ok(());
         }
         if self.request.dry_run {
-            let run = plan(Arc::clone(&self.work), store.clone(), target);
-            return self.send(Unit::Light { cost: ITEM_COST, run: Box::pin(run) }).await;
+            let run = plan(Arc::clone(&self.job), store.clone(), target);
+            return self.send(Unit::Small { cost: ITEM_COST, run: Box::pin(run) }).await;
         }
         match size {
-            Some(size) if size <= LIGHT_DOWNLOAD_MAX => {
+            Some(size) if size <= SMALL_DOWNLOAD_MAX => {
                 group.targets.push(target);
                 group.cost += ITEM_COST + size as usize;
-                if group.is_full() { group.send(&self.work, store, &self.units).await } else { Ok(()) }
+                if group.is_full() { group.send(&self.job, store, &self.units).await } else { Ok(()) }
             }
             Some(_) => {
-                let run = fetch_one(Arc::clone(&self.work), store.clone(), target, 0);
-                self.send(Unit::Heavy(Box::pin(run))).await
+                let run = fetch_one(Arc::clone(&self.job), store.clone(), target, 0);
+                self.send(Unit::Large(Box::pin(run))).await
             }
             None => {
-                let run = fetch_one(Arc::clone(&self.work), store.clone(), target, UNKNOWN_MAX);
+                let run = fetch_one(Arc::clone(&self.job), store.clone(), target, UNKNOWN_MAX);
                 let cost = ITEM_COST + UNKNOWN_MAX as usize;
-                self.send(Unit::Light { cost, run: Box::pin(run) }).await
+                self.send(Unit::Small { cost, run: Box::pin(run) }).await
             }
         }
     }
@@ -224,18 +224,18 @@ impl<'a> Search<'a> {
             }
             To::Named { path, .. } => {
                 let at = path.clone();
-                match self.work.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {
+                match self.job.engine.files.run(move || Destination::at(&at)).await.and_then(|found| found) {
                     Ok(Destination::Place(place)) => {
                         let target = Target { id, meta, is_listed, place, terms: self.terms };
-                        self.work.progress.found(1, size.unwrap_or(0));
+                        self.job.progress.found(1, size.unwrap_or(0));
                         let mut group = Group::default();
                         self.target(store, target, size, &mut group).await?;
-                        return group.send(&self.work, store, &self.units).await;
+                        return group.send(&self.job, store, &self.units).await;
                     }
                     Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
                     Err(error) => {
                         let destination = Some(path.display().to_string());
-                        self.work.fail(Op::Download, source, destination, error).await;
+                        self.job.fail(Op::Download, source, destination, error).await;
                         return Ok(());
                     }
                 }
@@ -243,23 +243,23 @@ impl<'a> Search<'a> {
             To::Output | To::Folder(_) => match standard_output() {
                 Ok(file) => ("-".to_owned(), Box::new(file)),
                 Err(error) => {
-                    self.work.fail(Op::Download, source, Some("-".to_owned()), error).await;
+                    self.job.fail(Op::Download, source, Some("-".to_owned()), error).await;
                     return Ok(());
                 }
             },
         };
-        self.work.progress.found(1, 0);
-        let (work, store) = (Arc::clone(&self.work), store.clone());
+        self.job.progress.found(1, 0);
+        let (job, store) = (Arc::clone(&self.job), store.clone());
         if self.request.dry_run {
-            let begun = work.begin(Op::Download, source, Some(output.0));
+            let begun = job.begin(Op::Download, source, Some(output.0));
             match store.head(&id, None).await {
-                Ok(meta) => work.planned(begun, meta.size).await,
-                Err(error) => work.end(begun, 0, Err(error.into())).await,
+                Ok(meta) => job.planned(begun, meta.size).await,
+                Err(error) => job.end(begun, 0, Err(error.into())).await,
             }
             return Ok(());
         }
         let remove_source = self.request.remove_source;
-        self.send(Unit::Heavy(Box::pin(stream_one(work, store, id, output, remove_source)))).await
+        self.send(Unit::Large(Box::pin(stream_one(job, store, id, output, remove_source)))).await
     }
 
     /// A folder that a store holds as an empty object.
@@ -276,26 +276,26 @@ impl<'a> Search<'a> {
         {
             return self.refuse(source, e.to_string()).await;
         }
-        self.work.progress.found(1, 0);
-        let begun = self.work.begin(Op::Download, source, Some(folder.path_of(&below)));
+        self.job.progress.found(1, 0);
+        let begun = self.job.begin(Op::Download, source, Some(folder.path_of(&below)));
         if self.request.dry_run {
-            self.work.planned(begun, 0).await;
+            self.job.planned(begun, 0).await;
             return Ok(());
         }
-        let created = self.work.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
+        let created = self.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
         let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable, atomic: true };
         let removed = match (created, self.request.remove_source) {
             (Ok(()), true) => crate::copy::remove_source(store, id, version.as_ref(), moved.verified).await,
             (created, _) => created,
         };
-        self.work.end(begun, 0, removed.map(|()| moved)).await;
+        self.job.end(begun, 0, removed.map(|()| moved)).await;
         Ok(())
     }
 
     async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
         let error = Error::refused(&source, why);
         let destination = Some(self.request.destination.to_string());
-        self.work.fail(Op::Download, source, destination, error).await;
+        self.job.fail(Op::Download, source, destination, error).await;
         Ok(())
     }
 
@@ -319,63 +319,63 @@ impl Group {
         self.targets.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
     }
 
-    async fn send(&mut self, work: &Arc<Work>, store: &Store, units: &Units) -> Result<(), Cancelled> {
+    async fn send(&mut self, job: &Arc<Running>, store: &Store, units: &Units) -> Result<(), Cancelled> {
         let Self { targets, cost } = std::mem::take(self);
         if targets.is_empty() {
             return Ok(());
         }
-        let run = light::fetch_group(Arc::clone(work), store.clone(), targets);
-        units.send(Unit::Light { cost, run: Box::pin(run) }).await.map_err(|_| Cancelled)
+        let run = small::fetch_group(Arc::clone(job), store.clone(), targets);
+        units.send(Unit::Small { cost, run: Box::pin(run) }).await.map_err(|_| Cancelled)
     }
 }
 
 /// Tells what would be downloaded, or why it could not be.
-async fn plan(work: Arc<Work>, store: Store, target: Target) {
-    let begun = target.begin(&work, &store);
+async fn plan(job: Arc<Running>, store: Store, target: Target) {
+    let begun = target.begin(&job, &store);
     let Target { id, meta, place, .. } = target;
     let size = match meta {
         Some(meta) => Ok(meta.size),
         None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),
     };
-    let looked = work.engine.files.run(move || place.look()).await;
+    let looked = job.engine.files.run(move || place.look()).await;
     match size.and_then(|size| looked?.map(|()| size)) {
-        Ok(size) => work.planned(begun, size).await,
-        Err(error) => work.end(begun, 0, Err(error)).await,
+        Ok(size) => job.planned(begun, size).await,
+        Err(error) => job.end(begun, 0, Err(error)).await,
     }
 }
 
 /// Fetches one object into a file.
-async fn fetch_one(work: Arc<Work>, store: Store, target: Target, collect_max: u64) {
-    let begun = target.begin(&work, &store);
+async fn fetch_one(job: Arc<Running>, store: Store, target: Target, collect_max: u64) {
+    let begun = target.begin(&job, &store);
     let (meta, place) = (target.meta.clone(), target.place.clone());
-    let result = large::fetch(&work, &store, &target.id, meta, place, collect_max, target.terms).await;
-    finish(&work, &store, target, begun, result).await;
+    let result = large::fetch(&job, &store, &target.id, meta, place, collect_max, target.terms).await;
+    finish(&job, &store, target, begun, result).await;
 }
 
 /// Fetches one object to what takes bytes only in order.
 async fn stream_one(
-    work: Arc<Work>,
+    job: Arc<Running>,
     store: Store,
     id: ObjectId,
     (name, output): (String, Box<dyn Write + Send>),
     remove_source: bool,
 ) {
-    let begun = work.begin(Op::Download, url(store.provider(), &id), Some(name.clone()));
+    let begun = job.begin(Op::Download, url(store.provider(), &id), Some(name.clone()));
     let (chunks, taken) = in_order::chunks();
     let written = tokio::sync::oneshot::channel();
     let writer = std::thread::Builder::new().name("laneway-write".into()).spawn(move || {
         let _ = written.0.send(write_all(taken, output, &name));
     });
     let fetched = match writer {
-        Ok(_) => work
-            .unless_cancelled(in_order::fetch(&work, &store, &id, None, chunks))
+        Ok(_) => job
+            .unless_cancelled(in_order::fetch(&job, &store, &id, None, chunks))
             .await
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
     };
     // The writer's error is the cause where there is one: it makes the fetch end as cancelled. A job that was
     // cancelled does not wait for whoever reads the pipe.
-    let result = match work.cancel.is_set() {
+    let result = match job.cancel.is_set() {
         true => fetched,
         false => match written.1.await {
             Ok(Err(error)) => Err(error),
@@ -386,7 +386,7 @@ async fn stream_one(
         Ok(fetched) => remove_moved(&store, &id, fetched, remove_source).await,
         Err(error) => Err(error),
     };
-    work.end(begun, 0, result).await;
+    job.end(begun, 0, result).await;
 }
 
 /// Standard output as a file of its own: [`std::io::Stdout`] looks for line ends in every chunk, and takes a descriptor
@@ -410,15 +410,15 @@ pub(crate) fn write_all(
 }
 
 /// Ends an item: of a move, the source is removed first.
-async fn finish(work: &Work, store: &Store, target: Target, begun: Begun, result: Result<Fetched, Error>) {
+async fn finish(job: &Running, store: &Store, target: Target, begun: Begun, result: Result<Fetched, Error>) {
     let size = target.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
         Ok(fetched) => remove_moved(store, &target.id, fetched, target.terms.remove_source).await,
         Err(error) => Err(error),
     };
     match target.is_listed {
-        true => work.end_listed(begun, size, result).await,
-        false => work.end(begun, size, result).await,
+        true => job.end_listed(begun, size, result).await,
+        false => job.end(begun, size, result).await,
     }
 }
 

@@ -127,7 +127,7 @@ pub enum Verified {
     Md5,
     /// The CRC32C of each part, and of those.
     Composite,
-    /// Size only: the store told no checksum that can be compared.
+    /// Size only: the store gave no checksum that can be compared.
     Unverified,
     /// No bytes passed through this machine.
     NotApplicable,
@@ -170,7 +170,7 @@ pub struct Summary {
     pub requests: u64,
     /// Attempts after the first.
     pub retries: u64,
-    /// Second requests beside slow first ones.
+    /// Hedges: second requests for what a slow first one is to bring.
     pub hedges: u64,
     /// Items that were done without a checksum to compare.
     pub unverified: u64,

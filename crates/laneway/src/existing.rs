@@ -1,7 +1,7 @@
 //! Which destinations exist already, for jobs that leave those alone: asked before anything is sent. A page of a listing
 //! answers for up to a thousand neighbouring keys, a HEAD for one.
 //!
-//! What a page told is remembered as a stretch of the keyspace, of which every key is known to exist or not. Whoever asks
+//! What a page listed is remembered as a stretch of the keyspace, of which every key is known to exist or not. Whoever asks
 //! in the order of the keys needs few stretches at a time, so that few are kept, whatever the number of objects. What comes
 //! into being later is the business of the precondition that goes with each write.
 
@@ -142,7 +142,7 @@ impl Existing {
         self.stretches.push_back(stretch);
     }
 
-    /// Whether the object exists, if a listing has told.
+    /// Whether the object exists, if a listing has shown it.
     fn known(&self, key: &str) -> Option<bool> {
         if key.len() > KEY_MAX {
             return Some(false);

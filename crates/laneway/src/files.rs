@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 
-type Work = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
-/// A bounded number of threads that are started when there is work and none is idle. Work waits in order.
+/// A bounded number of threads that are started when there are tasks and none is idle. Tasks wait in order.
 #[derive(Clone)]
 pub(crate) struct Files {
     shared: Arc<Shared>,
@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Work>,
+    queue: VecDeque<Task>,
     threads: usize,
     idle: usize,
     closed: bool,
@@ -39,22 +39,22 @@ impl Files {
         Self { shared: Arc::new(shared) }
     }
 
-    /// How many threads file work pays on this many cores: disks answer several at once, page caches need a core each.
+    /// How many threads file operations pay on this many cores: disks answer several at once, page caches need a core each.
     pub(crate) fn threads_for(cores: usize) -> usize {
         (2 * cores).clamp(4, 16)
     }
 
-    /// Runs `work` on one of the threads. It is carried out even if nobody waits for it any more.
+    /// Runs `task` on one of the threads. It is carried out even if nobody waits for it any more.
     ///
     /// # Errors
     /// When it panics, or no thread can be started.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let (sender, receiver) = oneshot::channel();
         self.push(Box::new(move || {
-            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)).map_err(panic_text));
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(task)).map_err(panic_text));
         }))?;
         match receiver.await {
             Ok(Ok(done)) => Ok(done),
@@ -63,7 +63,7 @@ impl Files {
         }
     }
 
-    fn push(&self, work: Work) -> Result<(), Error> {
+    fn push(&self, task: Task) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
         let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
         if is_short {
@@ -77,7 +77,7 @@ impl Files {
                 Err(_) => {}
             }
         }
-        state.queue.push_back(work);
+        state.queue.push_back(task);
         drop(state);
         self.shared.wake.notify_one();
         Ok(())
@@ -93,9 +93,9 @@ impl Files {
 fn serve(shared: &Shared) {
     let mut state = lock(&shared.state);
     loop {
-        if let Some(work) = state.queue.pop_front() {
+        if let Some(task) = state.queue.pop_front() {
             drop(state);
-            work();
+            task();
             state = lock(&shared.state);
         } else if state.closed {
             return;

@@ -37,13 +37,13 @@ mod read;
 mod relative;
 mod remove;
 mod request;
+mod running;
 mod runtime;
 mod settings;
 mod shared;
 mod stat;
 mod upload;
 mod walk;
-mod work;
 
 pub use client::Client;
 pub use error::{Class, Error};

@@ -137,7 +137,7 @@ async fn matching(
         list.delimiter = Some("/".to_owned());
     }
     let mut found = false;
-    let mut told = Folders::new(store.lists_in_order(bucket));
+    let mut seen = Folders::new(store.lists_in_order(bucket));
     let mut pages = pages(store, list);
     while let Some(page) = pages.recv().await {
         let page = page?;
@@ -152,7 +152,7 @@ async fn matching(
             match folder {
                 Some(folder) if !recursive && !pattern.matches(&object.id.key) => {
                     found = true;
-                    if told.is_new(folder) {
+                    if seen.is_new(folder) {
                         let prefix = url(store.provider(), &ObjectId::new(bucket, format!("{folder}/")));
                         send(out, Entry::Prefix(prefix)).await?;
                     }
@@ -172,7 +172,7 @@ async fn matching(
     Ok(found)
 }
 
-/// The folders that were told already: in a listing in order all of the last one's keys stand together.
+/// The folders that were listed already: in a listing in order all of the last one's keys stand together.
 enum Folders {
     Last(String),
     All(HashSet<String>),
@@ -190,7 +190,7 @@ impl Folders {
                 folder.clone_into(last);
                 true
             }
-            Self::All(told) => told.insert(folder.to_owned()),
+            Self::All(seen) => seen.insert(folder.to_owned()),
         }
     }
 }
@@ -260,11 +260,11 @@ mod tests {
 
     #[test]
     fn a_folder_is_told_once_also_where_a_listing_has_no_order() {
-        let told = |in_order, folders: &[&'static str]| {
-            let mut told = Folders::new(in_order);
-            folders.iter().copied().filter(|folder| told.is_new(folder)).collect::<Vec<_>>()
+        let seen = |in_order, folders: &[&'static str]| {
+            let mut seen = Folders::new(in_order);
+            folders.iter().copied().filter(|folder| seen.is_new(folder)).collect::<Vec<_>>()
         };
-        assert_eq!(told(true, &["a", "a", "b"]), ["a", "b"]);
-        assert_eq!(told(false, &["a", "b", "a"]), ["a", "b"]);
+        assert_eq!(seen(true, &["a", "a", "b"]), ["a", "b"]);
+        assert_eq!(seen(false, &["a", "b", "a"]), ["a", "b"]);
     }
 }

@@ -12,7 +12,7 @@ const PAGES_WAITING_MAX: usize = 1;
 
 /// An object that a source means.
 #[derive(Clone, Debug)]
-pub(crate) struct Sighted {
+pub(crate) struct SourceObject {
     pub(crate) id: ObjectId,
     /// What the listing tells of it; `None` where the user named it and nothing was asked yet.
     pub(crate) meta: Option<Box<ObjectMeta>>,
@@ -112,8 +112,8 @@ impl Source {
         Pattern::parse(self.key.strip_suffix('/').unwrap_or(&self.key))
     }
 
-    fn itself(&self) -> Sighted {
-        Sighted {
+    fn itself(&self) -> SourceObject {
+        SourceObject {
             name: name_of_key(&self.bucket, &self.key).to_owned(),
             id: ObjectId::new(&self.bucket, &self.key),
             meta: None,
@@ -121,7 +121,7 @@ impl Source {
         }
     }
 
-    fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<Sighted> {
+    fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<SourceObject> {
         let key = &meta.id.key;
         let name = match pattern.matching_folder(key).filter(|_| self.recursive) {
             // A matching folder comes with its name, as if it had been named.
@@ -132,7 +132,7 @@ impl Source {
             }
             None => return None,
         };
-        Some(Sighted { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: false })
+        Some(SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: false })
     }
 }
 
@@ -177,19 +177,19 @@ impl Objects {
     ///
     /// # Errors
     /// What the listing says, or that nothing lies under a prefix.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Sighted>>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<SourceObject>>, Error> {
         let Self { source, state, scheme } = self;
         if let State::Listed(listed) = state {
             while let Some(objects) = listed.arrived().await {
                 let (pattern, prefix_len) = (&listed.pattern, listed.prefix_len);
-                let sighted = objects?.into_iter().filter_map(|meta| match pattern {
+                let objects = objects?.into_iter().filter_map(|meta| match pattern {
                     Some(pattern) => source.matched(pattern, meta),
                     None => Some(in_tree(meta, prefix_len)),
                 });
-                let sighted: Vec<_> = sighted.collect();
-                if !sighted.is_empty() {
+                let objects: Vec<_> = objects.collect();
+                if !objects.is_empty() {
                     listed.is_empty = false;
-                    return Ok(Some(sighted));
+                    return Ok(Some(objects));
                 }
             }
         }
@@ -215,9 +215,9 @@ pub(crate) fn folder_prefix(key: &str) -> String {
     if key.is_empty() || key.ends_with('/') { key.to_owned() } else { format!("{key}/") }
 }
 
-fn in_tree(meta: ObjectMeta, prefix_len: usize) -> Sighted {
+fn in_tree(meta: ObjectMeta, prefix_len: usize) -> SourceObject {
     let name = meta.id.key.get(prefix_len..).unwrap_or_default().to_owned();
-    Sighted { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true }
+    SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true }
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
     fn matched(pattern: &str, recursive: bool, key: &str) -> Option<String> {
         let source = Source { bucket: "b".into(), key: pattern.into(), recursive };
         let parsed = source.pattern().unwrap();
-        source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|sighted| sighted.name)
+        source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|object| object.name)
     }
 
     #[test]

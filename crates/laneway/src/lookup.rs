@@ -7,7 +7,7 @@ use laneway_store::{List, Provider, Store};
 use tokio::sync::oneshot;
 
 use crate::listing::Source;
-use crate::work::Work;
+use crate::running::Running;
 use crate::{CopyRequest, Location};
 
 /// Named objects from which on a listing pays: fewer are on their way before its answer.
@@ -23,7 +23,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Begins to look up the objects that the request names one by one, where that pays.
-    pub(crate) fn begin(work: &Work, request: &CopyRequest) -> Self {
+    pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
                 let (bucket, key) = (bucket.clone(), key.clone());
@@ -32,7 +32,7 @@ impl Sizes {
             _ => false,
         };
         let lookup = Lookup::of(request.sources.iter().filter(is_named)).filter(|_| !request.dry_run);
-        let store = lookup.as_ref().and_then(|lookup| work.store(lookup.provider).ok()).cloned();
+        let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
             let (out, coming) = oneshot::channel();
             // The listing's round trips are also those in which the connections for the objects are opened.

@@ -11,14 +11,14 @@ pub(crate) mod resume;
 pub(crate) mod slices;
 
 /// Up to this many bytes an object is fetched in one express request and collected in memory.
-pub(crate) const LIGHT_DOWNLOAD_MAX: u64 = 1 << 20;
+pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 
 /// Up to this many bytes a file is sent in one request from memory: what would be a single part costs no three requests.
 /// Above it, parts in parallel pay for their two more, and a failure repeats less.
-pub(crate) const LIGHT_UPLOAD_MAX: u64 = parts::PART_USUAL;
+pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
 /// Slices of one object, or parts of one upload, that may be under way at once. How many of them really are on the
 /// wire is the dispatcher's decision; this keeps it supplied.
-pub(crate) fn pieces_in_flight(cores: usize) -> usize {
+pub(crate) fn requests_at_once(cores: usize) -> usize {
     (2 * cores).clamp(2, 16)
 }

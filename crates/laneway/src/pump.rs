@@ -9,12 +9,12 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use tokio::sync::mpsc;
 
-use crate::work::Work;
+use crate::running::Running;
 
 /// Large items at once. Each keeps several slices or parts going, so that more would only hold files open.
-const HEAVY_MAX: usize = 16;
+const LARGE_MAX: usize = 16;
 /// Large items that wait for their turn before the search for more does. They must not keep small ones waiting.
-const HEAVY_WAITING_MAX: usize = 4096;
+const LARGE_WAITING_MAX: usize = 4096;
 /// Units between the search and the pump.
 const UNITS_WAITING_MAX: usize = 16;
 /// What an item under way is reckoned to hold besides its bytes: request, answer, names, futures. With the usual
@@ -28,13 +28,13 @@ pub(crate) const GROUP_COST_MAX: usize = 2 << 20;
 /// How long small items that are under way may still end when their job is cancelled.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Work that a search has found.
+/// Items that a search has found.
 pub(crate) enum Unit {
     /// Items that need `cost` bytes of the memory budget. Given up by being dropped, a moment after the job is cancelled:
     /// they begin nothing in that time.
-    Light { cost: usize, run: BoxFuture<'static, ()> },
+    Small { cost: usize, run: BoxFuture<'static, ()> },
     /// An item that reserves what it needs itself, and cleans up after itself when the job is cancelled.
-    Heavy(BoxFuture<'static, ()>),
+    Large(BoxFuture<'static, ()>),
 }
 
 /// Where a search puts what it finds. An error means that the job was cancelled.
@@ -46,58 +46,58 @@ pub(crate) fn units() -> (Units, mpsc::Receiver<Unit>) {
 }
 
 /// Carries out units until there are no more, or the job is cancelled.
-pub(crate) async fn pump(work: &Work, mut units: mpsc::Receiver<Unit>) {
-    let memory = work.engine.lanes.memory();
-    let mut light = FuturesUnordered::new();
-    let mut heavy = FuturesUnordered::new();
-    let mut heavy_waiting = VecDeque::new();
+pub(crate) async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
+    let memory = job.engine.lanes.memory();
+    let mut small = FuturesUnordered::new();
+    let mut large = FuturesUnordered::new();
+    let mut large_waiting = VecDeque::new();
     let mut reserving: Option<BoxFuture<'_, (Reservation, BoxFuture<'static, ()>)>> = None;
     let mut is_open = true;
-    let mut cancelled = std::pin::pin!(work.cancel.wait());
+    let mut cancelled = std::pin::pin!(job.cancel.wait());
     loop {
-        while heavy.len() < HEAVY_MAX
-            && let Some(run) = heavy_waiting.pop_front()
+        while large.len() < LARGE_MAX
+            && let Some(run) = large_waiting.pop_front()
         {
-            heavy.push(run);
+            large.push(run);
         }
-        if !is_open && light.is_empty() && heavy.is_empty() && reserving.is_none() {
+        if !is_open && small.is_empty() && large.is_empty() && reserving.is_none() {
             return;
         }
-        let takes_more = is_open && reserving.is_none() && heavy_waiting.len() < HEAVY_WAITING_MAX;
+        let takes_more = is_open && reserving.is_none() && large_waiting.len() < LARGE_WAITING_MAX;
         tokio::select! {
             biased;
             () = &mut cancelled => break,
-            Some(()) = light.next(), if !light.is_empty() => {}
-            Some(()) = heavy.next(), if !heavy.is_empty() => {}
+            Some(()) = small.next(), if !small.is_empty() => {}
+            Some(()) = large.next(), if !large.is_empty() => {}
             (reservation, run) = ready(&mut reserving), if reserving.is_some() => {
                 reserving = None;
-                light.push(holding(reservation, run));
+                small.push(holding(reservation, run));
             }
             unit = units.recv(), if takes_more => match unit {
-                Some(Unit::Light { cost, run }) => {
+                Some(Unit::Small { cost, run }) => {
                     reserving = Some(Box::pin(async move { (memory.reserve(cost).await, run) }));
                 }
-                Some(Unit::Heavy(run)) => heavy_waiting.push_back(run),
+                Some(Unit::Large(run)) => large_waiting.push_back(run),
                 None => is_open = false,
             },
         }
     }
-    drop((reserving, heavy_waiting, units));
-    // A request whose answer nobody waits for may have been carried out all the same: what a job did could not be told.
+    drop((reserving, large_waiting, units));
+    // A request whose answer nobody waits for may have been carried out all the same: what a job did could not be reported.
     let ending = async {
-        while !light.is_empty() {
+        while !small.is_empty() {
             tokio::select! {
-                Some(()) = light.next() => {}
-                Some(()) = heavy.next(), if !heavy.is_empty() => {}
+                Some(()) = small.next() => {}
+                Some(()) = large.next(), if !large.is_empty() => {}
             }
         }
     };
     // Where none of them can be carried out, none is waited for.
-    if work.is_heard() && !work.is_stopped() {
+    if job.is_heard() && !job.is_stopped() {
         let _ = tokio::time::timeout(GRACE, ending).await;
     }
-    drop(light);
-    while heavy.next().await.is_some() {}
+    drop(small);
+    while large.next().await.is_some() {}
 }
 
 async fn holding(reservation: Reservation, run: BoxFuture<'static, ()>) {

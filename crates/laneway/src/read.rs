@@ -6,12 +6,12 @@ use laneway_store::ObjectId;
 
 use crate::download::in_order;
 use crate::location::url;
-use crate::work::{Begun, Moved, Work};
+use crate::running::{Begun, Moved, Running};
 use crate::{Error, Item, Location, Op, Outcome, ReadRequest};
 
 /// A read under way: the beginning of its item, and what it ends with.
 pub(crate) async fn read(
-    work: Arc<Work>,
+    job: Arc<Running>,
     request: ReadRequest,
     out: in_order::Chunks,
 ) -> Result<Moved, Error> {
@@ -21,26 +21,26 @@ pub(crate) async fn read(
     if key.is_empty() {
         return Err(Error::usage(request.at.to_string(), "names no object"));
     }
-    let store = work.store(*provider)?;
+    let store = job.store(*provider)?;
     let id = ObjectId::new(bucket, key);
-    let fetched = in_order::fetch(&work, store, &id, request.range, out).await?;
+    let fetched = in_order::fetch(&job, store, &id, request.range, out).await?;
     Ok(fetched.moved)
 }
 
 /// The item that a read is.
-pub(crate) fn begin(work: &Work, request: &ReadRequest) -> Begun {
+pub(crate) fn begin(job: &Running, request: &ReadRequest) -> Begun {
     let source = match &request.at {
         Location::Object { provider, bucket, key } => url(*provider, &ObjectId::new(bucket, key)),
         other => other.to_string(),
     };
-    work.begin(Op::Read, source, None)
+    job.begin(Op::Read, source, None)
 }
 
 /// The item of a read that ended well.
-pub(crate) fn end(work: &Work, begun: Begun, moved: Moved) -> Item {
+pub(crate) fn end(job: &Running, begun: Begun, moved: Moved) -> Item {
     let Begun { op, source, destination, start, .. } = begun;
     let Moved { bytes, attempts, verified, atomic } = moved;
-    let end = work.engine.now();
+    let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }
 }

@@ -6,10 +6,10 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, ObjectId, Provider, Store};
 
 use crate::event::Verified;
-use crate::listing::{Sighted, Source};
+use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::pump::{ITEM_COST, Unit, Units, pump, units};
-use crate::work::{Begun, Moved, Work};
+use crate::running::{Begun, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest};
 
 /// Keys in one S3 DeleteObjects call.
@@ -20,23 +20,23 @@ const GCS_BATCH: usize = 100;
 const KEY_COST: usize = 2 << 10;
 
 /// Carries out a remove request to its last event.
-pub(crate) async fn run(work: Arc<Work>, request: RemoveRequest) {
+pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     match request.check() {
         Err(error) => {
             let source = request.targets.first().map(ToString::to_string).unwrap_or_default();
-            work.fail(Op::Remove, source, None, error).await;
+            job.fail(Op::Remove, source, None, error).await;
         }
         Ok(()) => {
             let (units, found) = units();
             let search = async {
                 // A search that is given up because the job was cancelled has nothing to tell.
-                let _ = work.unless_cancelled(search(&work, &request, units)).await;
-                work.progress.scanned();
+                let _ = job.unless_cancelled(search(&job, &request, units)).await;
+                job.progress.scanned();
             };
-            tokio::join!(search, pump(&work, found));
+            tokio::join!(search, pump(&job, found));
         }
     }
-    work.finish().await;
+    job.finish().await;
 }
 
 impl RemoveRequest {
@@ -67,53 +67,53 @@ impl RemoveRequest {
     }
 }
 
-async fn search(work: &Arc<Work>, request: &RemoveRequest, units: Units) {
+async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
     for target in &request.targets {
         let Location::Object { provider, bucket, key } = target else { continue };
         let source = Source { bucket: bucket.clone(), key: key.clone(), recursive: request.recursive };
-        if let Err(error) = search_one(work, *provider, &source, request, &units).await {
-            work.fail(Op::Remove, target.to_string(), None, error).await;
+        if let Err(error) = search_one(job, *provider, &source, request, &units).await {
+            job.fail(Op::Remove, target.to_string(), None, error).await;
         }
     }
 }
 
 async fn search_one(
-    work: &Arc<Work>,
+    job: &Arc<Running>,
     provider: Provider,
     source: &Source,
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
-    let store = work.store(provider)?;
+    let store = job.store(provider)?;
     let mut objects = source.objects(store);
     let mut batches = Batches::new(match store.provider() {
         Provider::Gcs => GCS_BATCH,
         Provider::S3 => S3_BATCH,
     });
     while let Some(arrived) = objects.next().await? {
-        work.progress.found(arrived.len() as u64, 0);
+        job.progress.found(arrived.len() as u64, 0);
         if request.dry_run {
-            let run = Box::pin(counted(plan(Arc::clone(work), store.clone(), arrived)));
-            if units.send(Unit::Light { cost: ITEM_COST, run }).await.is_err() {
+            let run = Box::pin(counted(plan(Arc::clone(job), store.clone(), arrived)));
+            if units.send(Unit::Small { cost: ITEM_COST, run }).await.is_err() {
                 return Ok(());
             }
             continue;
         }
         for batch in batches.full(arrived) {
-            if send(work, store, batch, units).await.is_err() {
+            if send(job, store, batch, units).await.is_err() {
                 return Ok(());
             }
         }
     }
     // An error means that the job was cancelled.
-    let _ = send(work, store, batches.rest(), units).await;
+    let _ = send(job, store, batches.rest(), units).await;
     Ok(())
 }
 
 /// Collects what a listing brings, in whatever portions it arrives, to batches of one size.
 #[derive(Debug)]
 struct Batches {
-    waiting: Vec<Sighted>,
+    waiting: Vec<SourceObject>,
     size: usize,
 }
 
@@ -123,7 +123,7 @@ impl Batches {
     }
 
     /// Takes some more; the batches that are full now.
-    fn full(&mut self, arrived: Vec<Sighted>) -> Vec<Vec<Sighted>> {
+    fn full(&mut self, arrived: Vec<SourceObject>) -> Vec<Vec<SourceObject>> {
         self.waiting.extend(arrived);
         let mut full = Vec::new();
         while self.waiting.len() >= self.size {
@@ -134,7 +134,7 @@ impl Batches {
     }
 
     /// What never became a whole batch.
-    fn rest(self) -> Vec<Sighted> {
+    fn rest(self) -> Vec<SourceObject> {
         self.waiting
     }
 }
@@ -142,20 +142,25 @@ impl Batches {
 /// The job takes no more units.
 struct Cancelled;
 
-async fn send(work: &Arc<Work>, store: &Store, batch: Vec<Sighted>, units: &Units) -> Result<(), Cancelled> {
+async fn send(
+    job: &Arc<Running>,
+    store: &Store,
+    batch: Vec<SourceObject>,
+    units: &Units,
+) -> Result<(), Cancelled> {
     if batch.is_empty() {
         return Ok(());
     }
     let cost = ITEM_COST + batch.len() * KEY_COST;
-    let run = Box::pin(counted(remove(Arc::clone(work), store.clone(), batch)));
-    units.send(Unit::Light { cost, run }).await.map_err(|_| Cancelled)
+    let run = Box::pin(counted(remove(Arc::clone(job), store.clone(), batch)));
+    units.send(Unit::Small { cost, run }).await.map_err(|_| Cancelled)
 }
 
-/// Tells what would be removed. What was named is asked for, because it may not be there; who may not ask is told what the
-/// name says.
-async fn plan(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
+/// Reports what would be removed. What was named is asked for, because it may not be there; where asking isn't
+/// allowed, the name alone says it.
+async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
-        let begun = begin(&work, &store, &target.id);
+        let begun = begin(&job, &store, &target.id);
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
             None => match store.head(&target.id, None).await {
@@ -165,24 +170,24 @@ async fn plan(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
             },
         };
         match size {
-            Ok(size) => work.planned(begun, size).await,
-            Err(error) => work.end(begun, 0, Err(error.into())).await,
+            Ok(size) => job.planned(begun, size).await,
+            Err(error) => job.end(begun, 0, Err(error.into())).await,
         }
     }
 }
 
-fn begin(work: &Work, store: &Store, id: &ObjectId) -> Begun {
-    work.begin(Op::Remove, url(store.provider(), id), None)
+fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
+    job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-async fn remove(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
+async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     let mut begun = Vec::with_capacity(targets.len());
     let mut keys = Vec::with_capacity(targets.len());
     let is_listed = targets.iter().all(|target| target.meta.is_some());
     let mut sizes = Vec::with_capacity(targets.len());
     let mut bucket = String::new();
     for target in targets {
-        begun.push(begin(&work, &store, &target.id));
+        begun.push(begin(&job, &store, &target.id));
         sizes.push(target.meta.map_or(0, |meta| meta.size));
         keys.push(target.id.key);
         bucket = target.id.bucket;
@@ -198,7 +203,7 @@ async fn remove(work: Arc<Work>, store: Store, targets: Vec<Sighted>) {
     };
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
         let moved = Moved { bytes: size, attempts: 1, verified: Verified::NotApplicable, atomic: true };
-        work.end(begun, size, result.map(|()| moved)).await;
+        job.end(begun, size, result.map(|()| moved)).await;
     }
 }
 
@@ -230,7 +235,7 @@ mod tests {
 
     #[test]
     fn batches_are_full_however_a_listing_arrives() {
-        let sighted = |i: usize| Sighted {
+        let object = |i: usize| SourceObject {
             id: ObjectId::new("b", i.to_string()),
             meta: None,
             name: String::new(),
@@ -238,7 +243,7 @@ mod tests {
         };
         for portion in [1, 22, 100, 999] {
             let mut batches = Batches::new(100);
-            let all: Vec<_> = (0..1050).map(sighted).collect();
+            let all: Vec<_> = (0..1050).map(object).collect();
             let full: Vec<_> = all.chunks(portion).flat_map(|some| batches.full(some.to_vec())).collect();
             assert!(full.len() == 10 && full.iter().all(|batch| batch.len() == 100), "{portion}");
             let rest = batches.rest();

@@ -1,4 +1,4 @@
-//! What a client is told at its start.
+//! What a client is given at its start.
 
 use std::env::var_os;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Causes that all items of a job share, such as a missing bucket: the first item that meets one ends the job, and is told
+//! Causes that all items of a job share, such as a missing bucket: the first item that meets one ends the job, and is reported
 //! for all of them.
 
 use laneway_store::{ErrorKind, Operation, Provider};

@@ -27,8 +27,8 @@ impl Stats {
                 let engine = Arc::clone(&engine);
                 async move { (at.clone(), stat(engine, at).await) }
             });
-            let mut told = stream::iter(asked).buffered(AT_ONCE);
-            while let Some(answer) = told.next().await {
+            let mut answers = stream::iter(asked).buffered(AT_ONCE);
+            while let Some(answer) = answers.next().await {
                 if out.send(answer).await.is_err() {
                     return;
                 }

@@ -4,9 +4,9 @@ mod gzip;
 mod input;
 mod journal;
 mod large;
-mod light;
 mod parts;
 mod session;
+mod small;
 mod source;
 mod unfinished;
 mod verify;
@@ -28,15 +28,15 @@ use crate::glob;
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::names::Names;
-use crate::plan::LIGHT_UPLOAD_MAX;
+use crate::plan::SMALL_UPLOAD_MAX;
 use crate::pump::{GROUP_COST_MAX, GROUP_MAX, ITEM_COST, Unit, Units};
-use crate::walk::{self, Found, Sighting};
-use crate::work::{Begun, Moved, Work};
+use crate::running::{Begun, Moved, Running};
+use crate::walk::{self, Found, FoundFile};
 use crate::{CopyRequest, Error, Op, Warning};
 
 pub use gzip::Gzip;
 pub(crate) use journal::{Identity, Subject};
-pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, Piece};
+pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart};
 pub(crate) use verify::{put as put_verified, verify};
 
 /// Why a destination is left alone.
@@ -108,7 +108,7 @@ impl Terms {
     /// before it is said: stores refuse for other reasons too, and some by the same status.
     pub(crate) async fn end(
         &self,
-        work: &Work,
+        job: &Running,
         begun: Begun,
         bytes: u64,
         result: Result<Moved, Error>,
@@ -117,15 +117,15 @@ impl Terms {
         match result {
             Err(error) if self.no_clobber && (error.is_precondition() || error.is_conflict()) => {
                 match store.head(id, None).await {
-                    Ok(_) => work.skip(begun, bytes, EXISTS).await,
+                    Ok(_) => job.skip(begun, bytes, EXISTS).await,
                     // Who may write may not always look.
                     Err(look) if look.is_permission() && error.is_precondition() => {
-                        work.skip(begun, bytes, SAID_TO_EXIST).await;
+                        job.skip(begun, bytes, SAID_TO_EXIST).await;
                     }
-                    Err(_) => work.end(begun, bytes, Err(error)).await,
+                    Err(_) => job.end(begun, bytes, Err(error)).await,
                 }
             }
-            result => work.end(begun, bytes, result).await,
+            result => job.end(begun, bytes, result).await,
         }
     }
 
@@ -154,9 +154,9 @@ impl Terms {
 }
 
 impl Target {
-    fn begin(&self, work: &Work, store: &Store) -> Begun {
+    fn begin(&self, job: &Running, store: &Store) -> Begun {
         let source = self.path.display().to_string();
-        work.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
+        job.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
     }
 }
 
@@ -187,7 +187,7 @@ impl Named {
 
 /// Finds what is to be uploaded.
 pub(crate) struct Search<'a> {
-    pub(crate) work: Arc<Work>,
+    pub(crate) job: Arc<Running>,
     pub(crate) request: &'a CopyRequest,
     pub(crate) terms: Arc<Terms>,
     pub(crate) units: Units,
@@ -203,18 +203,18 @@ impl Search<'_> {
     /// Looks through local sources.
     ///
     /// # Errors
-    /// For a store that can't be used. Errors of single sources are told as theirs.
+    /// For a store that can't be used. Errors of single sources are reported as theirs.
     pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
-        let store = self.work.store(self.provider)?.clone();
+        let store = self.job.store(self.provider)?.clone();
         let mut group = Group::default();
         for some in paths.chunks(SOURCES_AT_ONCE) {
             let owned = some.to_vec();
             let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
-            for Named { path, is_matched, metadata } in self.work.engine.files.run(look).await? {
-                let told = match metadata {
+            for Named { path, is_matched, metadata } in self.job.engine.files.run(look).await? {
+                let sent = match metadata {
                     Ok(m) if m.is_dir() && is_matched && !self.request.recursive => {
                         let why = "it is a directory; -r copies it with what it holds";
-                        self.work.warn(Warning::left_out(&path, why)).await;
+                        self.job.warn(Warning::left_out(&path, why)).await;
                         Ok(())
                     }
                     Ok(m) if m.is_dir() && self.request.recursive => self.tree(&store, path).await?,
@@ -226,7 +226,7 @@ impl Search<'_> {
                     Ok(m) => self.file(&store, path, m.len(), &mut group).await,
                     Err(error) => self.fail(path, |_| error).await,
                 };
-                if told.is_err() {
+                if sent.is_err() {
                     return Ok(());
                 }
             }
@@ -244,7 +244,7 @@ impl Search<'_> {
     /// # Errors
     /// For a store that can't be used.
     pub(crate) async fn standard_input(&mut self) -> Result<(), Error> {
-        let store = self.work.store(self.provider)?.clone();
+        let store = self.job.store(self.provider)?.clone();
         let id = ObjectId::new(self.bucket, self.key);
         let options = self.terms.options(self.key);
         let stream = input::Stream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
@@ -290,7 +290,7 @@ impl Search<'_> {
         };
         let name = path.display().to_string();
         let at = path.clone();
-        match self.work.engine.files.run(move || std::fs::File::open(at)).await {
+        match self.job.engine.files.run(move || std::fs::File::open(at)).await {
             Ok(Ok(file)) => {
                 let options = self.terms.options_of_source(&id.key, &path);
                 let input: Box<dyn Read + Send> = match self.terms.gzip.takes(&path) {
@@ -311,24 +311,24 @@ impl Search<'_> {
         id: ObjectId,
         options: PutOptions,
     ) -> Result<(), Cancelled> {
-        self.work.progress.found(1, 0);
-        let begun = self.work.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
+        self.job.progress.found(1, 0);
+        let begun = self.job.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
         if let Some(existing) = &mut self.existing
             && existing.among(store, &[&id], None).await == [true]
         {
-            self.work.skip(begun, 0, EXISTS).await;
+            self.job.skip(begun, 0, EXISTS).await;
             return Ok(());
         }
         if self.request.dry_run {
-            self.work.planned(begun, 0).await;
+            self.job.planned(begun, 0).await;
             return Ok(());
         }
-        let (work, terms, store) = (Arc::clone(&self.work), Arc::clone(&self.terms), store.clone());
+        let (job, terms, store) = (Arc::clone(&self.job), Arc::clone(&self.terms), store.clone());
         let run = async move {
-            let result = input::upload(&work, &store, stream, &id, &options, terms.expect_size).await;
-            terms.end(&work, begun, 0, result, (&store, &id)).await;
+            let result = input::upload(&job, &store, stream, &id, &options, terms.expect_size).await;
+            terms.end(&job, begun, 0, result, (&store, &id)).await;
         };
-        self.send(Unit::Heavy(Box::pin(counted(run)))).await
+        self.send(Unit::Large(Box::pin(counted(run)))).await
     }
 
     async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
@@ -339,28 +339,28 @@ impl Search<'_> {
                 .await);
         }
         let prefix = tree_prefix(self.key, self.is_folder(), &name);
-        let threads = self.work.engine.cores.min(4);
+        let threads = self.job.engine.cores.min(4);
         // What is asked for in order is answered by few pages.
         let in_order = self.existing.is_some();
         let mut batches = walk::start(root, self.request.follow_symlinks, in_order, threads)?;
         while let Some(batch) = batches.recv().await {
             let mut group = Group::default();
-            for sighting in batch {
-                let told = match sighting {
-                    Sighting::File(Found { path, name, size }) => {
+            for found in batch {
+                let sent = match found {
+                    Found::File(FoundFile { path, name, size }) => {
                         let mut key = String::with_capacity(prefix.len() + name.len());
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.bucket, key);
                         self.target(store, Target { path, size, id }, &mut group).await
                     }
-                    Sighting::Failed(path, error) => self.fail(path, |_| error).await,
-                    Sighting::LeftOut(warning) => {
-                        self.work.warn(warning).await;
+                    Found::Failed(path, error) => self.fail(path, |_| error).await,
+                    Found::LeftOut(warning) => {
+                        self.job.warn(warning).await;
                         Ok(())
                     }
                 };
-                if told.is_err() {
+                if sent.is_err() {
                     return Ok(Err(Cancelled));
                 }
             }
@@ -381,7 +381,7 @@ impl Search<'_> {
                 })
                 .await;
         }
-        self.work.progress.found(1, target.size);
+        self.job.progress.found(1, target.size);
         if self.existing.is_some() {
             group.unasked.push(target);
             return Ok(());
@@ -395,11 +395,11 @@ impl Search<'_> {
         let unasked = std::mem::take(&mut group.unasked);
         let ids: Vec<&ObjectId> = unasked.iter().map(|target| &target.id).collect();
         let exist =
-            self.work.unless_cancelled(existing.among(store, &ids, tree)).await.map_err(|_| Cancelled)?;
+            self.job.unless_cancelled(existing.among(store, &ids, tree)).await.map_err(|_| Cancelled)?;
         for (target, exists) in unasked.into_iter().zip(exist) {
             if exists {
-                let begun = target.begin(&self.work, store);
-                self.work.skip(begun, target.size, EXISTS).await;
+                let begun = target.begin(&self.job, store);
+                self.job.skip(begun, target.size, EXISTS).await;
             } else {
                 self.admit(store, target, group).await?;
             }
@@ -410,32 +410,32 @@ impl Search<'_> {
     /// Sends a target on its way, or only tells of it.
     async fn admit(&mut self, store: &Store, target: Target, group: &mut Group) -> Result<(), Cancelled> {
         if self.request.dry_run {
-            let begun = target.begin(&self.work, store);
+            let begun = target.begin(&self.job, store);
             let path = target.path.clone();
             let open = move || match std::fs::File::open(&path) {
                 Ok(_) => Ok(()),
                 Err(e) => Err(Error::local(&path, "can't be opened", e)),
             };
-            match self.work.engine.files.run(open).await.and_then(|opened| opened) {
-                Ok(()) => self.work.planned(begun, target.size).await,
-                Err(error) => self.work.end(begun, target.size, Err(error)).await,
+            match self.job.engine.files.run(open).await.and_then(|opened| opened) {
+                Ok(()) => self.job.planned(begun, target.size).await,
+                Err(error) => self.job.end(begun, target.size, Err(error)).await,
             }
             return Ok(());
         }
-        if target.size <= LIGHT_UPLOAD_MAX {
+        if target.size <= SMALL_UPLOAD_MAX {
             group.cost += ITEM_COST + target.size as usize;
             group.targets.push(target);
             return if group.is_full() { group.send(self, store).await } else { Ok(()) };
         }
-        let run = upload_large(Arc::clone(&self.work), store.clone(), target, Arc::clone(&self.terms));
-        self.send(Unit::Heavy(Box::pin(counted(run)))).await
+        let run = upload_large(Arc::clone(&self.job), store.clone(), target, Arc::clone(&self.terms));
+        self.send(Unit::Large(Box::pin(counted(run)))).await
     }
 
     async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {
         let name = path.display().to_string();
         let error = error(name.clone());
         let destination = Some(self.request.destination.to_string());
-        self.work.fail(Op::Upload, name, destination, error).await;
+        self.job.fail(Op::Upload, name, destination, error).await;
         Ok(())
     }
 
@@ -466,22 +466,22 @@ impl Group {
         if targets.is_empty() {
             return Ok(());
         }
-        let (work, terms) = (Arc::clone(&search.work), Arc::clone(&search.terms));
-        let run = light::upload_group(work, store.clone(), targets, terms);
-        search.send(Unit::Light { cost, run: Box::pin(run) }).await
+        let (job, terms) = (Arc::clone(&search.job), Arc::clone(&search.terms));
+        let run = small::upload_group(job, store.clone(), targets, terms);
+        search.send(Unit::Small { cost, run: Box::pin(run) }).await
     }
 }
 
-async fn upload_large(work: Arc<Work>, store: Store, target: Target, terms: Arc<Terms>) {
-    let begun = target.begin(&work, &store);
-    let result = large::upload(&work, &store, &target, &terms).await;
-    let result = remove_moved(&work, &terms, target.path, result).await;
-    terms.end(&work, begun, target.size, result, (&store, &target.id)).await;
+async fn upload_large(job: Arc<Running>, store: Store, target: Target, terms: Arc<Terms>) {
+    let begun = target.begin(&job, &store);
+    let result = large::upload(&job, &store, &target, &terms).await;
+    let result = remove_moved(&job, &terms, target.path, result).await;
+    terms.end(&job, begun, target.size, result, (&store, &target.id)).await;
 }
 
 /// Of a move, removes the file once its copy is verified, in the state that was copied.
 async fn remove_moved(
-    work: &Work,
+    job: &Running,
     terms: &Terms,
     path: PathBuf,
     result: Result<(Moved, Identity), Error>,
@@ -493,7 +493,7 @@ async fn remove_moved(
     if moved.verified == Verified::Unverified {
         return Err(Error::unverified(path.display().to_string()));
     }
-    work.engine.files.run(move || remove_copied(&path, copied)).await??;
+    job.engine.files.run(move || remove_copied(&path, copied)).await??;
     Ok(moved)
 }
 

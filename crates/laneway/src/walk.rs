@@ -21,9 +21,9 @@ const OPEN_MAX: usize = 64;
 
 /// What a walk came across.
 #[derive(Debug)]
-pub(crate) enum Sighting {
+pub(crate) enum Found {
     /// A file, or a link to one.
-    File(Found),
+    File(FoundFile),
     /// Something that can't be read; the walk goes on.
     Failed(PathBuf, Error),
     /// Something that is left out.
@@ -32,7 +32,7 @@ pub(crate) enum Sighting {
 
 /// A file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
     /// Its path below the walk's root, separated by `/`.
     pub(crate) name: String,
@@ -49,7 +49,7 @@ pub(crate) fn start(
     follow_links: bool,
     in_order: bool,
     threads_max: usize,
-) -> Result<mpsc::Receiver<Vec<Sighting>>, Error> {
+) -> Result<mpsc::Receiver<Vec<Found>>, Error> {
     let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
     let first = Directory { path: root.clone(), name: String::new(), above: None };
     let shared = Arc::new(Shared {
@@ -100,7 +100,7 @@ struct State {
 
 impl Shared {
     /// Starts one more thread.
-    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<Sighting>>) -> io::Result<()> {
+    fn grow(self: &Arc<Self>, out: &mpsc::Sender<Vec<Found>>) -> io::Result<()> {
         let (shared, out) = (Arc::clone(self), out.clone());
         self.lock().threads += 1;
         let spawned = std::thread::Builder::new().name("laneway-walk".into()).spawn(move || {
@@ -154,8 +154,8 @@ struct Gone;
 
 struct Walker {
     shared: Arc<Shared>,
-    out: mpsc::Sender<Vec<Sighting>>,
-    batch: Vec<Sighting>,
+    out: mpsc::Sender<Vec<Found>>,
+    batch: Vec<Found>,
 }
 
 impl Walker {
@@ -197,7 +197,7 @@ impl Walker {
                     Ok(entries) => open.push((directory, Entries::of(entries, self.shared.in_order))),
                     Err(e) => {
                         let error = Error::local(&directory.path, "can't be read", e);
-                        self.tell(Sighting::Failed(directory.path, error))?;
+                        self.tell(Found::Failed(directory.path, error))?;
                     }
                 }
             }
@@ -221,7 +221,7 @@ impl Walker {
                 Some(Err(e)) => {
                     let error = Error::local(&directory.path, "can't be read to its end", e);
                     let path = directory.path.clone();
-                    self.tell(Sighting::Failed(path, error))?;
+                    self.tell(Found::Failed(path, error))?;
                     open.pop();
                 }
                 None => drop(open.pop()),
@@ -256,7 +256,7 @@ impl Walker {
         let Some(file_name) = file_name.to_str() else {
             let error =
                 Error::refused(path.display().to_string(), "the name is not UTF-8 and can't be a key");
-            return self.tell(Sighting::Failed(path, error)).map(|()| None);
+            return self.tell(Found::Failed(path, error)).map(|()| None);
         };
         let mut name = String::with_capacity(parent.name.len() + 1 + file_name.len());
         if !parent.name.is_empty() {
@@ -273,23 +273,23 @@ impl Walker {
             Err(e) => {
                 let what = if path.is_symlink() { "the link leads nowhere" } else { "can't be looked at" };
                 let error = Error::local(&path, what, e);
-                return self.tell(Sighting::Failed(path, error)).map(|()| None);
+                return self.tell(Found::Failed(path, error)).map(|()| None);
             }
         };
         if metadata.is_file() && is_temporary_name(file_name) {
             let why = "it is what is left of a download";
-            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
-            return self.tell(Sighting::File(Found { path, name, size: metadata.len() })).map(|()| None);
+            return self.tell(Found::File(FoundFile { path, name, size: metadata.len() })).map(|()| None);
         }
         if !metadata.is_dir() {
             let why = "it is no regular file";
-            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if is_link && !self.shared.follow_links {
             let why = "it is a link to a directory; --follow-symlinks enters it";
-            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if !self.shared.follow_links {
             return Ok(Some(Directory { path, name, above: None }));
@@ -312,13 +312,13 @@ impl Walker {
         let id = (metadata.dev(), metadata.ino());
         if above.as_ref().is_some_and(|above| above.holds(id)) {
             let why = "the link leads back to a directory above it";
-            return self.tell(Sighting::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
     }
 
-    fn tell(&mut self, sighting: Sighting) -> Result<(), Gone> {
-        self.batch.push(sighting);
+    fn tell(&mut self, found: Found) -> Result<(), Gone> {
+        self.batch.push(found);
         if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
     }
 
@@ -347,11 +347,11 @@ mod tests {
         let (mut files, mut others) = (Vec::new(), Vec::new());
         while let Some(batch) = batches.blocking_recv() {
             assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
-            for sighting in batch {
-                match sighting {
-                    Sighting::File(found) => files.push(found.name),
-                    Sighting::Failed(_, error) => others.push(error.to_string()),
-                    Sighting::LeftOut(warning) => others.push(warning.to_string()),
+            for found in batch {
+                match found {
+                    Found::File(found) => files.push(found.name),
+                    Found::Failed(_, error) => others.push(error.to_string()),
+                    Found::LeftOut(warning) => others.push(warning.to_string()),
                 }
             }
         }
@@ -486,8 +486,8 @@ mod tests {
             fs::write(dir.path().join(name), "").unwrap();
         }
         let mut batches = start(dir.path().to_owned(), false, true, 1).unwrap();
-        let names = batches.blocking_recv().unwrap().into_iter().map(|sighting| match sighting {
-            Sighting::File(found) => found.name,
+        let names = batches.blocking_recv().unwrap().into_iter().map(|found| match found {
+            Found::File(found) => found.name,
             other => panic!("{other:?}"),
         });
         assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);

@@ -1,21 +1,21 @@
-//! Combining the CRCs of pieces, most of which have one length.
+//! Combining the CRCs of ranges, most of which have one length.
 
 use std::sync::OnceLock;
 
 use crc_fast::{CrcAlgorithm, checksum_combine};
 
-use crate::plan::slices::PIECE;
+use crate::plan::slices::CLAIM_LEN;
 
 /// The CRC of bytes with the CRC `first`, followed by `len` bytes with the CRC `second`.
 ///
-/// Combining takes 16 us (57 us for 64 bits), about what hashing a piece of 1 MiB takes. It is linear in `first`, so that
-/// for pieces of the usual length what each bit of it becomes is worked out once.
+/// Combining takes 16 us (57 us for 64 bits), about what hashing 1 MiB takes. It is linear in `first`, so that
+/// for ranges of the usual length what each bit of it becomes is worked out once.
 pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64) -> u64 {
     static CRC32C: OnceLock<Shift> = OnceLock::new();
     static CRC32: OnceLock<Shift> = OnceLock::new();
     static CRC64NVME: OnceLock<Shift> = OnceLock::new();
     let shift = match algorithm {
-        _ if len != PIECE => None,
+        _ if len != CLAIM_LEN => None,
         CrcAlgorithm::Crc32Iscsi => Some((&CRC32C, 32)),
         CrcAlgorithm::Crc32IsoHdlc => Some((&CRC32, 32)),
         CrcAlgorithm::Crc64Nvme => Some((&CRC64NVME, 64)),
@@ -53,7 +53,7 @@ mod tests {
             [(CrcAlgorithm::Crc32Iscsi, 32), (CrcAlgorithm::Crc32IsoHdlc, 32), (CrcAlgorithm::Crc64Nvme, 64)];
         for (algorithm, bits) in algorithms {
             let mut random = Random(7);
-            for len in [PIECE, PIECE, PIECE - 1, 0] {
+            for len in [CLAIM_LEN, CLAIM_LEN, CLAIM_LEN - 1, 0] {
                 for _ in 0..50 {
                     let mut crc = || (random.below(u64::MAX) << 33 ^ random.below(u64::MAX)) >> (64 - bits);
                     let (first, second) = (crc(), crc());

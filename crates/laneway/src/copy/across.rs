@@ -10,31 +10,31 @@ use laneway_store::{Body, Checksums, Get, ObjectMeta, Operation, PutOptions, Ver
 use super::{Ends, Target, tags};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
-use crate::download::{Into, Landing, Pinned, tell_of_another_try};
+use crate::download::{Into, Pinned, RangeWriter, log_second_try};
 use crate::event::Verified;
 use crate::location::url;
-use crate::plan::LIGHT_UPLOAD_MAX;
+use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::pump::{ITEM_COST, Unit};
-use crate::upload::{Input, Parts, Piece, put_verified};
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
+use crate::upload::{Input, Parts, ReadyPart, put_verified};
 
-/// The work of one object.
-pub(super) fn unit(work: Arc<Work>, ends: Ends, target: Target) -> Unit {
+/// The unit of one object.
+pub(super) fn unit(job: Arc<Running>, ends: Ends, target: Target) -> Unit {
     let size = target.from.meta.as_ref().map(|meta| meta.size);
     match size {
-        Some(size) if size <= LIGHT_UPLOAD_MAX => {
+        Some(size) if size <= SMALL_UPLOAD_MAX => {
             let run = Box::pin(counted(async move {
-                let begun = ends.begin(&work, &target);
-                let result = small(&work, &ends, &target, size).await;
-                ends.finish(&work, &target, begun, result).await;
+                let begun = ends.begin(&job, &target);
+                let result = small(&job, &ends, &target, size).await;
+                ends.finish(&job, &target, begun, result).await;
             }));
-            Unit::Light { cost: ITEM_COST + size as usize, run }
+            Unit::Small { cost: ITEM_COST + size as usize, run }
         }
-        _ => Unit::Heavy(Box::pin(counted(async move {
-            let begun = ends.begin(&work, &target);
-            let result = any(&work, &ends, &target).await;
-            ends.finish(&work, &target, begun, result).await;
+        _ => Unit::Large(Box::pin(counted(async move {
+            let begun = ends.begin(&job, &target);
+            let result = any(&job, &ends, &target).await;
+            ends.finish(&job, &target, begun, result).await;
         }))),
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn unit(work: Arc<Work>, ends: Ends, target: Target) -> Unit {
 pub(super) type Copied = Result<(Moved, Option<Version>), Error>;
 
 /// An object in two requests.
-async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copied {
+async fn small(job: &Running, ends: &Ends, target: &Target, expected: u64) -> Copied {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&target.from.id) };
         let got = ends.from.get(get).await?;
@@ -53,46 +53,46 @@ async fn small(work: &Work, ends: &Ends, target: &Target, expected: u64) -> Copi
     };
     let (got, run, read) = match read().await {
         Err(error) if error.is_mismatch() => {
-            tell_of_another_try(&error);
+            log_second_try(&error);
             read().await?
         }
         read => read?,
     };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
     let mut options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
-    tags::keep(work, ends, target, &got.meta, &mut options).await?;
-    let written = put_verified(work, &ends.to, &target.to, got.body, &sums, &options).await?;
-    work.progress.moved(run.len);
+    tags::keep(job, ends, target, &got.meta, &mut options).await?;
+    let written = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
+    job.progress.moved(run.len);
     let atomic = ends.to.keeps(Operation::Put, &options.condition);
     let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written), atomic };
     Ok((moved, got.meta.version))
 }
 
 /// An object of which nothing, or its size, is known.
-pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
-    let meta = work.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
+pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
     if target.from.meta.is_none() {
-        work.progress.sized(meta.size);
+        job.progress.sized(meta.size);
     }
-    if meta.size <= LIGHT_UPLOAD_MAX {
-        let memory = work.engine.lanes.memory();
+    if meta.size <= SMALL_UPLOAD_MAX {
+        let memory = job.engine.lanes.memory();
         let small = async {
             let _held = memory.reserve(meta.size as usize).await;
-            small(work, ends, target, meta.size).await
+            small(job, ends, target, meta.size).await
         };
-        return work.unless_cancelled(small).await?;
+        return job.unless_cancelled(small).await?;
     }
     if meta.version.is_none() {
         let message = "without a version its slices can't be pinned to one state";
         return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
     }
     let mut options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
-    tags::keep(work, ends, target, &meta, &mut options).await?;
-    let once = || streamed(work, ends, target, &meta, &options);
+    tags::keep(job, ends, target, &meta, &mut options).await?;
+    let once = || streamed(job, ends, target, &meta, &options);
     let moved = match once().await {
         Err(error) if error.is_mismatch() => {
-            tell_of_another_try(&error);
-            work.progress.taken_back(meta.size);
+            log_second_try(&error);
+            job.progress.taken_back(meta.size);
             once().await?
         }
         moved => moved?,
@@ -102,14 +102,14 @@ pub(super) async fn any(work: &Work, ends: &Ends, target: &Target) -> Copied {
 
 /// An object that is read and written slice by slice.
 async fn streamed(
-    work: &Work,
+    job: &Running,
     ends: &Ends,
     target: &Target,
     meta: &ObjectMeta,
     options: &PutOptions,
 ) -> Result<Moved, Error> {
     let input = StoreInput {
-        work,
+        job,
         ends,
         target,
         pinned: Pinned::of(meta),
@@ -119,16 +119,16 @@ async fn streamed(
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts { work, store: &ends.to, id: &target.to, options, unfinished: None };
+    let parts = Parts { job, store: &ends.to, id: &target.to, options, unfinished: None };
     let moved = parts.send(Some(input.meta.size), &input).await?;
-    let can_compare = Crc::told(&input.meta.checksums).is_some();
+    let can_compare = Crc::given_in(&input.meta.checksums).is_some();
     let verified = if can_compare { moved.verified } else { Verified::Unverified };
     Ok(Moved { verified, ..moved })
 }
 
 /// Slices of an object as parts of another.
 struct StoreInput<'a> {
-    work: &'a Work,
+    job: &'a Running,
     ends: &'a Ends,
     target: &'a Target,
     meta: ObjectMeta,
@@ -144,28 +144,29 @@ struct StoreInput<'a> {
 impl StoreInput<'_> {
     async fn slice(&self, start: u64, end: u64, wanted: Wanted) -> Result<(Run, Vec<u8>), Error> {
         let into = Into::Memory(Vec::with_capacity((end - start) as usize));
-        let landing = Landing::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
-        landing.bring(&self.ends.from, &self.target.from.id).await?;
-        Ok(landing.finish())
+        let writer =
+            RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
+        writer.bring(&self.ends.from, &self.target.from.id).await?;
+        Ok(writer.finish())
     }
 
     /// A part that is larger than memory allows goes through a nameless temporary file.
-    async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<Piece, Error> {
-        let files = &self.work.engine.files;
+    async fn in_file(&self, start: u64, end: u64, wanted: Wanted) -> Result<ReadyPart, Error> {
+        let files = &self.job.engine.files;
         let failed = |e| Error::local("a temporary file", "can't be used", e);
         let file = Arc::new(files.run(tempfile::tempfile).await?.map_err(failed)?);
         let mut run = Run::of(b"", wanted);
         while run.len < end - start {
             let at = start + run.len;
             let to = end.min(at + PART_USUAL);
-            let held = self.work.engine.lanes.memory().reserve((to - at) as usize).await;
+            let held = self.job.engine.lanes.memory().reserve((to - at) as usize).await;
             let (slice, bytes) = self.slice(at, to, wanted).await?;
             let (spool, offset) = (Arc::clone(&file), run.len);
             files.run(move || spool.write_all_at(&bytes, offset)).await?.map_err(failed)?;
             drop(held);
             run = run.then(slice);
         }
-        Ok(Piece { body: Body::file(file, 0, run.len), run, is_last: end == self.meta.size, held: None })
+        Ok(ReadyPart { body: Body::file(file, 0, run.len), run, is_last: end == self.meta.size, held: None })
     }
 }
 
@@ -178,15 +179,15 @@ impl Input for StoreInput<'_> {
         Ok((at < end).then_some((at, end)))
     }
 
-    async fn piece(&self, (start, end): (u64, u64), wanted: Wanted) -> Result<Piece, Error> {
+    async fn prepare(&self, (start, end): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
         let wanted = wanted.and(self.wanted);
         if end - start > PART_USUAL {
             return self.in_file(start, end, wanted).await;
         }
-        let held = self.work.engine.lanes.memory().reserve((end - start) as usize).await;
+        let held = self.job.engine.lanes.memory().reserve((end - start) as usize).await;
         let (run, bytes) = self.slice(start, end, wanted).await?;
         let is_last = end == self.meta.size;
-        Ok(Piece { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }
 
     async fn check(&self, whole: &Run) -> Result<(), Error> {
@@ -200,8 +201,8 @@ impl Input for StoreInput<'_> {
 }
 
 /// What both ends need: CRC32C is sent along, and what the source tells is compared.
-fn both(told: &Checksums) -> Wanted {
-    Wanted { crc32c: true, ..Wanted::to_compare_with(told, true) }
+fn both(stored: &Checksums) -> Wanted {
+    Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
 }
 
 fn check(ends: &Ends, meta: &ObjectMeta, run: &Run) -> Result<Verified, Error> {

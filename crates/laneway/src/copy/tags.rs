@@ -6,14 +6,14 @@ use super::{Ends, Target};
 use crate::Error;
 use crate::event::Warning;
 use crate::location::url;
-use crate::work::Work;
+use crate::running::Running;
 
 /// Gives a copy its source's tags, unless it is given others.
 ///
 /// # Errors
 /// What the store says where the source is known to have tags, or fails otherwise than by knowing none.
 pub(super) async fn keep(
-    work: &Work,
+    job: &Running,
     ends: &Ends,
     target: &Target,
     source: &ObjectMeta,
@@ -23,13 +23,13 @@ pub(super) async fn keep(
     if !options.tags.is_empty() || !both_have_tags {
         return Ok(());
     }
-    match work.unless_cancelled(ends.from.tags(&target.from.id)).await? {
+    match job.unless_cancelled(ends.from.tags(&target.from.id)).await? {
         Ok(tags) => options.tags = tags,
         Err(error) if source.tags.is_some_and(|count| count > 0) => return Err(error.into()),
         Err(error) if error.is_permission() => {
             let target = url(ends.from.provider(), &target.from.id);
             let message = "its tags may not be read: if it has any, its copy has none".to_owned();
-            work.warn(Warning { target, message }).await;
+            job.warn(Warning { target, message }).await;
         }
         // Stores that know no tags.
         Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}

@@ -12,9 +12,9 @@ use super::{Ends, Target, across, source_removed, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
-use crate::plan::pieces_in_flight;
+use crate::plan::requests_at_once;
+use crate::running::{Moved, Running};
 use crate::upload::CONFLICTS_MAX;
-use crate::work::{Moved, Work};
 use crate::{CopySizes, Error};
 
 /// Whether an object is known to need more than one request.
@@ -23,25 +23,23 @@ pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
 }
 
 /// Copies a group of objects, all at once.
-pub(super) async fn copy_group(work: Arc<Work>, ends: Ends, targets: Vec<Target>) {
+pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
     if ends.remove_source && ends.from.provider() == Provider::S3 && targets.len() > 1 {
-        return move_group(&work, &ends, targets).await;
+        return move_group(&job, &ends, targets).await;
     }
-    let mut copies: FuturesUnordered<_> = targets
-        .into_iter()
-        .map(|target| counted(copy_one(Arc::clone(&work), ends.clone(), target)))
-        .collect();
+    let mut copies: FuturesUnordered<_> =
+        targets.into_iter().map(|target| counted(copy_one(Arc::clone(&job), ends.clone(), target))).collect();
     while copies.next().await.is_some() {}
 }
 
 /// Moves a group of objects of one bucket inside S3: what was copied is removed in one request, each object in the state
 /// that was copied.
-async fn move_group(work: &Work, ends: &Ends, targets: Vec<Target>) {
+async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
     let copy_one = |target: Target| async move {
-        let begun = ends.begin(work, &target);
-        let mut result = copy(work, ends, &target).await;
+        let begun = ends.begin(job, &target);
+        let mut result = copy(job, ends, &target).await;
         if let Ok((moved, _)) = &mut result {
-            work.progress.moved(moved.bytes);
+            job.progress.moved(moved.bytes);
             moved.attempts = moved.attempts.max(most());
         }
         (target, begun, result)
@@ -55,46 +53,46 @@ async fn move_group(work: &Work, ends: &Ends, targets: Vec<Target>) {
                 sources.push(Deletion { key: target.from.id.key.clone(), version });
                 copied.push((target, begun, moved));
             }
-            result => ends.finish(work, &target, begun, result).await,
+            result => ends.finish(job, &target, begun, result).await,
         }
     }
     let Some((first, ..)) = copied.first() else { return };
     let removed = ends.from.delete_many_in(&first.from.id.bucket, &sources).await;
     for ((target, begun, moved), removed) in copied.into_iter().zip(removed) {
         let result = source_removed(&ends.from, &target.from.id, removed).map(|()| moved);
-        ends.end(work, &target, begun, result).await;
+        ends.end(job, &target, begun, result).await;
     }
 }
 
 /// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
 /// an upload with checksums.
-async fn copy_large(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
-    let mut copied = copy_parts(work, ends, target, options).await;
+async fn copy_large(job: &Running, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
+    let mut copied = copy_parts(job, ends, target, options).await;
     for _ in 0..CONFLICTS_MAX {
         if !copied.as_ref().is_err_and(Error::is_conflict) {
             break;
         }
-        copied = copy_parts(work, ends, target, options).await;
+        copied = copy_parts(job, ends, target, options).await;
     }
     match copied {
         Err(e) if e.as_store().is_some_and(|e| e.is_invalid() || e.is_unsupported()) => {
-            across::any(work, ends, target).await
+            across::any(job, ends, target).await
         }
         copied => copied,
     }
 }
 
 /// Copies one object.
-pub(super) async fn copy_one(work: Arc<Work>, ends: Ends, target: Target) {
-    let begun = ends.begin(&work, &target);
-    let result = copy(&work, &ends, &target).await;
+pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, target: Target) {
+    let begun = ends.begin(&job, &target);
+    let result = copy(&job, &ends, &target).await;
     if let Ok((moved, _)) = &result {
-        work.progress.moved(moved.bytes);
+        job.progress.moved(moved.bytes);
     }
-    ends.finish(&work, &target, begun, result).await;
+    ends.finish(&job, &target, begun, result).await;
 }
 
-async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
+async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
     let options = ends.terms.copy_options();
     let (from, to) = (&target.from.id, &target.to);
     let mut known = target.from.meta.as_deref().cloned();
@@ -102,10 +100,10 @@ async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
     if known.is_none() && ends.remove_source {
         known = Some(ends.from.head(from, None).await?);
     }
-    let whole_max = work.engine.copy_sizes.whole_max;
+    let whole_max = job.engine.copy_sizes.whole_max;
     let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > whole_max;
     if known.as_ref().is_some_and(is_large) {
-        return Box::pin(copy_large(work, ends, target, &options)).await;
+        return Box::pin(copy_large(job, ends, target, &options)).await;
     }
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
@@ -116,7 +114,7 @@ async fn copy(work: &Work, ends: &Ends, target: &Target) -> Copied {
             if meta.size <= whole_max {
                 return Err(e.into());
             }
-            return Box::pin(copy_large(work, ends, target, &options)).await;
+            return Box::pin(copy_large(job, ends, target, &options)).await;
         }
         copied => copied?,
     };
@@ -140,24 +138,24 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     }
 }
 
-async fn copy_parts(work: &Work, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
-    let meta = work.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
+async fn copy_parts(job: &Running, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
     let mut options = ends.terms.options_of(&meta, options);
-    tags::keep(work, ends, target, &meta, &mut options).await?;
-    let upload = work.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
+    tags::keep(job, ends, target, &meta, &mut options).await?;
+    let upload = job.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
     let sent = async {
-        let mut parts: Vec<Part> = futures_util::stream::iter(work.engine.copy_sizes.parts(meta.size))
+        let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
             .map(|(number, range)| {
                 ends.to.part_copy(&upload, number, &target.from.id, meta.version.as_ref(), range)
             })
-            .buffer_unordered(pieces_in_flight(work.engine.cores))
+            .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()
             .await?;
         parts.sort_by_key(|part| part.number);
         let whole = Checksums { crc32c: meta.checksums.crc32c, ..Checksums::default() };
         Ok::<_, Error>(ends.to.complete(&upload, &parts, &whole, &options.condition).await?)
     };
-    match work.unless_cancelled(sent).await.and_then(|sent| sent) {
+    match job.unless_cancelled(sent).await.and_then(|sent| sent) {
         Ok(copied) => {
             let verified = compare(ends, Some(&meta), &copied)?;
             let atomic = ends.to.keeps(Operation::Complete, &options.condition);

@@ -12,45 +12,45 @@ use crate::event::Verified;
 use crate::folder::Staged;
 use crate::location::url;
 use crate::plan::boundaries::{Stretch, cover, even, of_lens};
-use crate::plan::pieces_in_flight;
-use crate::work::Work;
+use crate::plan::requests_at_once;
+use crate::running::Running;
 
-/// Compares a file, all of which has come, with the composite checksum that the store told. Usually the first part's
+/// Compares a file, all of which has come, with the composite checksum that the store gave. Usually the first part's
 /// length tells all of them, in one request; only where that does not come out right each part is asked for.
 ///
 /// # Errors
 /// The checksum differs. A store that doesn't tell the parts' lengths is no error: the object is unverified then.
 pub(super) async fn verify(
-    work: &Work,
+    job: &Running,
     store: &Store,
     meta: &ObjectMeta,
     staged: &Arc<Staged>,
-    told: CompositeCrc32c,
+    stored: CompositeCrc32c,
 ) -> Result<Verified, Error> {
     let version = meta.version.as_ref();
-    let len_of = |number| work.unless_cancelled(store.part_len(&meta.id, version, number));
+    let len_of = |number| job.unless_cancelled(store.part_len(&meta.id, version, number));
     let Ok(Some(first)) = len_of(1).await? else { return Ok(Verified::Unverified) };
-    let count = if told.parts > 0 { told.parts } else { meta.size.div_ceil(first.max(1)) as u32 };
+    let count = if stored.parts > 0 { stored.parts } else { meta.size.div_ceil(first.max(1)) as u32 };
     if let Some(parts) = even(meta.size, first, count)
-        && value(work, staged, parts).await? == told.value
+        && value(job, staged, parts).await? == stored.value
     {
         return Ok(Verified::Composite);
     }
     let lens: Vec<_> = futures_util::stream::iter(1..=count)
         .map(len_of)
-        .buffered(pieces_in_flight(work.engine.cores))
+        .buffered(requests_at_once(job.engine.cores))
         .try_collect()
         .await?;
     let lens: Option<Vec<u64>> = lens.into_iter().map(|len| len.ok().flatten()).collect();
     let Some(parts) = lens.and_then(|lens| of_lens(meta.size, &lens)) else {
         return Ok(Verified::Unverified);
     };
-    let ours = value(work, staged, parts).await?;
-    if ours != told.value {
+    let ours = value(job, staged, parts).await?;
+    if ours != stored.value {
         let message = format!(
             "the crc32c of the parts' bytes is {}, the store says {}",
             written(&ours.to_be_bytes()),
-            written(&told.value.to_be_bytes())
+            written(&stored.value.to_be_bytes())
         );
         return Err(Error::mismatch(url(store.provider(), &meta.id), message));
     }
@@ -59,8 +59,8 @@ pub(super) async fn verify(
 
 /// The composite of these parts of a file: from what its journal claims, and from the file itself where a part ends
 /// within a claim.
-async fn value(work: &Work, staged: &Arc<Staged>, parts: Vec<std::ops::Range<u64>>) -> Result<u32, Error> {
-    let (staged, cancel) = (Arc::clone(staged), work.cancel.clone());
+async fn value(job: &Running, staged: &Arc<Staged>, parts: Vec<std::ops::Range<u64>>) -> Result<u32, Error> {
+    let (staged, cancel) = (Arc::clone(staged), job.cancel.clone());
     let compute = move || {
         let claims = staged.claims();
         let ranges: Vec<_> = claims.iter().map(|claim| claim.range()).collect();
@@ -77,5 +77,5 @@ async fn value(work: &Work, staged: &Arc<Staged>, parts: Vec<std::ops::Range<u64
         }
         Ok::<_, Error>(composite_crc32c(crcs))
     };
-    work.engine.files.run(compute).await?
+    job.engine.files.run(compute).await?
 }

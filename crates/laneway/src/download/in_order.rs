@@ -12,16 +12,16 @@ use laneway_lanes::Reservation;
 use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store};
 use tokio::sync::mpsc;
 
-use super::landing::{Into, Landing, Pinned};
-use super::large::{Fetched, tell_of_another_try};
-use super::news::news;
+use super::large::{Fetched, log_second_try};
+use super::new_bytes::new_bytes;
+use super::range_writer::{Into, Pinned, RangeWriter};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
-use crate::plan::{LIGHT_DOWNLOAD_MAX, pieces_in_flight};
+use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
 use crate::pump::ready;
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
 use crate::{ByteRange, Error, Progress};
 
 /// What is fetched ahead at a time, and the most that the first request brings.
@@ -46,13 +46,13 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
 /// # Errors
 /// What the store says; class `cancelled` when the receiver is gone.
 pub(crate) async fn fetch(
-    work: &Work,
+    job: &Running,
     store: &Store,
     id: &ObjectId,
     range: Option<ByteRange>,
     out: Chunks,
 ) -> Result<Fetched, Error> {
-    let mut ordered = InOrder { work, store, id, out, attempts: 1 };
+    let mut ordered = InOrder { job, store, id, out, attempts: 1 };
     match range {
         None => ordered.whole(true).await,
         Some(range) => ordered.range(range).await,
@@ -60,7 +60,7 @@ pub(crate) async fn fetch(
 }
 
 struct InOrder<'a> {
-    work: &'a Work,
+    job: &'a Running,
     store: &'a Store,
     id: &'a ObjectId,
     out: Chunks,
@@ -75,7 +75,7 @@ impl InOrder<'_> {
             && last - first < SLICE
         {
             let len = last - first + 1;
-            let held = Arc::new(self.work.engine.lanes.memory().reserve(len as usize).await);
+            let held = Arc::new(self.job.engine.lanes.memory().reserve(len as usize).await);
             let mut get = Get::new(self.id);
             (get.range, get.expected) = (Some(first..last + 1), Some(len));
             let got = self.store.get(get).await?;
@@ -85,7 +85,7 @@ impl InOrder<'_> {
                 verified: Verified::Unverified,
                 atomic: true,
             };
-            self.work.progress.sized(moved.bytes);
+            self.job.progress.sized(moved.bytes);
             self.send(got.body, held).await?;
             return Ok(Fetched { moved, version: got.meta.version });
         }
@@ -94,7 +94,7 @@ impl InOrder<'_> {
             let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
             return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
         };
-        self.work.progress.sized(range.end - range.start);
+        self.job.progress.sized(range.end - range.start);
         let wanted = if range == (0..meta.size) {
             Wanted::to_compare_with(&meta.checksums, false)
         } else {
@@ -108,12 +108,12 @@ impl InOrder<'_> {
     /// The first request is unranged, for the checksum of the whole, and is stopped after a slice. What that brings whole is
     /// compared before it is handed on, and fetched once more where it is wrong.
     async fn whole(&mut self, may_try_again: bool) -> Result<Fetched, Error> {
-        let held = Arc::new(self.work.engine.lanes.memory().reserve(SLICE as usize).await);
+        let held = Arc::new(self.job.engine.lanes.memory().reserve(SLICE as usize).await);
         let head = Arc::new(Mutex::new(Head::default()));
-        let progress = &self.work.progress;
+        let progress = &self.job.progress;
         let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
-        let second = || HeadSink::second(&head, progress);
-        let get = Get { sink: Some(&sink), second: Some(&second), ..Get::new(self.id) };
+        let hedge = || HeadSink::hedge(&head, progress);
+        let get = Get { sink: Some(&sink), second: Some(&hedge), ..Get::new(self.id) };
         let ended = self.store.get(get).await;
         let (meta, bytes) = {
             let mut head = lock(&head);
@@ -136,7 +136,7 @@ impl InOrder<'_> {
             && may_try_again
             && let Err(error) = self.verified(&meta, first)
         {
-            tell_of_another_try(&error);
+            log_second_try(&error);
             drop((bytes, held));
             self.attempts += 1;
             return Box::pin(self.whole(false)).await;
@@ -155,9 +155,9 @@ impl InOrder<'_> {
 
     /// Fetches slices ahead and sends them on in order.
     async fn slices(&mut self, range: Range<u64>, pinned: &Pinned, wanted: Wanted) -> Result<Run, Error> {
-        let memory = self.work.engine.lanes.memory();
-        let (store, id, progress) = (self.store, self.id, Arc::clone(&self.work.progress));
-        let ahead_max = pieces_in_flight(self.work.engine.cores);
+        let memory = self.job.engine.lanes.memory();
+        let (store, id, progress) = (self.store, self.id, Arc::clone(&self.job.progress));
+        let ahead_max = requests_at_once(self.job.engine.cores);
         let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
         let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
         let mut next = range.start;
@@ -175,10 +175,10 @@ impl InOrder<'_> {
                 held = ready(&mut reserving), if reserving.is_some() => {
                     reserving = None;
                     let into = Into::Memory(Vec::with_capacity((end - next) as usize));
-                    let landing = Landing::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
+                    let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
                     ahead.push_back(Box::pin(async move {
-                        let attempts = landing.bring(store, id).await?;
-                        let (run, bytes) = landing.finish();
+                        let attempts = writer.bring(store, id).await?;
+                        let (run, bytes) = writer.finish();
                         Ok((bytes.into(), run, Arc::new(held), attempts))
                     }));
                     next = end;
@@ -244,7 +244,7 @@ impl HeadSink {
     }
 
     /// Another sink of the same attempt. The bytes are handed on only when all of them are there, so that none is twice.
-    fn second(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Second {
+    fn hedge(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Second {
         let state = lock(head);
         let (attempt, progress) = (state.attempt, Arc::clone(progress));
         let sink = |at| Box::new(Self { head: Arc::clone(head), attempt, at, progress });
@@ -265,7 +265,7 @@ impl GetSink for HeadSink {
         if head.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let route = if meta.size <= LIGHT_DOWNLOAD_MAX { Route::Stay } else { Route::Freight };
+        let route = if meta.size <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight };
         if let Some(known) = head.meta.as_ref().filter(|_| head.begun == self.attempt) {
             // The other of two at once has begun before.
             if known.version.is_none() || known.version != meta.version || known.size != meta.size {
@@ -290,7 +290,7 @@ impl GetSink for HeadSink {
         }
         let (size, wanted) = (head.meta.as_ref().map_or(0, |meta| meta.size), head.wanted());
         let come = head.bytes.len() as u64;
-        let new = news(&mut self.at, come, bytes);
+        let new = new_bytes(&mut self.at, come, bytes);
         let own = new.len().min((wanted - come) as usize);
         head.bytes.extend_from_slice(&new[..own]);
         self.progress.moved(own as u64);

@@ -8,16 +8,16 @@ use futures_util::future::{BoxFuture, Fuse, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
-use super::landing::{Into, Landing, Pinned};
 use super::opening::{Destination, Large, Opened, Opening};
+use super::range_writer::{Into, Pinned, RangeWriter};
 use super::{Terms, composite};
 use crate::checksum::{Crc, Run, Wanted};
 use crate::event::Verified;
 use crate::folder::{Place, Placing, Staged};
 use crate::location::url;
-use crate::plan::pieces_in_flight;
+use crate::plan::requests_at_once;
 use crate::plan::slices::is_sliced;
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
 use crate::{Error, Version};
 
 /// What an item's download left behind.
@@ -32,7 +32,7 @@ pub(crate) struct Fetched {
 /// # Errors
 /// What the store or the file system says; the destination is as it was then.
 pub(crate) async fn fetch(
-    work: &Work,
+    job: &Running,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
@@ -40,12 +40,12 @@ pub(crate) async fn fetch(
     collect_max: u64,
     terms: Terms,
 ) -> Result<Fetched, Error> {
-    match fetch_once(work, store, id, known.clone(), place.clone(), collect_max, terms).await {
+    match fetch_once(job, store, id, known.clone(), place.clone(), collect_max, terms).await {
         Err(error) if error.is_mismatch() => {
-            tell_of_another_try(&error);
+            log_second_try(&error);
             // Of an object whose size was not known before, the second try finds it once more.
-            work.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
-            let again = Box::pin(fetch_once(work, store, id, known, place, collect_max, terms));
+            job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
+            let again = Box::pin(fetch_once(job, store, id, known, place, collect_max, terms));
             let Fetched { moved, version } = again.await.map_err(Error::for_good)?;
             Ok(Fetched { moved: Moved { attempts: moved.attempts + 1, ..moved }, version })
         }
@@ -54,12 +54,12 @@ pub(crate) async fn fetch(
 }
 
 /// Which of an object's bytes are wrong no store tells: all of them are moved once more.
-pub(crate) fn tell_of_another_try(error: &Error) {
+pub(crate) fn log_second_try(error: &Error) {
     tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
 }
 
 async fn fetch_once(
-    work: &Work,
+    job: &Running,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
@@ -67,12 +67,12 @@ async fn fetch_once(
     collect_max: u64,
     terms: Terms,
 ) -> Result<Fetched, Error> {
-    let in_flight = pieces_in_flight(work.engine.cores);
+    let in_flight = requests_at_once(job.engine.cores);
     let destination = Destination { place, source: url(store.provider(), id), in_flight };
-    let rest = Rest { work, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
+    let rest = Rest { job, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
     // With the state and a checksum known nothing has to be asked first.
     let is_planned =
-        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::told(&meta.checksums).is_some());
+        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
     if let Some(meta) = known.clone().filter(|_| is_planned) {
         return rest.fetch_planned(meta, destination).await;
     }
@@ -81,21 +81,22 @@ async fn fetch_once(
     // for none of them, tells what an unranged one would, and that one's connection would have to be closed where the
     // slices begin.
     let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
-    if is_listed || work.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+    if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
         // An unranged first request would begin to bring again what is there.
         let version = known.as_ref().and_then(|meta| meta.version.as_ref());
-        let meta = work.unless_cancelled(store.head(id, version)).await??;
+        let meta = job.unless_cancelled(store.head(id, version)).await??;
         if known.is_none() {
-            work.progress.sized(meta.size);
+            job.progress.sized(meta.size);
         }
         return rest.fetch_planned(Box::new(meta), destination).await;
     }
     let is_size_known = known.is_some();
-    let progress = Arc::clone(&work.progress);
-    let memory = work.engine.lanes.memory().clone();
-    let (opening, mut told) = Opening::new(destination.clone(), collect_max, memory, is_size_known, progress);
+    let progress = Arc::clone(&job.progress);
+    let memory = job.engine.lanes.memory().clone();
+    let (opening, mut announced) =
+        Opening::new(destination.clone(), collect_max, memory, is_size_known, progress);
     let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
-    let second = || opening.second();
+    let hedge = || opening.hedge();
     let get = Get {
         id,
         range: None,
@@ -103,27 +104,27 @@ async fn fetch_once(
         expected: known.as_ref().map(|meta| meta.size),
         size: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
-        second: Some(&second),
+        second: Some(&hedge),
         breaks: None,
     };
-    let _unfinished = EndOnDrop { work, terms, opening: Arc::clone(&opening) };
+    let _unfinished = EndOnDrop { job, terms, opening: Arc::clone(&opening) };
     let mut stream = store.get(get).boxed().fuse();
-    let cancelled = work.cancel.wait();
+    let cancelled = job.cancel.wait();
     let ended = tokio::select! {
         biased;
         () = cancelled => return Err(Error::cancelled(url(store.provider(), id))),
-        Ok(large) = &mut told => return rest.fetch(large, Some((stream, &opening))).await,
+        Ok(large) = &mut announced => return rest.fetch(large, Some((stream, &opening))).await,
         ended = &mut stream => ended,
     };
     match opening.end() {
-        Some(Opened::Told(meta)) if ended.is_ok() => rest.fetch_told(meta, destination).await,
+        Some(Opened::Described(meta)) if ended.is_ok() => rest.fetch_described(meta, destination).await,
         opened => rest.finish_opening(ended, opened, destination.place).await,
     }
 }
 
 /// The download of what an opening stream doesn't bring.
 struct Rest<'a> {
-    work: &'a Work,
+    job: &'a Running,
     store: &'a Store,
     id: &'a ObjectId,
     /// What has come, by its first byte.
@@ -153,22 +154,22 @@ impl Rest<'_> {
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, attempts, provider) =
                     (meta.version.clone(), self.attempts, self.store.provider());
-                let (permit, placing) = (self.work.writing().await, self.terms.placing);
+                let (permit, placing) = (self.job.writing().await, self.terms.placing);
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
                 };
-                let moved = self.work.engine.files.run(write).await??;
+                let moved = self.job.engine.files.run(write).await??;
                 Ok(Fetched { moved: Moved { attempts, ..moved }, version })
             }
             Some(Opened::Head(large, run)) => {
                 let staged = Arc::clone(&large.staged);
                 match self.opener_ended(ended, run) {
                     Ok(()) => self.fetch(large, None).await,
-                    Err(error) => Err(keep(self.work, &staged, self.terms, error)),
+                    Err(error) => Err(keep(self.job, &staged, self.terms, error)),
                 }
             }
-            Some(Opened::Told(_)) | None => match ended {
+            Some(Opened::Described(_)) | None => match ended {
                 Err(e) => Err(e.into()),
                 Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
             },
@@ -180,8 +181,8 @@ impl Rest<'_> {
         let have = bytes.len() as u64;
         if have < meta.size {
             let rest = Vec::with_capacity((meta.size - have) as usize);
-            let progress = Arc::clone(&self.work.progress);
-            let landing = Landing::new(
+            let progress = Arc::clone(&self.job.progress);
+            let writer = RangeWriter::new(
                 have..meta.size,
                 Pinned::of(meta),
                 Wanted::default(),
@@ -189,8 +190,8 @@ impl Rest<'_> {
                 progress,
             );
             self.pinned(meta)?;
-            landing.bring(self.store, self.id).await?;
-            bytes.append(&mut landing.finish().1);
+            writer.bring(self.store, self.id).await?;
+            bytes.append(&mut writer.finish().1);
         }
         Ok(bytes)
     }
@@ -218,20 +219,20 @@ impl Rest<'_> {
 
     /// Fetches an object of which everything is known that has to be.
     async fn fetch_planned(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
-        let cancel = self.work.cancel.clone();
+        let cancel = self.job.cancel.clone();
         let prepare = move || Large::planned(meta, &to, &|| cancel.is_set());
-        let large = self.work.engine.files.run(prepare).await??;
+        let large = self.job.engine.files.run(prepare).await??;
         self.fetch(large, None).await
     }
 
-    /// Fetches an object of which the opening stream has told only what it is.
-    async fn fetch_told(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+    /// Fetches an object of which the opening stream has brought only the metadata.
+    async fn fetch_described(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
         if meta.version.is_some() {
             return self.fetch_planned(meta, to).await;
         }
         // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
-        Box::pin(fetch_once(self.work, self.store, self.id, size, to.place, 0, self.terms)).await
+        Box::pin(fetch_once(self.job, self.store, self.id, size, to.place, 0, self.terms)).await
     }
 
     /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
@@ -240,9 +241,9 @@ impl Rest<'_> {
         large: Large,
         opener: Option<(Stream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
-        let (work, terms, staged) = (self.work, self.terms, Arc::clone(&large.staged));
-        let _unfinished = Unfinished { work, terms, staged: Arc::clone(&staged) };
-        self.bring(large, opener).await.map_err(|error| keep(work, &staged, terms, error))
+        let (job, terms, staged) = (self.job, self.terms, Arc::clone(&large.staged));
+        let _unfinished = Unfinished { job, terms, staged: Arc::clone(&staged) };
+        self.bring(large, opener).await.map_err(|error| keep(job, &staged, terms, error))
     }
 
     async fn bring(
@@ -251,7 +252,7 @@ impl Rest<'_> {
         opener: Option<(Stream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
         for (start, run) in &large.done {
-            self.work.progress.there(run.len);
+            self.job.progress.there(run.len);
             self.runs.insert(*start, *run);
         }
         let mut slices = FuturesUnordered::new();
@@ -260,17 +261,17 @@ impl Rest<'_> {
             None => (Fuse::terminated(), None),
         };
         let mut is_opening = opening.is_some();
-        let (work, store, id) = (self.work, self.store, self.id);
+        let (job, store, id) = (self.job, self.store, self.id);
         let bring = |range: std::ops::Range<u64>, pinned: Pinned| {
             let into = Into::File(Arc::clone(&large.staged));
-            let progress = Arc::clone(&work.progress);
-            let landing = Landing::new(range.clone(), pinned, large.wanted, into, progress);
+            let progress = Arc::clone(&job.progress);
+            let writer = RangeWriter::new(range.clone(), pinned, large.wanted, into, progress);
             async move {
-                let attempts = landing.bring(store, id).await?;
-                Ok::<_, Error>((range.start, landing.finish().0, attempts))
+                let attempts = writer.bring(store, id).await?;
+                Ok::<_, Error>((range.start, writer.finish().0, attempts))
             }
         };
-        let mut cancelled = std::pin::pin!(work.cancel.wait());
+        let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
             let at_once = if large.is_shared { self.in_flight } else { 1 };
             while slices.len() + usize::from(is_opening) < at_once {
@@ -303,7 +304,7 @@ impl Rest<'_> {
         drop(stream);
         if verified == Verified::Unverified {
             verified = match meta.checksums.parts {
-                Some(told) => composite::verify(work, store, &meta, &large.staged, told).await?,
+                Some(stored) => composite::verify(job, store, &meta, &large.staged, stored).await?,
                 None if large.wanted.md5 => self.read_back(&large).await?,
                 None => verified,
             };
@@ -311,7 +312,7 @@ impl Rest<'_> {
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
         let placing = self.terms.placing;
-        work.engine.files.run(move || staged.commit(placing)).await??;
+        job.engine.files.run(move || staged.commit(placing)).await??;
         let moved = Moved { bytes: meta.size, attempts, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
@@ -319,22 +320,22 @@ impl Rest<'_> {
     /// Compares by the MD5 of a file whose stream broke, so that none came out of it.
     async fn read_back(&self, large: &Large) -> Result<Verified, Error> {
         let (staged, meta, wanted) = (Arc::clone(&large.staged), Arc::clone(&large.meta), large.wanted);
-        let (source, cancel) = (url(self.store.provider(), self.id), self.work.cancel.clone());
+        let (source, cancel) = (url(self.store.provider(), self.id), self.job.cancel.clone());
         let compare = move || {
             let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
             run.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
         };
-        self.work.engine.files.run(compare).await?
+        self.job.engine.files.run(compare).await?
     }
 }
 
 /// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about
 /// its bytes or this machine that went wrong.
-fn keep(work: &Work, staged: &Staged, terms: Terms, error: Error) -> Error {
+fn keep(job: &Running, staged: &Staged, terms: Terms, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && terms.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
         Some(bytes) => {
-            work.kept(bytes);
+            job.kept(bytes);
             error.keeping(bytes)
         }
         None => error,
@@ -343,7 +344,7 @@ fn keep(work: &Work, staged: &Staged, terms: Terms, error: Error) -> Error {
 
 /// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
 struct EndOnDrop<'a> {
-    work: &'a Work,
+    job: &'a Running,
     terms: Terms,
     opening: Arc<Opening>,
 }
@@ -351,7 +352,7 @@ struct EndOnDrop<'a> {
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(Opened::Head(large, _)) = self.opening.end() {
-            drop(Unfinished { work: self.work, terms: self.terms, staged: large.staged });
+            drop(Unfinished { job: self.job, terms: self.terms, staged: large.staged });
         }
     }
 }
@@ -359,16 +360,16 @@ impl Drop for EndOnDrop<'_> {
 /// Removes a temporary file when its download ends without having put it in its place or kept it. A cancelled job may
 /// drop a download without another word.
 struct Unfinished<'a> {
-    work: &'a Work,
+    job: &'a Running,
     terms: Terms,
     staged: Arc<Staged>,
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let is_kept = self.terms.keep_partial && self.work.cancel.is_set();
+        let is_kept = self.terms.keep_partial && self.job.cancel.is_set();
         match is_kept.then(|| self.staged.keep()).flatten() {
-            Some(bytes) => self.work.kept(bytes),
+            Some(bytes) => self.job.kept(bytes),
             None => self.staged.abandon(),
         }
     }

@@ -8,12 +8,12 @@ use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{GetSink, ObjectMeta, Route, Second, SinkError};
 use tokio::sync::oneshot;
 
-use super::news::news;
-use super::pieces::Pieces;
+use super::claims::Claims;
+use super::new_bytes::new_bytes;
 use crate::boot::boot;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
-use crate::plan::LIGHT_DOWNLOAD_MAX;
+use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::{Error, Progress};
@@ -39,7 +39,7 @@ struct State {
     /// The attempt that `meta`, `at` and `body` are of.
     begun: u32,
     meta: Option<Box<ObjectMeta>>,
-    pieces: Pieces,
+    claims: Claims,
     at: u64,
     body: Body,
     large: Option<oneshot::Sender<Large>>,
@@ -85,7 +85,7 @@ pub(crate) enum Opened {
     /// The beginning of a large one, or all of it.
     Head(Large, Run),
     /// Nothing but what a large one is: its lane was not made for bulk.
-    Told(Box<ObjectMeta>),
+    Described(Box<ObjectMeta>),
 }
 
 impl Opening {
@@ -98,20 +98,20 @@ impl Opening {
         is_size_known: bool,
         progress: Arc<Progress>,
     ) -> (Arc<Self>, oneshot::Receiver<Large>) {
-        let (large, told) = oneshot::channel();
-        let pieces = Pieces::new(0, Wanted::default());
+        let (large, announced) = oneshot::channel();
+        let claims = Claims::new(0, Wanted::default());
         let state = State {
             attempt: 0,
             begun: 0,
             meta: None,
-            pieces,
+            claims,
             at: 0,
             body: Body::Unopened,
             large: Some(large),
             more: None,
         };
         let state = Mutex::new(state);
-        (Arc::new(Self { state, destination, collect_max, memory, is_size_known, progress }), told)
+        (Arc::new(Self { state, destination, collect_max, memory, is_size_known, progress }), announced)
     }
 
     /// The sink of an attempt.
@@ -122,7 +122,7 @@ impl Opening {
     }
 
     /// Another sink of the same attempt: for the whole until it is known what that is, else for what is still to come.
-    pub(crate) fn second(self: &Arc<Self>) -> Second {
+    pub(crate) fn hedge(self: &Arc<Self>) -> Second {
         let state = self.lock();
         let sink = |at| Box::new(Sink { opening: Arc::clone(self), attempt: state.attempt, at });
         let Some(meta) = state.meta.as_ref().filter(|_| state.begun == state.attempt) else {
@@ -148,10 +148,10 @@ impl Opening {
             Body::Collected(bytes) => state.meta.take().map(|meta| Opened::Collected(meta, bytes)),
             Body::File(Some(large)) => {
                 lock(&large.slices).opener_ended();
-                let run = state.pieces.finish(Some(&large.staged));
+                let run = state.claims.finish(Some(&large.staged));
                 Some(Opened::Head(large, run))
             }
-            Body::File(None) => state.meta.take().map(Opened::Told),
+            Body::File(None) => state.meta.take().map(Opened::Described),
             Body::Unopened => None,
         }
     }
@@ -196,10 +196,10 @@ impl Large {
     ) -> Result<Self, Error> {
         let Destination { place, source, in_flight } = destination;
         let size = meta.size;
-        let told = &meta.checksums;
-        let is_md5_only = Crc::told(told).is_none() && told.md5.is_some();
+        let stored = &meta.checksums;
+        let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
         let in_order = is_md5_only && size <= MD5_IN_ORDER_MAX;
-        let wanted = Wanted::to_compare_with(told, in_order);
+        let wanted = Wanted::to_compare_with(stored, in_order);
         // Slices of an object whose state can't be pinned could be of two objects.
         let is_shared = is_sliced(size) && !in_order && meta.version.is_some();
         let (staged, done) = match (&meta.version, Crc::of(wanted)) {
@@ -262,7 +262,7 @@ impl GetSink for Sink {
         state.at = 0;
         // One that is a little larger than what was reserved for it still needs no freight lane, where memory is free.
         let max = self.opening.collect_max;
-        if max > 0 && max < meta.size && meta.size <= LIGHT_DOWNLOAD_MAX && state.more.is_none() {
+        if max > 0 && max < meta.size && meta.size <= SMALL_DOWNLOAD_MAX && state.more.is_none() {
             let more = self.opening.memory.try_reserve((meta.size - max) as usize);
             state.more = more.map(|held| (meta.size, held));
         }
@@ -279,9 +279,9 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let State { meta, pieces, at, body, large, .. } = &mut *state;
+        let State { meta, claims, at, body, large, .. } = &mut *state;
         let Some(size) = meta.as_ref().map(|meta| meta.size) else { return Ok(Route::Stop) };
-        let new = news(&mut self.at, *at, bytes);
+        let new = new_bytes(&mut self.at, *at, bytes);
         let large = match body {
             Body::Unopened => return Ok(Route::Stop),
             Body::Collected(collected) => {
@@ -297,7 +297,7 @@ impl GetSink for Sink {
             Body::File(unmade) => {
                 let Some(meta) = meta.clone() else { return Ok(Route::Stop) };
                 let made = Large::opened(meta, &self.opening.destination)?;
-                *pieces = Pieces::new(0, made.wanted);
+                *claims = Claims::new(0, made.wanted);
                 if let Some(large) = large.take() {
                     // Nobody waits where the job was cancelled.
                     let _ = large.send(made.clone());
@@ -308,7 +308,7 @@ impl GetSink for Sink {
         let own = large.slices().opener_takes(new.len() as u64);
         let taken = &new[..own as usize];
         large.staged.write_at(taken, *at)?;
-        pieces.update(taken, Some(&large.staged));
+        claims.update(taken, Some(&large.staged));
         *at += own;
         self.opening.progress.moved(own);
         let is_needed = large.slices().opener_is_needed();

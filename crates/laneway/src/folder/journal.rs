@@ -1,6 +1,6 @@
-//! The journal of a large download: which pieces of the temporary file hold what, so that the next run goes on there.
+//! The journal of a large download: which ranges of the temporary file hold what, so that the next run goes on there.
 //!
-//! A header that says of what object and state the pieces are, then records of 32 bytes, each of which stands alone: a
+//! A header that says of what object and state the ranges are, then records of 32 bytes, each of which stands alone: a
 //! record that was torn, or never written between two that were, is left out and the others hold. All numbers are
 //! little endian.
 
@@ -13,7 +13,7 @@ use crc_fast::CrcAlgorithm;
 use laneway_store::Version;
 
 use crate::checksum::{Crc, Run};
-use crate::plan::slices::PIECE;
+use crate::plan::slices::CLAIM_LEN;
 
 const MAGIC: &[u8; 16] = b"laneway journal\n";
 /// Raised when what follows it changes its meaning: a journal of another format is another object's.
@@ -23,10 +23,10 @@ const FORMAT: u8 = 1;
 const RECORD: usize = 32;
 /// Where in a record its check stands.
 const CHECK_AT: usize = RECORD - 4;
-/// Records beyond one for each piece: pieces that were cut short where slices met or connections broke.
+/// Records beyond one for each MiB: claims that were cut short where slices met or connections broke.
 const RECORDS_SPARE: u64 = 1 << 16;
 
-/// What the file is to hold: an object in one state, and by which checksum its pieces are known.
+/// What the file is to hold: an object in one state, and by which checksum its ranges are known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Subject {
     pub(crate) url: String,
@@ -83,7 +83,7 @@ impl Subject {
 
     /// More bytes than a journal of it ever has.
     pub(crate) fn journal_max(&self) -> u64 {
-        self.header().len() as u64 + (self.size / PIECE + RECORDS_SPARE) * RECORD as u64
+        self.header().len() as u64 + (self.size / CLAIM_LEN + RECORDS_SPARE) * RECORD as u64
     }
 }
 
@@ -176,13 +176,13 @@ impl Journal {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
         let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
-        // Without this record a later run fetches the piece again, which is no reason to give this one up.
+        // Without this record a later run fetches the range again, which is no reason to give this one up.
         if let Err(e) = self.file.write_all_at(&record, at) {
             tracing::debug!(error = %e, "a record of the journal could not be written");
         }
     }
 
-    /// What was claimed in this boot of the machine, in no order. Nothing where boots can't be told apart: then a claim
+    /// What was claimed in this boot of the machine, in no order. Nothing where one boot can't be distinguished from another: then a claim
     /// that did not hold can't be either.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ mod tests {
     fn some_claims(random: &mut Random) -> Vec<Claim> {
         let claim = |random: &mut Random| Claim {
             start: random.below(1 << 30),
-            len: 1 + random.below(PIECE) as u32,
+            len: 1 + random.below(CLAIM_LEN) as u32,
             sum: random.below(u64::MAX),
             boot: random.below(3),
         };

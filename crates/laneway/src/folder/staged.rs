@@ -250,7 +250,7 @@ impl Staged {
         let _ = unlinkat(&*self.directory, &*self.temporary, AtFlags::empty());
     }
 
-    /// Lets nobody write any more; whether that is news.
+    /// Lets nobody write any more; whether anybody still could.
     fn settle(&self) -> bool {
         std::mem::replace(&mut *self.is_open.lock().unwrap_or_else(PoisonError::into_inner), false)
     }

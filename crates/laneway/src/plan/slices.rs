@@ -8,7 +8,7 @@ pub(crate) const SLICE_MIN: u64 = 8 << 20;
 /// The largest usual slice: short enough that a straggler costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
-pub(crate) const PIECE: u64 = 1 << 20;
+pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 /// Less than this is not worth a request of its own beside a stream that is about to bring it anyway.
 const STEAL_MIN: u64 = 4 << 20;
 

@@ -17,7 +17,7 @@ use crate::Error;
 const CACHE_CONTROL: &str = "no-transform";
 
 /// Which local files are compressed with gzip before they are uploaded: those whose name ends in a dot and one of
-/// these extensions, upper and lower case told apart. Without any, none is.
+/// these extensions, in the same case. Without any, none is.
 ///
 /// Such an object is stored with `Content-Encoding: gzip`, the content type of its uncompressed name, and
 /// `Cache-Control: no-transform` unless another one is given. Size and checksums are those of the compressed bytes,

@@ -10,12 +10,12 @@ use laneway_lanes::{Reservation, Segment};
 use laneway_store::{Body, ObjectId, Operation, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::parts::{Input, Parts, Piece};
+use super::parts::{Input, Parts, ReadyPart};
 use super::{put_verified, source};
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::plan::parts::{Cut, PART_USUAL};
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
 
 /// How much is read at a time into a file.
 const READ: usize = 256 << 10;
@@ -34,7 +34,7 @@ pub(crate) struct Stream {
 /// # Errors
 /// What the store or the input says.
 pub(crate) async fn upload(
-    work: &Work,
+    job: &Running,
     store: &Store,
     stream: Stream,
     id: &ObjectId,
@@ -43,36 +43,36 @@ pub(crate) async fn upload(
 ) -> Result<Moved, Error> {
     let Stream { name, input, found } = stream;
     let reader = Reader::start(name, input)?;
-    let memory = work.engine.lanes.memory();
-    let held = work.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
-    let first = work.unless_cancelled(reader.read(PART_USUAL, Room::Memory)).await??;
+    let memory = job.engine.lanes.memory();
+    let held = job.unless_cancelled(memory.reserve(PART_USUAL as usize)).await?;
+    let first = job.unless_cancelled(reader.read(PART_USUAL, Room::Memory)).await??;
     if first.is_last {
         let (size, sums) = (first.run.len, first.run.checksums());
         let bytes = match first.body.segments() {
             [Segment::Memory(bytes)] => bytes.clone(),
             _ => Bytes::new(),
         };
-        let put = put_verified(work, store, id, bytes, &sums, options);
-        let verified = work.unless_cancelled(put).await??;
-        work.progress.sized(size.saturating_sub(found));
-        work.progress.moved(size.max(found));
+        let put = put_verified(job, store, id, bytes, &sums, options);
+        let verified = job.unless_cancelled(put).await??;
+        job.progress.sized(size.saturating_sub(found));
+        job.progress.moved(size.max(found));
         drop(held);
         let atomic = store.keeps(Operation::Put, &options.condition);
         return Ok(Moved { bytes: size, attempts: 1, verified, atomic });
     }
-    let begun = Piece { held: Some(Arc::new(held)), ..first };
+    let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
     let cut = Cut::new(store.takes_unequal_parts(), expected);
-    let input = StreamInput { work, reader, cut, state };
-    let moved = Parts { work, store, id, options, unfinished: None }.send(None, &input).await?;
+    let input = StreamInput { job, reader, cut, state };
+    let moved = Parts { job, store, id, options, unfinished: None }.send(None, &input).await?;
     // What compressing has saved is done with too.
-    work.progress.moved(input.state.into_inner().found);
+    job.progress.moved(input.state.into_inner().found);
     Ok(moved)
 }
 
 /// Parts of a stream.
 struct StreamInput<'a> {
-    work: &'a Work,
+    job: &'a Running,
     reader: Reader,
     cut: Cut,
     state: Mutex<State>,
@@ -80,24 +80,24 @@ struct StreamInput<'a> {
 
 struct State {
     number: u32,
-    first: Option<Piece>,
+    first: Option<ReadyPart>,
     is_ended: bool,
     /// How many of the bytes to come the job's progress has found already.
     found: u64,
 }
 
 impl State {
-    fn read(&mut self, work: &Work, len: u64) {
+    fn read(&mut self, job: &Running, len: u64) {
         let known = len.min(self.found);
         self.found -= known;
-        work.progress.sized(len - known);
+        job.progress.sized(len - known);
     }
 }
 
 impl Input for StreamInput<'_> {
-    type Begun = Piece;
+    type Begun = ReadyPart;
 
-    async fn next(&self) -> Result<Option<Piece>, Error> {
+    async fn next(&self) -> Result<Option<ReadyPart>, Error> {
         let mut state = self.state.lock().await;
         if state.is_ended {
             return Ok(None);
@@ -106,37 +106,37 @@ impl Input for StreamInput<'_> {
         let len = self.cut.len(state.number).ok_or_else(|| self.too_long())?;
         let begun = state.first.take();
         let rest = len - begun.as_ref().map_or(0, |first| first.run.len);
-        let piece = match begun {
+        let part = match begun {
             Some(first) if rest == 0 => first,
             begun => {
                 // What is put behind the first is in a file, too: the memory is the first's.
                 let room = if begun.is_none() && rest <= PART_USUAL { Room::Memory } else { Room::File };
                 let held = match room {
-                    Room::Memory => Some(self.work.engine.lanes.memory().reserve(rest as usize).await),
+                    Room::Memory => Some(self.job.engine.lanes.memory().reserve(rest as usize).await),
                     Room::File => None,
                 };
-                let piece = self.reader.read(rest, room).await?;
-                let piece = Piece { held: held.map(Arc::<Reservation>::new), ..piece };
+                let part = self.reader.read(rest, room).await?;
+                let part = ReadyPart { held: held.map(Arc::<Reservation>::new), ..part };
                 match begun {
-                    Some(first) => joined(first, piece),
-                    None => piece,
+                    Some(first) => joined(first, part),
+                    None => part,
                 }
             }
         };
-        state.is_ended = piece.is_last;
-        state.read(self.work, piece.run.len);
-        Ok((piece.run.len > 0).then_some(piece))
+        state.is_ended = part.is_last;
+        state.read(self.job, part.run.len);
+        Ok((part.run.len > 0).then_some(part))
     }
 
-    async fn piece(&self, begun: Piece, wanted: Wanted) -> Result<Piece, Error> {
+    async fn prepare(&self, begun: ReadyPart, wanted: Wanted) -> Result<ReadyPart, Error> {
         // It was read before it was known how it would be compared.
         if wanted == Wanted::CRC32C {
             return Ok(begun);
         }
         let body = begun.body.clone();
-        let hashed = self.work.engine.files.run(move || hashed(&body, wanted)).await?;
+        let hashed = self.job.engine.files.run(move || hashed(&body, wanted)).await?;
         let run = hashed.map_err(|e| Error::local("a temporary file", "can't be read", e))?;
-        Ok(Piece { run, ..begun })
+        Ok(ReadyPart { run, ..begun })
     }
 
     async fn check(&self, _whole: &Run) -> Result<(), Error> {
@@ -158,10 +158,10 @@ impl StreamInput<'_> {
     }
 }
 
-/// A piece with another behind it, which is in a file.
-fn joined(first: Piece, next: Piece) -> Piece {
+/// A part with another behind it, which is in a file.
+fn joined(first: ReadyPart, next: ReadyPart) -> ReadyPart {
     let body = next.body.segments().iter().fold(first.body, |body, segment| body.and(segment.clone()));
-    Piece { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
+    ReadyPart { body, run: first.run.then(next.run), is_last: next.is_last, held: first.held }
 }
 
 /// The checksums of a body that has been read already.
@@ -185,7 +185,7 @@ fn hashed(body: &Body, wanted: Wanted) -> io::Result<Run> {
     Ok(hashing.finish())
 }
 
-/// A stream that is looked ahead into by a byte, so that its end is known where a piece ends.
+/// A stream that is looked ahead into by a byte, so that its end is known where a part ends.
 struct Ahead<R> {
     input: R,
     byte: Option<u8>,
@@ -226,7 +226,7 @@ enum Room {
     File,
 }
 
-type Asked = (u64, Room, oneshot::Sender<Result<Piece, Error>>);
+type Asked = (u64, Room, oneshot::Sender<Result<ReadyPart, Error>>);
 
 /// A thread that reads, because reading a pipe may take for ever.
 struct Reader {
@@ -241,11 +241,11 @@ impl Reader {
         let named = name.clone();
         let serve = move || {
             while let Some((len, room, answer)) = asked.blocking_recv() {
-                let piece = match room {
+                let part = match room {
                     Room::Memory => in_memory(&mut input, len),
                     Room::File => in_file(&mut input, len),
                 };
-                let _ = answer.send(piece.map_err(|e| source::unwrapped(&named, e)));
+                let _ = answer.send(part.map_err(|e| source::unwrapped(&named, e)));
             }
         };
         std::thread::Builder::new()
@@ -256,7 +256,7 @@ impl Reader {
     }
 
     /// Reads `len` bytes, or fewer at the end.
-    async fn read(&self, len: u64, room: Room) -> Result<Piece, Error> {
+    async fn read(&self, len: u64, room: Room) -> Result<ReadyPart, Error> {
         let gone = || Error::source(&self.name, "the reading thread has ended");
         let (answer, read) = oneshot::channel();
         self.asks.send((len, room, answer)).await.map_err(|_| gone())?;
@@ -264,16 +264,16 @@ impl Reader {
     }
 }
 
-fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<Piece> {
+fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
     let mut bytes = Vec::new();
     input.take(len).read_to_end(&mut bytes)?;
     let run = Run::of(&bytes, Wanted::CRC32C);
     let is_last = run.len < len || input.is_over()?;
-    Ok(Piece { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
+    Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
 }
 
 /// A part that is larger than memory allows goes to a nameless temporary file first: it may have to be sent again.
-fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<Piece> {
+fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
     let mut file = tempfile::tempfile()?;
     let mut hashing = Hashing::new(Wanted::CRC32C);
     let mut buffer = vec![0; READ];
@@ -293,7 +293,7 @@ fn in_file<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<Piece> {
     let run = hashing.finish();
     let body = Body::file(Arc::<File>::new(file), 0, run.len);
     let is_last = run.len < len || input.is_over()?;
-    Ok(Piece { body, is_last, run, held: None })
+    Ok(ReadyPart { body, is_last, run, held: None })
 }
 
 #[cfg(test)]
@@ -315,11 +315,11 @@ mod tests {
     #[test]
     fn parts_stop_at_their_length_and_at_the_end() {
         let mut input = ahead(b"0123456789");
-        let told = |piece: Piece| (piece.run.len, piece.is_last);
-        assert_eq!(told(in_memory(&mut input, 4).unwrap()), (4, false));
-        assert_eq!(told(in_file(&mut input, 4).unwrap()), (4, false));
-        assert_eq!(told(in_memory(&mut input, 4).unwrap()), (2, true));
-        assert_eq!(told(in_file(&mut input, 4).unwrap()), (0, true));
+        let ends = |part: ReadyPart| (part.run.len, part.is_last);
+        assert_eq!(ends(in_memory(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(ends(in_file(&mut input, 4).unwrap()), (4, false));
+        assert_eq!(ends(in_memory(&mut input, 4).unwrap()), (2, true));
+        assert_eq!(ends(in_file(&mut input, 4).unwrap()), (0, true));
     }
 
     #[test]

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_store::{Body, Condition, ObjectMeta, Provider, PutOptions, Store};
 
-use super::parts::{Input, Parts, Piece};
+use super::parts::{Input, Parts, ReadyPart};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
 use super::{Identity, Subject, Target, Terms, gzip, input};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
-use crate::download::tell_of_another_try;
+use crate::download::log_second_try;
 use crate::event::Verified;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
 
 /// Uploads one file in parts, and tells which state of it. None of it is held in memory: a part's CRC32C is computed from the
 /// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
@@ -23,19 +23,19 @@ use crate::work::{Moved, Work};
 /// # Errors
 /// What the store says, or that the file changed. Nothing is left behind in the store then.
 pub(crate) async fn upload(
-    work: &Work,
+    job: &Running,
     store: &Store,
     target: &Target,
     terms: &Terms,
 ) -> Result<(Moved, Identity), Error> {
     let path = target.path.clone();
-    let source = work.engine.files.run(move || Source::open(&path)).await??;
+    let source = job.engine.files.run(move || Source::open(&path)).await??;
     let identity = source.identity();
-    Ok((send(work, store, target, source, terms).await?, identity))
+    Ok((send(job, store, target, source, terms).await?, identity))
 }
 
 async fn send(
-    work: &Work,
+    job: &Running,
     store: &Store,
     target: &Target,
     source: Source,
@@ -50,7 +50,7 @@ async fn send(
         };
         // Gzip makes what it can't compress larger by less than that.
         let expected = Some(target.size + target.size / 512);
-        return input::upload(work, store, stream, &target.id, &options, expected).await;
+        return input::upload(job, store, stream, &target.id, &options, expected).await;
     }
     let size = source.size();
     let size_max = object_max(store.provider());
@@ -58,13 +58,13 @@ async fn send(
         let message = format!("{size} bytes are more than an object may have ({size_max})");
         return Err(Error::refused(target.path.display().to_string(), message));
     }
-    let mut unfinished = unfinished(work, store, target, &source, &options, terms).await?;
+    let mut unfinished = unfinished(job, store, target, &source, &options, terms).await?;
     let source = Arc::new(source);
     if let Some(unfinished) = &unfinished
         && let Some(There::Finished(meta)) = &unfinished.there
     {
-        if let Some(moved) = finished(work, store, &source, meta).await? {
-            unfinished.forget(work).await;
+        if let Some(moved) = finished(job, store, &source, meta).await? {
+            unfinished.forget(job).await;
             return Ok(moved);
         }
         unfinished.void();
@@ -72,13 +72,13 @@ async fn send(
     let mut is_second = false;
     loop {
         let source = Arc::clone(&source);
-        let input = FileInput { work, source, next: AtomicU64::new(0), part: part_len(size) };
+        let input = FileInput { job, source, next: AtomicU64::new(0), part: part_len(size) };
         let unfinished_now = unfinished.as_ref();
-        let parts = Parts { work, store, id: &target.id, options: &options, unfinished: unfinished_now };
+        let parts = Parts { job, store, id: &target.id, options: &options, unfinished: unfinished_now };
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
-                tell_of_another_try(&error);
-                work.progress.taken_back(size);
+                log_second_try(&error);
+                job.progress.taken_back(size);
                 if let Some(unfinished) = &mut unfinished {
                     unfinished.there = None;
                 }
@@ -91,13 +91,13 @@ async fn send(
 
 /// Whether the object that an earlier run has made is still there and is what the file is: then nothing is sent.
 async fn finished(
-    work: &Work,
+    job: &Running,
     store: &Store,
     source: &Arc<Source>,
     meta: &ObjectMeta,
 ) -> Result<Option<Moved>, Error> {
     let is_there = store.head(&meta.id, meta.version.as_ref());
-    match work.unless_cancelled(is_there).await? {
+    match job.unless_cancelled(is_there).await? {
         Ok(now) if now.size == source.size() && now.checksums.crc32c.is_some() => {}
         _ => return Ok(None),
     }
@@ -106,34 +106,34 @@ async fn finished(
         let (source, at) = (Arc::clone(source), whole.len);
         let len = PART_USUAL.min(source.size() - at);
         whole = whole.then(
-            work.unless_cancelled(work.engine.files.run(move || source.hash(at, len, Wanted::CRC32C)))
+            job.unless_cancelled(job.engine.files.run(move || source.hash(at, len, Wanted::CRC32C)))
                 .await???,
         );
     }
     let unchanged = Arc::clone(source);
-    work.engine.files.run(move || unchanged.check_unchanged()).await??;
+    job.engine.files.run(move || unchanged.check_unchanged()).await??;
     if meta.checksums.crc32c != whole.crc32c {
         return Ok(None);
     }
-    work.progress.there(whole.len);
+    job.progress.there(whole.len);
     Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c, atomic: true }))
 }
 
 /// What an earlier run has left of this upload, and by what a later one finds it.
 async fn unfinished(
-    work: &Work,
+    job: &Running,
     store: &Store,
     target: &Target,
     source: &Source,
     options: &PutOptions,
     terms: &Terms,
 ) -> Result<Option<Unfinished>, Error> {
-    if work.engine.upload_journals.is_none() {
+    if job.engine.upload_journals.is_none() {
         return Ok(None);
     }
     let named = target.path.clone();
     // A file that can be opened has a path; where that is about to change, the upload runs without a journal.
-    let Ok(path) = work.engine.files.run(move || std::fs::canonicalize(named)).await? else {
+    let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
     };
     let identity = source.identity();
@@ -144,13 +144,13 @@ async fn unfinished(
     };
     let options = PutOptions { condition, ..options.clone() };
     let subject = Subject::new(&path, identity, store, &target.id, &options, part_len(identity.size));
-    let taken_up = unfinished::take_up(work, store, subject, terms.keep_partial);
-    work.unless_cancelled(taken_up).await?
+    let taken_up = unfinished::take_up(job, store, subject, terms.keep_partial);
+    job.unless_cancelled(taken_up).await?
 }
 
 /// Parts of a file.
 struct FileInput<'a> {
-    work: &'a Work,
+    job: &'a Running,
     source: Arc<Source>,
     /// Where the next part begins.
     next: AtomicU64,
@@ -167,16 +167,16 @@ impl Input for FileInput<'_> {
         Ok((len > 0 || at == 0).then_some((at, len)))
     }
 
-    async fn piece(&self, (at, len): (u64, u64), wanted: Wanted) -> Result<Piece, Error> {
+    async fn prepare(&self, (at, len): (u64, u64), wanted: Wanted) -> Result<ReadyPart, Error> {
         let source = Arc::clone(&self.source);
-        let run = self.work.engine.files.run(move || source.hash(at, len, wanted)).await??;
+        let run = self.job.engine.files.run(move || source.hash(at, len, wanted)).await??;
         let is_last = at + len == self.source.size();
-        Ok(Piece { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
+        Ok(ReadyPart { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
     }
 
     async fn check(&self, _whole: &Run) -> Result<(), Error> {
         let source = Arc::clone(&self.source);
-        self.work.engine.files.run(move || source.check_unchanged()).await?
+        self.job.engine.files.run(move || source.check_unchanged()).await?
     }
 
     fn rewind(&self) -> bool {

@@ -1,4 +1,4 @@
-//! An object sent piece by piece: a multipart upload with its parts in parallel, or a resumable session, chunk after
+//! An object sent part by part: a multipart upload with its parts in parallel, or a resumable session, chunk after
 //! chunk, where a store has no multipart or a precondition is asked for that its multipart can't keep.
 
 use std::collections::BTreeMap;
@@ -22,45 +22,49 @@ use crate::checksum::{Run, Wanted, composite_crc32c};
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::parts::PARTS_MAX;
-use crate::plan::pieces_in_flight;
+use crate::plan::requests_at_once;
 use crate::pump::ready;
-use crate::work::{Moved, Work};
+use crate::running::{Moved, Running};
 
-/// Where pieces come from.
+/// Where parts come from.
 pub(crate) trait Input: Send + Sync {
-    /// A piece that was taken and is still to be made ready.
+    /// A part that was taken and is still to be made ready.
     type Begun: Send;
 
-    /// Takes the next piece; `None` at the end. Called once at a time. All pieces but the last are multiples of
+    /// Takes the next part; `None` at the end. Called once at a time. All parts but the last are multiples of
     /// 256 KiB, which resumable sessions demand, and of at least 5 MiB, which multipart uploads do.
     fn next(&self) -> impl Future<Output = Result<Option<Self::Begun>, Error>> + Send;
 
-    /// Makes a piece ready, with at least the checksums that are `wanted`. Several are made ready at once.
-    fn piece(&self, begun: Self::Begun, wanted: Wanted) -> impl Future<Output = Result<Piece, Error>> + Send;
+    /// Makes a part ready, with at least the checksums that are `wanted`. Several are made ready at once.
+    fn prepare(
+        &self,
+        begun: Self::Begun,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<ReadyPart, Error>> + Send;
 
-    /// Checks, before the object comes into being, that the pieces belong together; `whole` is what all of them are.
+    /// Checks, before the object comes into being, that the parts belong together; `whole` is what all of them are.
     fn check(&self, whole: &Run) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Goes back to the first piece, if that can be had again.
+    /// Goes back to the first part, if that can be had again.
     fn rewind(&self) -> bool;
 }
 
 /// How often an upload begins anew because it met another write of the object when it was completed.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
-/// A piece that can be sent.
-pub(crate) struct Piece {
+/// A part that can be sent.
+pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: Run,
-    /// Whether it is known to be the last one. A stream that ends where a piece ends shows it only afterwards.
+    /// Whether it is known to be the last one. A stream that ends where a part ends shows it only afterwards.
     pub(crate) is_last: bool,
     /// Memory that the body stands on.
     pub(crate) held: Option<Arc<Reservation>>,
 }
 
-/// An object as its pieces made it.
+/// An object as its parts made it.
 pub(crate) struct Parts<'a> {
-    pub(crate) work: &'a Work,
+    pub(crate) job: &'a Running,
     pub(crate) store: &'a Store,
     pub(crate) id: &'a ObjectId,
     pub(crate) options: &'a PutOptions,
@@ -86,13 +90,13 @@ impl Parts<'_> {
                 _ => break,
             }
             tracing::info!(object = %self.id, "another write was under way: the upload begins anew");
-            self.work.progress.sized(size.unwrap_or_default());
+            self.job.progress.sized(size.unwrap_or_default());
             sent = self.send_anew(size, input).await;
         }
         if let Some(unfinished) = self.unfinished
             && sent.as_ref().is_err_and(Error::is_conflict)
         {
-            unfinished.forget(self.work).await;
+            unfinished.forget(self.job).await;
         }
         sent
     }
@@ -103,7 +107,7 @@ impl Parts<'_> {
         if is_conditional || !self.store.supports_multipart() {
             return self.new_session(size, input).await;
         }
-        let begun = self.work.unless_cancelled(self.store.begin(self.id, self.options)).await?;
+        let begun = self.job.unless_cancelled(self.store.begin(self.id, self.options)).await?;
         match begun {
             Ok(upload) => {
                 self.begun(Upload::Multipart(upload.clone())).await;
@@ -117,7 +121,7 @@ impl Parts<'_> {
     /// Writes down what the store calls an upload, before anything is sent.
     pub(super) async fn begun(&self, upload: Upload) {
         if let Some(unfinished) = self.unfinished {
-            unfinished.begun(self.work, upload).await;
+            unfinished.begun(self.job, upload).await;
         }
     }
 
@@ -126,7 +130,7 @@ impl Parts<'_> {
         let error = match result {
             Ok(done) => {
                 if let Some(unfinished) = self.unfinished {
-                    unfinished.forget(self.work).await;
+                    unfinished.forget(self.job).await;
                 }
                 return Ok(done);
             }
@@ -139,13 +143,13 @@ impl Parts<'_> {
             return Err(error);
         }
         if let Some(kept) = self.unfinished.and_then(|unfinished| unfinished.kept_after(&error)) {
-            self.work.kept(kept);
+            self.job.kept(kept);
             return Err(error.keeping(kept));
         }
         if abort(self.store, upload).await
             && let Some(unfinished) = self.unfinished
         {
-            unfinished.forget(self.work).await;
+            unfinished.forget(self.job).await;
         }
         Err(error)
     }
@@ -166,12 +170,12 @@ impl Parts<'_> {
         there: &BTreeMap<u32, Part>,
         input: &I,
     ) -> Result<Moved, Error> {
-        let at_once = pieces_in_flight(self.work.engine.cores);
+        let at_once = requests_at_once(self.job.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
         let mut parts: Vec<(Part, Run)> = Vec::new();
         let (mut number, mut is_ended) = (0, false);
-        let mut cancelled = std::pin::pin!(self.work.cancel.wait());
+        let mut cancelled = std::pin::pin!(self.job.cancel.wait());
         loop {
             if !is_ended && next.is_none() && running.len() < at_once {
                 next = Some(Box::pin(input.next()));
@@ -226,24 +230,24 @@ impl Parts<'_> {
         input: &I,
         begun: I::Begun,
     ) -> Result<(Part, Run), Error> {
-        let piece = input.piece(begun, wanted(upload)).await?;
-        let run = piece.run;
+        let prepared = input.prepare(begun, wanted(upload)).await?;
+        let run = prepared.run;
         let crc32c = run.crc32c.unwrap_or_default();
         let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, crc32c)) {
             Some(part) => {
-                self.work.progress.there(run.len);
+                self.job.progress.there(run.len);
                 part.clone()
             }
             None => {
-                let part = self.store.part(upload, number, piece.body, crc32c).await?;
+                let part = self.store.part(upload, number, prepared.body, crc32c).await?;
                 if let Some(unfinished) = self.unfinished {
-                    unfinished.sent(self.work, part.clone()).await?;
+                    unfinished.sent(self.job, part.clone()).await?;
                 }
-                self.work.progress.moved(run.len);
+                self.job.progress.moved(run.len);
                 part
             }
         };
-        drop(piece.held);
+        drop(prepared.held);
         Ok((part, run))
     }
 
@@ -255,8 +259,8 @@ impl Parts<'_> {
         sums: &Checksums,
     ) -> Result<Moved, Error> {
         let tells = |meta: &ObjectMeta| {
-            let told = &meta.checksums;
-            told.crc32c.is_some() || told.parts.is_some() || told.crc64nvme.is_some()
+            let stored = &meta.checksums;
+            stored.crc32c.is_some() || stored.parts.is_some() || stored.crc64nvme.is_some()
         };
         let meta = match tells(&meta) {
             true => meta,
@@ -290,13 +294,13 @@ impl Parts<'_> {
     }
 }
 
-/// What is computed of each part: its CRC32C, by which it is known again. Where the store isn't told that of the parts,
+/// What is computed of each part: its CRC32C, by which it is known again. Where the store isn't given that of the parts,
 /// it may have computed a CRC64/NVME of the whole by itself, as S3 does.
 fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }
 
-/// By what an object of these parts is verified: where nothing is told of the whole, by the MD5s of all its parts, which
+/// By what an object of these parts is verified: where the store gives nothing of the whole, by the MD5s of all its parts, which
 /// were compared as they came and by which the completion named them.
 fn verified_by(whole: Verified, parts: &[Part]) -> Verified {
     match whole {

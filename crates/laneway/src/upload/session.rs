@@ -6,11 +6,11 @@ use laneway_lanes::Segment;
 use laneway_store::{Appended, Body, ObjectMeta, Resumable};
 
 use super::journal::Upload;
-use super::parts::{Input, Parts, Piece};
+use super::parts::{Input, Parts, ReadyPart};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
-use crate::work::Moved;
+use crate::running::Moved;
 
 /// How often a chunk is sent again of which the store has kept nothing.
 const FRUITLESS_MAX: u32 = 3;
@@ -22,7 +22,7 @@ impl Parts<'_> {
     /// As [`send`](Parts::send).
     pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
         let session =
-            self.work.unless_cancelled(self.store.resumable_begin(self.id, size, self.options, None));
+            self.job.unless_cancelled(self.store.resumable_begin(self.id, size, self.options, None));
         let session = session.await??;
         self.begun(Upload::Session(session.clone())).await;
         self.session(&session, 0, input).await
@@ -38,8 +38,7 @@ impl Parts<'_> {
         offset: u64,
         input: &I,
     ) -> Result<Moved, Error> {
-        let sent =
-            self.work.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
+        let sent = self.job.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
         let (meta, whole) = self.settle(&Upload::Session(session.clone()), sent).await?;
         self.compare(meta, whole.len, &whole.checksums()).await
     }
@@ -52,11 +51,11 @@ impl Parts<'_> {
     ) -> Result<(ObjectMeta, Run), Error> {
         let mut whole = Run::of(b"", Wanted::CRC32C);
         loop {
-            // No look-ahead to find the last piece: whoever holds a piece and waits for memory for the next one can
+            // No look-ahead to find the last part: whoever holds a part and waits for memory for the next one can
             // wait for ever beside others that do the same.
-            let piece = match input.next().await? {
-                Some(begun) => input.piece(begun, Wanted::CRC32C).await?,
-                None => Piece {
+            let part = match input.next().await? {
+                Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
+                None => ReadyPart {
                     body: Body::empty(),
                     run: Run::of(b"", Wanted::CRC32C),
                     is_last: true,
@@ -64,12 +63,12 @@ impl Parts<'_> {
                 },
             };
             let start = whole.len;
-            whole = whole.then(piece.run);
-            if piece.is_last {
+            whole = whole.then(part.run);
+            if part.is_last {
                 input.check(&whole).await?;
             }
-            if whole.len > offset || piece.is_last {
-                if let Some(meta) = self.chunk(session, start, &whole, offset, &piece).await? {
+            if whole.len > offset || part.is_last {
+                if let Some(meta) = self.chunk(session, start, &whole, offset, &part).await? {
                     return Ok((meta, whole));
                 }
                 if let Some(unfinished) = self.unfinished {
@@ -77,8 +76,8 @@ impl Parts<'_> {
                 }
             }
             match whole.len <= offset {
-                true => self.work.progress.there(piece.run.len),
-                false => self.work.progress.moved(piece.run.len),
+                true => self.job.progress.there(part.run.len),
+                false => self.job.progress.moved(part.run.len),
             }
         }
     }
@@ -91,15 +90,15 @@ impl Parts<'_> {
         start: u64,
         whole: &Run,
         offset: u64,
-        piece: &Piece,
+        part: &ReadyPart,
     ) -> Result<Option<ObjectMeta>, Error> {
-        let (end, is_last) = (whole.len, piece.is_last);
+        let (end, is_last) = (whole.len, part.is_last);
         // What is sent is a multiple of the unit, also where a server has kept something in between: it passes over what
         // it has already (<https://cloud.google.com/storage/docs/performing-resumable-uploads#resume-upload>).
         let aligned = |offset: u64| offset - (offset - start) % CHUNK_UNIT;
         let (mut at, mut fruitless) = (aligned(offset.clamp(start, end)), 0);
         loop {
-            let rest = tail(&piece.body, at - start);
+            let rest = tail(&part.body, at - start);
             let appended = match self.store.resumable_append(session, at, rest, is_last).await {
                 // The session doesn't answer any more: the object may say that it has all.
                 Err(error) if is_last && error.is_uncertain() => {

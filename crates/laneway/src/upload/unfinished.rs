@@ -12,7 +12,7 @@ use super::journal::{Journal, Left, Subject, Upload, abandoned};
 use super::parts::withdraw;
 use crate::Error;
 use crate::plan::kept_parts::{IDLE_MAX, Worth, believed, worth};
-use crate::work::Work;
+use crate::running::Running;
 
 /// Most abandoned uploads that a run aborts: a few requests, whatever the folder holds.
 const ABANDONED_MAX: usize = 16;
@@ -48,9 +48,9 @@ impl There {
 
 impl Unfinished {
     /// Begins the journal anew with what the store calls an upload.
-    pub(crate) async fn begun(&self, work: &Work, upload: Upload) {
+    pub(crate) async fn begun(&self, job: &Running, upload: Upload) {
         let (journal, subject) = (Arc::clone(&self.journal), self.subject.clone());
-        let written = work.engine.files.run(move || journal.begin(&subject, &upload)).await;
+        let written = job.engine.files.run(move || journal.begin(&subject, &upload)).await;
         if !matches!(written, Ok(Ok(()))) {
             tracing::debug!("the journal of an upload can't be written, so that it can't be resumed");
         }
@@ -59,10 +59,10 @@ impl Unfinished {
     /// Writes down a part that the store has.
     ///
     /// # Errors
-    /// When no file work can be done any more.
-    pub(crate) async fn sent(&self, work: &Work, part: Part) -> Result<(), Error> {
+    /// When no file operation can be run any more.
+    pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
-        work.engine.files.run(move || journal.part(&part)).await
+        job.engine.files.run(move || journal.part(&part)).await
     }
 
     /// Says how much of the object a session has.
@@ -82,9 +82,9 @@ impl Unfinished {
     }
 
     /// Removes the journal of an upload that is done with.
-    pub(crate) async fn forget(&self, work: &Work) {
+    pub(crate) async fn forget(&self, job: &Running) {
         let journal = Arc::clone(&self.journal);
-        if let Err(e) = work.engine.files.run(move || journal.remove()).await {
+        if let Err(e) = job.engine.files.run(move || journal.remove()).await {
             tracing::debug!(error = %e, "the journal of an upload stays behind");
         }
     }
@@ -95,18 +95,18 @@ impl Unfinished {
 /// # Errors
 /// When the store can't be asked what it has, so that nothing could be sent to it either.
 pub(crate) async fn take_up(
-    work: &Work,
+    job: &Running,
     store: &Store,
     subject: Subject,
     keep_partial: bool,
 ) -> Result<Option<Unfinished>, Error> {
-    let Some(folder) = work.engine.upload_journals.clone() else { return Ok(None) };
-    if work.engine.is_first_upload(store.provider()) {
-        abort_abandoned(work, store, folder.clone()).await?;
+    let Some(folder) = job.engine.upload_journals.clone() else { return Ok(None) };
+    if job.engine.is_first_upload(store.provider()) {
+        abort_abandoned(job, store, folder.clone()).await?;
     }
     let opened = {
         let subject = subject.clone();
-        work.engine.files.run(move || Journal::open(&folder, &subject)).await?
+        job.engine.files.run(move || Journal::open(&folder, &subject)).await?
     };
     let Some((journal, left)) = usable(opened) else { return Ok(None) };
     let there = match left {
@@ -119,7 +119,7 @@ pub(crate) async fn take_up(
     }
     let journal = Arc::new(journal);
     let going_on = Arc::clone(&journal);
-    if let Err(e) = work.engine.files.run(move || going_on.go_on(kept)).await? {
+    if let Err(e) = job.engine.files.run(move || going_on.go_on(kept)).await? {
         tracing::debug!(error = %e, "the journal of an upload can't be written");
     }
     Ok(Some(Unfinished { journal, subject, there, keep_partial }))
@@ -206,12 +206,12 @@ async fn aborted(store: &Store, upload: &Upload) -> Result<(), laneway_store::Er
 }
 
 /// Aborts uploads to this store that were abandoned long ago, whatever they were of.
-async fn abort_abandoned(work: &Work, store: &Store, folder: PathBuf) -> Result<(), Error> {
+async fn abort_abandoned(job: &Running, store: &Store, folder: PathBuf) -> Result<(), Error> {
     let (scheme, endpoint) = (format!("{}://", store.scheme()), store.endpoint());
     let is_ours =
         move |left: &Left| left.subject.url.starts_with(&scheme) && left.subject.endpoint == endpoint;
     let look = move || abandoned(&folder, IDLE_MAX, ABANDONED_MAX, is_ours);
-    let found = work.engine.files.run(look).await?;
+    let found = job.engine.files.run(look).await?;
     let end = |(journal, left): (Journal, Option<Left>)| async move {
         let is_settled = match left {
             Some(left) => is_settled(aborted(store, &left.upload).await),
@@ -226,7 +226,7 @@ async fn abort_abandoned(work: &Work, store: &Store, folder: PathBuf) -> Result<
 }
 
 /// Whether the journal of an abandoned upload is of no more use: it is gone, or it won't be let go however often that is
-/// asked for, which is told once.
+/// asked for, which is logged once.
 fn is_settled(aborted: Result<(), laneway_store::Error>) -> bool {
     match aborted {
         Ok(()) => true,

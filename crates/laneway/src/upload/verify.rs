@@ -5,10 +5,10 @@ use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, PutOptions, Store};
 
 use crate::Error;
 use crate::checksum::{Run, Wanted, written};
-use crate::download::tell_of_another_try;
+use crate::download::log_second_try;
 use crate::event::Verified;
 use crate::location::url;
-use crate::work::Work;
+use crate::running::Running;
 
 /// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///
@@ -24,17 +24,17 @@ pub(crate) fn verify(
     if meta.size != size {
         return Err(wrong(format!("{size} bytes were sent, the store has {}", meta.size)));
     }
-    let told = &meta.checksums;
+    let stored = &meta.checksums;
     let crc32 = |sum: Option<u32>| sum.map(|sum| written(&sum.to_be_bytes()));
     let crc64 = |sum: Option<u64>| sum.map(|sum| written(&sum.to_be_bytes()));
     let md5 = |sum: Option<[u8; 16]>| sum.map(|sum| written(&sum));
     let composite = |sums: &Checksums| crc32(sums.parts.map(|parts| parts.value));
     let pairs = [
-        (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(told.crc32c)),
-        (Verified::Crc64nvme, "crc64nvme of the bytes", crc64(sums.crc64nvme), crc64(told.crc64nvme)),
-        (Verified::Crc32, "crc32 of the bytes", crc32(sums.crc32), crc32(told.crc32)),
-        (Verified::Md5, "md5 of the bytes", md5(sums.md5), md5(told.md5)),
-        (Verified::Composite, "crc32c of the parts", composite(sums), composite(told)),
+        (Verified::Crc32c, "crc32c of the bytes", crc32(sums.crc32c), crc32(stored.crc32c)),
+        (Verified::Crc64nvme, "crc64nvme of the bytes", crc64(sums.crc64nvme), crc64(stored.crc64nvme)),
+        (Verified::Crc32, "crc32 of the bytes", crc32(sums.crc32), crc32(stored.crc32)),
+        (Verified::Md5, "md5 of the bytes", md5(sums.md5), md5(stored.md5)),
+        (Verified::Composite, "crc32c of the parts", composite(sums), composite(stored)),
     ];
     for (verified, name, ours, theirs) in pairs {
         match (ours, theirs) {
@@ -54,7 +54,7 @@ pub(crate) fn verify(
 /// # Errors
 /// What the store says; integrity where it has something else both times.
 pub(crate) async fn put(
-    work: &Work,
+    job: &Running,
     store: &Store,
     id: &ObjectId,
     bytes: Bytes,
@@ -63,12 +63,12 @@ pub(crate) async fn put(
 ) -> Result<Verified, Error> {
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
-        let sums = also_told(work, sums.clone(), &meta.checksums, bytes.clone()).await?;
+        let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
         verify(store, &meta, bytes.len() as u64, &sums)
     };
     match send().await {
         Err(error) if error.is_mismatch() && options.condition.is_none() => {
-            tell_of_another_try(&error);
+            log_second_try(&error);
             Box::pin(send()).await
         }
         sent => sent,
@@ -80,12 +80,17 @@ pub(crate) async fn put(
 ///
 /// # Errors
 /// Where no thread can compute it.
-async fn also_told(work: &Work, sums: Checksums, told: &Checksums, bytes: Bytes) -> Result<Checksums, Error> {
-    let wanted = Wanted::to_compare_with(told, true);
+async fn comparable(
+    job: &Running,
+    sums: Checksums,
+    stored: &Checksums,
+    bytes: Bytes,
+) -> Result<Checksums, Error> {
+    let wanted = Wanted::to_compare_with(stored, true);
     if wanted == Wanted::CRC32C {
         return Ok(sums);
     }
-    let run = work.engine.files.run(move || Run::of(&bytes, wanted)).await?;
+    let run = job.engine.files.run(move || Run::of(&bytes, wanted)).await?;
     Ok(Checksums { crc32c: sums.crc32c, ..run.checksums() })
 }
 
@@ -95,11 +100,11 @@ mod tests {
 
     use super::*;
 
-    fn compared(sums: &Checksums, told: Checksums) -> Result<Verified, Error> {
+    fn compared(sums: &Checksums, stored: Checksums) -> Result<Verified, Error> {
         let lanes = laneway_lanes::Lanes::start(laneway_lanes::Config::default()).unwrap();
         let store = Store::new(Provider::S3, &Settings::default(), lanes).unwrap();
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 3);
-        meta.checksums = told;
+        meta.checksums = stored;
         verify(&store, &meta, 3, sums)
     }
 
@@ -114,7 +119,7 @@ mod tests {
             md5: Some([3; 16]),
             parts: parts(4),
         };
-        for (told, verified) in [
+        for (stored, verified) in [
             (Checksums { crc32c: Some(1), md5: Some([9; 16]), ..none() }, Verified::Crc32c),
             (Checksums { crc64nvme: Some(2), ..none() }, Verified::Crc64nvme),
             (Checksums { md5: Some([3; 16]), ..none() }, Verified::Md5),
@@ -122,7 +127,7 @@ mod tests {
             (Checksums { crc32: Some(5), ..none() }, Verified::Unverified),
             (none(), Verified::Unverified),
         ] {
-            assert_eq!(compared(&ours, told).unwrap(), verified);
+            assert_eq!(compared(&ours, stored).unwrap(), verified);
         }
         let wrong = compared(&ours, Checksums { crc64nvme: Some(9), ..none() }).unwrap_err();
         assert!(wrong.class() == "integrity" && wrong.to_string().contains("crc64nvme"), "{wrong}");

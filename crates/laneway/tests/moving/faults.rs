@@ -85,7 +85,7 @@ fn a_body_that_stops_coming_is_gone_on_with_on_another_connection() {
     at_once(&KINDS, |kind| {
         let faults = Faults::parse(["get:1-2 stall@3MiB", "part:1 stall@1MiB"]).unwrap();
         let stage =
-            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
+            Stage::with_no_progress(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
         let bytes = noise(40 * MIB, 1);
         stage.object("k", &bytes);
         stage.cp(stage.url("k"), stage.path("k")).all_verified();

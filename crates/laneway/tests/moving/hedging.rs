@@ -134,7 +134,7 @@ fn writes_are_never_sent_twice_at_once() {
     for kind in KINDS {
         let faults = Faults::parse(["put:30 stall@100"]).unwrap();
         let stage =
-            Stage::with_patience(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
+            Stage::with_no_progress(kind, Config { faults, ..Config::default() }, Duration::from_secs(1));
         for i in 0..60 {
             stage.file(&format!("in/{i}"), noise(4000, i));
         }

@@ -71,10 +71,10 @@ fn verified(stage: &Stage, bytes: &[u8]) -> Verified {
     report.all_done();
     assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes);
     assert_eq!(names(&stage.path("out")), ["k"]);
-    told(&report)
+    verified_by(&report)
 }
 
-fn told(report: &Report) -> Verified {
+fn verified_by(report: &Report) -> Verified {
     match &report.items[0].outcome {
         Outcome::Done { verified } => *verified,
         other => panic!("{other:?}"),
@@ -239,7 +239,7 @@ fn where_a_store_tells_no_checksum_the_report_says_unverified() {
         let bytes = noise(size, 1);
         put(&stage, &[], &bytes);
         let report = stage.cp(stage.url("k"), stage.path("k"));
-        assert_eq!((told(&report), report.summary.unverified), (Verified::Unverified, 1), "{size}");
+        assert_eq!((verified_by(&report), report.summary.unverified), (Verified::Unverified, 1), "{size}");
         // The ETag of parts is no MD5 of the whole.
         let stage = s3(S3Config { checksums: false, ..S3Config::default() });
         put_in_parts(&stage, None, &bytes, &EVEN);

@@ -46,8 +46,8 @@ fn a_tree_leaves_out_what_lies_in_an_archive_and_says_how_much() {
             Some(destination) => stage.cp_r(stage.url("t"), destination),
         };
         assert_eq!((report.summary.files, report.summary.skipped, report.summary.failed), (1, 2, 0));
-        let told = report.warnings.join("\n");
-        assert!(told.contains("one of 2 objects that lie in an archive"), "{told}");
+        let warnings = report.warnings.join("\n");
+        assert!(warnings.contains("one of 2 objects that lie in an archive"), "{warnings}");
         assert!(report.items.iter().all(|item| !matches!(item.outcome, Outcome::Failed(_))));
     }
     assert_eq!(std::fs::read(stage.path("down/warm")).unwrap(), b"warm");

@@ -12,7 +12,7 @@ const SIZE: usize = 64 * MIB;
 /// More than may be fetched twice, and less than two bodies bring.
 const ENOUGH: u64 = 10 * MIB as u64;
 
-/// A server whose bodies stop after 7 MiB each, less than any slice has, so that no download ends before it is told to.
+/// A server whose bodies stop after 7 MiB each, less than any slice has, so that no download ends before its job is cancelled.
 fn halting(kind: Kind) -> Stage {
     let stage = Stage::with_faults(kind, &["get stall@7MiB"]);
     std::fs::create_dir_all(stage.path("out")).unwrap();

@@ -16,7 +16,7 @@ const PARTS: u64 = 3;
 /// How many parts the store has when an upload is interrupted.
 const SENT: u64 = 1;
 
-/// A file that is uploaded in pieces, and where the journal of that is kept.
+/// A file that is uploaded in parts, and where the journal of that is kept.
 struct Interrupted {
     stage: Stage,
     journals: TempDir,
@@ -26,8 +26,8 @@ struct Interrupted {
     is_session: bool,
 }
 
-/// Every way in which something is sent in pieces.
-fn ways(kind: Kind) -> Vec<Interrupted> {
+/// An upload of each kind that is sent in parts.
+fn interrupted(kind: Kind) -> Vec<Interrupted> {
     let sessions = if kind.provider == Provider::Gcs { vec![false, true] } else { vec![false] };
     sessions.into_iter().map(|is_session| Interrupted::new(kind, is_session)).collect()
 }
@@ -117,10 +117,10 @@ impl Interrupted {
 #[test]
 fn an_upload_that_failed_half_way_sends_only_what_is_missing() {
     at_once(&KINDS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            assert_eq!(way.again(), (PARTS - SENT, 0), "{kind:?} {}", way.is_session);
-            assert_eq!(way.open(), 0);
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            assert_eq!(upload.again(), (PARTS - SENT, 0), "{kind:?} {}", upload.is_session);
+            assert_eq!(upload.open(), 0);
         }
     });
 }
@@ -129,18 +129,18 @@ fn an_upload_that_failed_half_way_sends_only_what_is_missing() {
 fn a_cancelled_upload_is_kept_where_that_is_asked_for() {
     at_once(&DIALECTS, |kind| {
         for keep_partial in [true, false] {
-            for mut way in ways(kind) {
-                let job = way.begun(CopyRequest { keep_partial, ..way.request() });
+            for mut upload in interrupted(kind) {
+                let job = upload.begun(CopyRequest { keep_partial, ..upload.request() });
                 job.canceller().cancel();
                 let summary = Report::of(job).summary;
                 assert!(summary.interrupted);
                 assert_eq!(summary.kept_bytes, if keep_partial { SENT * PART as u64 } else { 0 });
-                assert_eq!(way.open(), u64::from(keep_partial));
-                way.faults(&[]);
-                way.stage.renew();
+                assert_eq!(upload.open(), u64::from(keep_partial));
+                upload.faults(&[]);
+                upload.stage.renew();
                 let expected = if keep_partial { (PARTS - SENT, 0) } else { (PARTS, 1) };
-                assert_eq!(way.again(), expected, "{kind:?} {}", way.is_session);
-                assert_eq!(way.open(), 0);
+                assert_eq!(upload.again(), expected, "{kind:?} {}", upload.is_session);
+                assert_eq!(upload.open(), 0);
             }
         }
     });
@@ -149,20 +149,20 @@ fn a_cancelled_upload_is_kept_where_that_is_asked_for() {
 #[test]
 fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload_is_aborted() {
     at_once(&DIALECTS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.bytes = noise(SIZE, 2);
-            std::fs::write(&way.file, &way.bytes).unwrap();
-            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
-            assert_eq!(way.open(), 0);
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.bytes = noise(SIZE, 2);
+            std::fs::write(&upload.file, &upload.bytes).unwrap();
+            assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
+            assert_eq!(upload.open(), 0);
         }
-        for mut way in ways(kind) {
-            way.fail_half_way();
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
             let put = PutOptions { content_type: Some("text/other".into()), ..PutOptions::default() };
-            way.stage.copy(CopyRequest { put, ..way.request() }).all_verified();
-            let meta = way.stage.client.stat(&way.stage.url("big")).unwrap();
+            upload.stage.copy(CopyRequest { put, ..upload.request() }).all_verified();
+            let meta = upload.stage.client.stat(&upload.stage.url("big")).unwrap();
             assert_eq!(meta.content_type.as_deref(), Some("text/other"));
-            assert_eq!((way.open(), way.count("begin")), (0, 2), "{kind:?} {}", way.is_session);
+            assert_eq!((upload.open(), upload.count("begin")), (0, 2), "{kind:?} {}", upload.is_session);
         }
     });
 }
@@ -175,20 +175,20 @@ fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     let header = |store: &mut StoreSettings| {
         store.headers = vec![("x-trace".parse().unwrap(), secret.parse().unwrap())];
     };
-    let told: [&(dyn Fn(&mut StoreSettings) + Sync); 2] = [&key, &header];
+    let changes: [&(dyn Fn(&mut StoreSettings) + Sync); 2] = [&key, &header];
     at_once(&DIALECTS, |kind| {
-        for tell in told {
-            for mut way in ways(kind) {
-                way.fail_half_way();
-                way.stage.renew_with(|settings| tell(&mut settings.store));
-                assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
-                assert_eq!(way.open(), 0);
-                way.stage.rm(vec![way.stage.url("big")], false).all_done();
+        for change in changes {
+            for mut upload in interrupted(kind) {
+                upload.fail_half_way();
+                upload.stage.renew_with(|settings| change(&mut settings.store));
+                assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
+                assert_eq!(upload.open(), 0);
+                upload.stage.rm(vec![upload.stage.url("big")], false).all_done();
                 // What was begun so is gone on with so, and the journal holds nothing of it in plain.
-                way.fail_half_way();
-                let journal = std::fs::read_to_string(way.journal()).unwrap();
+                upload.fail_half_way();
+                let journal = std::fs::read_to_string(upload.journal()).unwrap();
                 assert!(!journal.contains(secret) && !journal.contains("keys/k"), "{journal}");
-                assert_eq!(way.again(), (PARTS - SENT, 0), "{kind:?} {}", way.is_session);
+                assert_eq!(upload.again(), (PARTS - SENT, 0), "{kind:?} {}", upload.is_session);
             }
         }
     });
@@ -198,22 +198,26 @@ fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
 #[test]
 fn a_precondition_that_comes_later_goes_on_where_the_upload_can_keep_it() {
     at_once(&DIALECTS, |kind| {
-        let mut way = Interrupted::new(kind, false);
-        way.fail_half_way();
-        way.is_session = true;
+        let mut upload = Interrupted::new(kind, false);
+        upload.fail_half_way();
+        upload.is_session = true;
         let expected = if kind.provider == Provider::S3 { (PARTS - SENT, 0) } else { (PARTS, 1) };
-        assert_eq!(way.again(), expected, "{kind:?}");
-        assert_eq!(way.open(), 0);
+        assert_eq!(upload.again(), expected, "{kind:?}");
+        assert_eq!(upload.open(), 0);
     });
 }
 
 #[test]
 fn an_upload_that_the_store_has_forgotten_starts_over() {
     at_once(&DIALECTS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.faults(&[if way.is_session { "status-query status 410" } else { "status-query status 404" }]);
-            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.faults(&[if upload.is_session {
+                "status-query status 410"
+            } else {
+                "status-query status 404"
+            }]);
+            assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
         }
     });
 }
@@ -222,11 +226,11 @@ fn an_upload_that_the_store_has_forgotten_starts_over() {
 #[test]
 fn an_upload_that_cannot_be_asked_for_is_aborted_and_starts_over() {
     at_once(&DIALECTS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.faults(&["status-query status 403"]);
-            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
-            assert_eq!(way.open(), 0);
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.faults(&["status-query status 403"]);
+            assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
+            assert_eq!(upload.open(), 0);
         }
     });
 }
@@ -234,14 +238,14 @@ fn an_upload_that_cannot_be_asked_for_is_aborted_and_starts_over() {
 #[test]
 fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
     at_once(&DIALECTS, |kind| {
-        let mut way = Interrupted::new(kind, false);
-        way.fail_half_way();
+        let mut upload = Interrupted::new(kind, false);
+        upload.fail_half_way();
         // The last line is damaged, and with it what is known of its part.
-        let mut journal = std::fs::read(way.journal()).unwrap();
+        let mut journal = std::fs::read(upload.journal()).unwrap();
         let len = journal.len();
         journal[len - 9] ^= 1;
-        std::fs::write(way.journal(), journal).unwrap();
-        assert_eq!(way.again(), (PARTS - SENT + 1, 0), "{kind:?}");
+        std::fs::write(upload.journal(), journal).unwrap();
+        assert_eq!(upload.again(), (PARTS - SENT + 1, 0), "{kind:?}");
     });
 }
 
@@ -249,42 +253,42 @@ fn a_part_that_is_not_as_the_journal_says_is_sent_again() {
 #[test]
 fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
     for is_same in [true, false] {
-        let mut way = Interrupted::new(KINDS[0], false);
+        let mut upload = Interrupted::new(KINDS[0], false);
         let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
-        way.stage = Stage::set_up(KINDS[0], Config { gcs, ..Config::default() }, |settings| {
-            settings.upload_journals = Some(way.journals.path().to_owned());
+        upload.stage = Stage::set_up(KINDS[0], Config { gcs, ..Config::default() }, |settings| {
+            settings.upload_journals = Some(upload.journals.path().to_owned());
         });
-        way.file = way.stage.file("big", &way.bytes);
-        way.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
-        let report = way.stage.copy(way.request());
+        upload.file = upload.stage.file("big", &upload.bytes);
+        upload.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
+        let report = upload.stage.copy(upload.request());
         assert_eq!(report.failure().0, "permission");
-        assert_eq!(names(way.journals.path()).len(), 1);
-        way.faults(&[]);
-        way.stage.renew();
+        assert_eq!(names(upload.journals.path()).len(), 1);
+        upload.faults(&[]);
+        upload.stage.renew();
         if !is_same {
-            way.stage.object("big", b"another's, since then");
+            upload.stage.object("big", b"another's, since then");
         }
-        let (parts, begun) = (way.count("part"), way.count("begin"));
-        let report = way.stage.copy(way.request());
+        let (parts, begun) = (upload.count("part"), upload.count("begin"));
+        let report = upload.stage.copy(upload.request());
         if is_same {
             report.all_verified();
-            assert_eq!((way.count("part"), way.count("begin")), (parts, begun));
+            assert_eq!((upload.count("part"), upload.count("begin")), (parts, begun));
         } else {
             report.all_verified();
-            assert!(way.count("part") > parts);
+            assert!(upload.count("part") > parts);
         }
-        assert!(names(way.journals.path()).is_empty());
+        assert!(names(upload.journals.path()).is_empty());
     }
 }
 
 #[test]
 fn an_upload_that_is_refused_at_its_beginning_leaves_no_journal() {
     for kind in DIALECTS {
-        for way in ways(kind) {
-            way.faults(&["begin status 403"]);
-            let report = way.stage.copy(way.request());
+        for upload in interrupted(kind) {
+            upload.faults(&["begin status 403"]);
+            let report = upload.stage.copy(upload.request());
             assert_eq!(report.failure().0, "permission");
-            assert!(names(way.journals.path()).is_empty(), "{kind:?}");
+            assert!(names(upload.journals.path()).is_empty(), "{kind:?}");
         }
     }
 }
@@ -292,10 +296,10 @@ fn an_upload_that_is_refused_at_its_beginning_leaves_no_journal() {
 #[test]
 fn a_journal_that_is_none_is_ignored() {
     at_once(&DIALECTS, |kind| {
-        let mut way = Interrupted::new(kind, false);
-        way.fail_half_way();
-        std::fs::write(way.journal(), noise(100_000, 3)).unwrap();
-        assert_eq!(way.again(), (PARTS, 1), "{kind:?}");
+        let mut upload = Interrupted::new(kind, false);
+        upload.fail_half_way();
+        std::fs::write(upload.journal(), noise(100_000, 3)).unwrap();
+        assert_eq!(upload.again(), (PARTS, 1), "{kind:?}");
     });
 }
 
@@ -314,35 +318,39 @@ fn where_no_journal_can_be_written_the_upload_runs_without() {
 #[test]
 fn two_jobs_that_send_the_same_file_share_no_upload() {
     at_once(&DIALECTS, |kind| {
-        let way = Interrupted::new(kind, false);
-        way.faults(&["part:3 stall"]);
-        let first = way.stage.client.copy(way.request());
-        way.stage.wait_for("part", 3);
-        way.stage.copy(way.request()).all_verified();
-        assert_eq!((way.open(), names(way.journals.path()).len()), (1, 1), "the first has its own still");
-        way.faults(&[]);
+        let upload = Interrupted::new(kind, false);
+        upload.faults(&["part:3 stall"]);
+        let first = upload.stage.client.copy(upload.request());
+        upload.stage.wait_for("part", 3);
+        upload.stage.copy(upload.request()).all_verified();
+        assert_eq!(
+            (upload.open(), names(upload.journals.path()).len()),
+            (1, 1),
+            "the first has its own still"
+        );
+        upload.faults(&[]);
         Report::of(first).all_verified();
-        assert!(way.stage.stored("big") == way.bytes, "{kind:?}");
-        assert_eq!((way.open(), names(way.journals.path()).len(), way.count("begin")), (0, 0, 2));
+        assert!(upload.stage.stored("big") == upload.bytes, "{kind:?}");
+        assert_eq!((upload.open(), names(upload.journals.path()).len(), upload.count("begin")), (0, 0, 2));
     });
 }
 
 #[test]
 fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
     at_once(&DIALECTS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.age_journal();
-            assert_eq!(way.again(), (PARTS, 1), "{kind:?} {}", way.is_session);
-            assert_eq!(way.open(), 0);
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.age_journal();
+            assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
+            assert_eq!(upload.open(), 0);
         }
         // Also when the next upload is of something else.
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.age_journal();
-            let other = way.stage.file("other", noise(17 * MIB, 4));
-            way.stage.cp(&other, way.stage.url("other")).all_verified();
-            assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.age_journal();
+            let other = upload.stage.file("other", noise(17 * MIB, 4));
+            upload.stage.cp(&other, upload.stage.url("other")).all_verified();
+            assert_eq!((upload.open(), names(upload.journals.path()).len()), (0, 0), "{kind:?}");
         }
     });
 }
@@ -350,17 +358,17 @@ fn an_upload_that_was_left_alone_for_a_week_is_aborted() {
 #[test]
 fn an_abandoned_upload_that_may_not_be_aborted_is_asked_for_once() {
     at_once(&DIALECTS, |kind| {
-        for mut way in ways(kind) {
-            way.fail_half_way();
-            way.age_journal();
-            way.faults(&["abort status 403"]);
-            let asked = way.count("abort");
+        for mut upload in interrupted(kind) {
+            upload.fail_half_way();
+            upload.age_journal();
+            upload.faults(&["abort status 403"]);
+            let asked = upload.count("abort");
             for name in ["one", "two"] {
-                let other = way.stage.file(name, noise(17 * MIB, 4));
-                way.stage.cp(&other, way.stage.url(name)).all_verified();
-                assert_eq!((way.open(), names(way.journals.path()).len()), (1, 0), "{kind:?} {name}");
-                assert_eq!(way.count("abort"), asked + 1, "{kind:?} {name}");
-                way.stage.renew();
+                let other = upload.stage.file(name, noise(17 * MIB, 4));
+                upload.stage.cp(&other, upload.stage.url(name)).all_verified();
+                assert_eq!((upload.open(), names(upload.journals.path()).len()), (1, 0), "{kind:?} {name}");
+                assert_eq!(upload.count("abort"), asked + 1, "{kind:?} {name}");
+                upload.stage.renew();
             }
         }
     });
@@ -369,14 +377,14 @@ fn an_abandoned_upload_that_may_not_be_aborted_is_asked_for_once() {
 #[test]
 fn each_store_is_rid_of_its_abandoned_uploads_whichever_is_uploaded_to_first() {
     at_once(&DIALECTS, |kind| {
-        let mut way = Interrupted::new(kind, false);
-        way.fail_half_way();
-        way.age_journal();
-        let other = way.stage.file("other", noise(17 * MIB, 4));
+        let mut upload = Interrupted::new(kind, false);
+        upload.fail_half_way();
+        upload.age_journal();
+        let other = upload.stage.file("other", noise(17 * MIB, 4));
         let elsewhere = DIALECTS.iter().find(|other| other.provider != kind.provider).unwrap().provider;
-        way.stage.cp(&other, Location::object(elsewhere, BUCKET, "other")).all_verified();
-        assert_eq!((way.open(), names(way.journals.path()).len()), (1, 1), "it is another's");
-        way.stage.cp(&other, way.stage.url("other")).all_verified();
-        assert_eq!((way.open(), names(way.journals.path()).len()), (0, 0), "{kind:?}");
+        upload.stage.cp(&other, Location::object(elsewhere, BUCKET, "other")).all_verified();
+        assert_eq!((upload.open(), names(upload.journals.path()).len()), (1, 1), "it is another's");
+        upload.stage.cp(&other, upload.stage.url("other")).all_verified();
+        assert_eq!((upload.open(), names(upload.journals.path()).len()), (0, 0), "{kind:?}");
     });
 }

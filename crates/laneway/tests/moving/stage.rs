@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const BUCKET: &str = "bucket";
 pub(crate) const MIB: usize = 1 << 20;
 /// How long anything in these tests may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A dialect over a protocol.
 #[derive(Clone, Copy, Debug)]
@@ -73,16 +73,16 @@ impl Stage {
     }
 
     pub(crate) fn with(kind: Kind, config: Config) -> Self {
-        Self::with_patience(kind, config, LanesConfig::default().no_progress)
+        Self::with_no_progress(kind, config, LanesConfig::default().no_progress)
     }
 
     /// A client that gives a silent connection up after `no_progress`.
-    pub(crate) fn with_patience(kind: Kind, config: Config, no_progress: Duration) -> Self {
+    pub(crate) fn with_no_progress(kind: Kind, config: Config, no_progress: Duration) -> Self {
         Self::set_up(kind, config, |settings| settings.lanes.no_progress = no_progress)
     }
 
-    /// A client that is told more.
-    pub(crate) fn set_up(kind: Kind, config: Config, tell: impl FnOnce(&mut Settings)) -> Self {
+    /// A client with other settings.
+    pub(crate) fn set_up(kind: Kind, config: Config, change: impl FnOnce(&mut Settings)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tls = kind.tls.then_some(Tls::Generated);
         let server = Server::start(Config { tls, ..config }).unwrap();
@@ -103,7 +103,7 @@ impl Stage {
             lanes: LanesConfig { trust, retry_for: RETRY_FOR, ..LanesConfig::default() },
             ..Settings::default()
         };
-        tell(&mut settings);
+        change(&mut settings);
         Self { client: Client::new(settings.clone()).unwrap(), server, dir, kind, settings }
     }
 
@@ -111,12 +111,12 @@ impl Stage {
     /// one.
     pub(crate) fn renew(&mut self) {
         self.client = Client::new(self.settings.clone()).unwrap();
-        assert!(self.server.wait_until(PATIENCE, |counters| counters.connections_open == 0));
+        assert!(self.server.wait_until(WAIT_MAX, |counters| counters.connections_open == 0));
     }
 
-    /// As [`renew`](Self::renew), with a client that is told more.
-    pub(crate) fn renew_with(&mut self, tell: impl FnOnce(&mut Settings)) {
-        tell(&mut self.settings);
+    /// As [`renew`](Self::renew), with a client with other settings.
+    pub(crate) fn renew_with(&mut self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings);
         self.renew();
     }
 
@@ -162,7 +162,7 @@ impl Stage {
     /// The same for anything that the server counts.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
-        let came = self.server.wait_until(PATIENCE, is_so);
+        let came = self.server.wait_until(WAIT_MAX, is_so);
         assert!(came, "waited in vain for {what}: {:?}", self.server.counters());
     }
 

@@ -102,7 +102,7 @@ fn after_a_reboot_only_what_is_really_there_is_believed() {
         part.write_all_at(&[0; 1], 70).unwrap();
         let next = if unknown { 0 } else { 2 };
         let (staged, done) = resume(dir.path(), &subject(), next);
-        assert_eq!(done, [(0, 60), (300, 50)], "the piece that was lost is fetched again");
+        assert_eq!(done, [(0, 60), (300, 50)], "the part that was lost is fetched again");
         write(&staged, 60, &[2; 40]);
         assert_eq!(staged.keep(), Some(150));
         drop(staged);

@@ -6,20 +6,20 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Store};
 
-use super::large::{Fetched, store_small, tell_of_another_try};
+use super::large::{Fetched, log_second_try, store_small};
 use super::{Target, finish};
 use crate::location::url;
-use crate::work::{Begun, Moved, Work};
+use crate::running::{Begun, Moved, Running};
 use crate::{Error, Op};
 
-/// Fetches a group of objects of at most [`LIGHT_DOWNLOAD_MAX`](crate::plan::LIGHT_DOWNLOAD_MAX) bytes each, for which
+/// Fetches a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes each, for which
 /// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
 /// that answer's own checksum.
-pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Target>) {
+pub(crate) async fn fetch_group(job: Arc<Running>, store: Store, targets: Vec<Target>) {
     let mut gets: FuturesUnordered<_> = targets
         .into_iter()
         .map(|target| {
-            let begun = target.begin(&work, &store);
+            let begun = target.begin(&job, &store);
             get(&store, target, begun, 1)
         })
         .collect();
@@ -33,10 +33,10 @@ pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Targ
                 for Written { target, begun, tries, result } in written {
                     match result {
                         Err(error) if error.is_mismatch() && tries == 1 => {
-                            tell_of_another_try(&error);
+                            log_second_try(&error);
                             gets.push(get(&store, target, begun, 2));
                         }
-                        result => endings.push(finish(&work, &store, target, begun, result)),
+                        result => endings.push(finish(&job, &store, target, begun, result)),
                     }
                 }
             }
@@ -47,7 +47,7 @@ pub(crate) async fn fetch_group(work: Arc<Work>, store: Store, targets: Vec<Targ
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
                 }
-                writes.push(write(&work, &store, ready));
+                writes.push(write(&job, &store, ready));
             }
             else => return,
         }
@@ -76,10 +76,10 @@ async fn get(store: &Store, target: Target, begun: Begun, tries: u32) -> Answer 
     Answer { target, begun, tries, got }
 }
 
-async fn write(work: &Arc<Work>, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
-    let (provider, inside) = (store.provider(), Arc::clone(work));
-    let (items, permit) = (answers.len(), work.writing().await);
-    let written = work.engine.files.run(move || {
+async fn write(job: &Arc<Running>, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
+    let (provider, inside) = (store.provider(), Arc::clone(job));
+    let (items, permit) = (answers.len(), job.writing().await);
+    let written = job.engine.files.run(move || {
         let _permit = permit;
         let mut written = Vec::with_capacity(answers.len());
         for Answer { target, begun, tries, got } in answers {
@@ -97,7 +97,7 @@ async fn write(work: &Arc<Work>, store: &Store, answers: Vec<Answer>) -> Vec<Wri
     match written.await {
         Ok(written) => written,
         Err(error) => {
-            work.fail_group(Op::Download, items, error).await;
+            job.fail_group(Op::Download, items, error).await;
             Vec::new()
         }
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_store::{Breaks, Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
 
-use super::news::news;
-use super::pieces::Pieces;
+use super::claims::Claims;
+use super::new_bytes::new_bytes;
 use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
-use crate::plan::LIGHT_DOWNLOAD_MAX;
+use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
 /// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
@@ -51,7 +51,7 @@ pub(crate) enum Into {
 
 /// A slice under way. It outlives the attempts that bring it.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct RangeWriter {
     state: Mutex<State>,
     pinned: Pinned,
     progress: Arc<Progress>,
@@ -63,11 +63,11 @@ struct State {
     attempt: u32,
     at: u64,
     end: u64,
-    pieces: Pieces,
+    claims: Claims,
     into: Into,
 }
 
-impl Landing {
+impl RangeWriter {
     pub(crate) fn new(
         range: Range<u64>,
         pinned: Pinned,
@@ -75,8 +75,8 @@ impl Landing {
         into: Into,
         progress: Arc<Progress>,
     ) -> Arc<Self> {
-        let pieces = Pieces::new(range.start, wanted);
-        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, pieces, into });
+        let claims = Claims::new(range.start, wanted);
+        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, claims, into });
         Arc::new(Self { state, pinned, progress })
     }
 
@@ -93,7 +93,7 @@ impl Landing {
                 return Ok(attempts);
             }
             let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
-            let second = || self.second();
+            let hedge = || self.hedge();
             let get = Get {
                 id,
                 range: Some(at..end),
@@ -101,7 +101,7 @@ impl Landing {
                 expected: Some(end - at),
                 size: Some(self.pinned.size),
                 sink: Some(&sink),
-                second: Some(&second),
+                second: Some(&hedge),
                 breaks: Some(&breaks),
             };
             let result = store.get(get).await;
@@ -121,15 +121,15 @@ impl Landing {
         }
     }
 
-    /// What has landed: the checksums, and the bytes if they went to memory.
+    /// What was written: the checksums, and the bytes if they went to memory.
     pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
         let mut state = self.lock();
         // A sink that still runs belongs to no attempt any more.
         state.attempt += 1;
-        let State { pieces, into, .. } = &mut *state;
+        let State { claims, into, .. } = &mut *state;
         match into {
-            Into::Memory(bytes) => (pieces.finish(None), std::mem::take(bytes)),
-            Into::File(staged) => (pieces.finish(Some(staged)), Vec::new()),
+            Into::Memory(bytes) => (claims.finish(None), std::mem::take(bytes)),
+            Into::File(staged) => (claims.finish(Some(staged)), Vec::new()),
         }
     }
 
@@ -141,17 +141,17 @@ impl Landing {
     fn sink(self: &Arc<Self>) -> Sink {
         let mut state = self.lock();
         state.attempt += 1;
-        Sink { landing: Arc::clone(self), attempt: state.attempt, at: state.at }
+        Sink { writer: Arc::clone(self), attempt: state.attempt, at: state.at }
     }
 
-    /// Another sink of the same attempt, from where it stands: whichever of the two comes to a byte first lands it. Both
+    /// Another sink of the same attempt, from where it stands: whichever of the two comes to a byte first writes it. Both
     /// bring bytes of one state only where that is pinned.
-    fn second(self: &Arc<Self>) -> Second {
+    fn hedge(self: &Arc<Self>) -> Second {
         let state = self.lock();
         if self.pinned.version.is_none() || state.at == state.end {
             return Second::Nothing;
         }
-        let sink = Sink { landing: Arc::clone(self), attempt: state.attempt, at: state.at };
+        let sink = Sink { writer: Arc::clone(self), attempt: state.attempt, at: state.at };
         Second::Beside(Some(state.at..state.end), Box::new(sink))
     }
 
@@ -161,7 +161,7 @@ impl Landing {
 }
 
 struct Sink {
-    landing: Arc<Landing>,
+    writer: Arc<RangeWriter>,
     attempt: u32,
     /// The next byte of its answer.
     at: u64,
@@ -169,8 +169,8 @@ struct Sink {
 
 impl GetSink for Sink {
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
-        self.landing.pinned.check(meta)?;
-        let state = self.landing.lock();
+        self.writer.pinned.check(meta)?;
+        let state = self.writer.lock();
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
@@ -179,31 +179,31 @@ impl GetSink for Sink {
                 format!("bytes from {} were asked for, the store sends from {}", self.at, range.start);
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
-        let is_light = matches!(state.into, Into::Memory(_)) && state.end - self.at <= LIGHT_DOWNLOAD_MAX;
-        Ok(if is_light { Route::Stay } else { Route::Freight })
+        let is_small = matches!(state.into, Into::Memory(_)) && state.end - self.at <= SMALL_DOWNLOAD_MAX;
+        Ok(if is_small { Route::Stay } else { Route::Freight })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        let mut state = self.landing.lock();
+        let mut state = self.writer.lock();
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let new = news(&mut self.at, state.at, bytes);
+        let new = new_bytes(&mut self.at, state.at, bytes);
         let take = (new.len() as u64).min(state.end - state.at);
         let own = &new[..take as usize];
-        let State { at, end, pieces, into, .. } = &mut *state;
+        let State { at, end, claims, into, .. } = &mut *state;
         match into {
             Into::File(staged) => {
                 staged.write_at(own, *at)?;
-                pieces.update(own, Some(staged));
+                claims.update(own, Some(staged));
             }
             Into::Memory(memory) => {
                 memory.extend_from_slice(own);
-                pieces.update(own, None);
+                claims.update(own, None);
             }
         }
         *at += take;
-        self.landing.progress.moved(take);
+        self.writer.progress.moved(take);
         // Not at the answer's own end, which leaves its connection to others.
         Ok(if *at == *end && self.at != *end { Route::Stop } else { Route::Stay })
     }
@@ -219,40 +219,40 @@ mod tests {
         meta
     }
 
-    fn landing() -> Arc<Landing> {
+    fn writer() -> Arc<RangeWriter> {
         let pinned = Pinned::of(&meta(10, 1));
-        Landing::new(2..8, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default())
+        RangeWriter::new(2..8, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default())
     }
 
     #[test]
     fn an_attempt_goes_on_where_the_one_before_stood() {
-        let landing = landing();
-        let mut first = landing.sink();
+        let writer = writer();
+        let mut first = writer.sink();
         first.begin(&meta(10, 1), 2..8).unwrap();
         assert_eq!(first.write(b"23").unwrap(), Route::Stay);
-        let mut second = landing.sink();
+        let mut second = writer.sink();
         assert_eq!(second.begin(&meta(10, 1), 4..8).unwrap(), Route::Stay);
         assert_eq!(first.write(b"xx").unwrap(), Route::Stop, "a sink that was given up writes nothing");
         assert_eq!(second.write(b"4567").unwrap(), Route::Stay);
-        let (run, bytes) = landing.finish();
+        let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
     }
 
-    fn second(landing: &Arc<Landing>) -> (Range<u64>, Box<dyn GetSink>) {
-        match landing.second() {
+    fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
+        match writer.hedge() {
             Second::Beside(Some(range), sink) => (range, sink),
-            _ => panic!("no second"),
+            _ => panic!("no hedge"),
         }
     }
 
     #[test]
     fn of_two_at_once_each_byte_lands_once_from_whichever_brings_it_first() {
-        let landing = landing();
-        let mut first = landing.sink();
+        let writer = writer();
+        let mut first = writer.sink();
         first.begin(&meta(10, 1), 2..8).unwrap();
         assert_eq!(first.write(b"23").unwrap(), Route::Stay);
-        let (range, mut other) = second(&landing);
+        let (range, mut other) = hedge(&writer);
         assert_eq!(range, 4..8);
         other.begin(&meta(10, 1), range).unwrap();
         assert_eq!(other.write(b"4").unwrap(), Route::Stay);
@@ -260,59 +260,60 @@ mod tests {
         assert_eq!(other.write(b"56").unwrap(), Route::Stay);
         assert_eq!(other.write(b"7").unwrap(), Route::Stay, "its own end");
         assert_eq!(first.write(b"7").unwrap(), Route::Stay, "which is the other's too");
-        let (run, bytes) = landing.finish();
+        let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
     }
 
     #[test]
     fn who_is_behind_when_all_has_landed_is_stopped() {
-        let landing = landing();
-        let mut first = landing.sink();
-        let (_, mut other) = second(&landing);
+        let writer = writer();
+        let mut first = writer.sink();
+        let (_, mut other) = hedge(&writer);
         assert_eq!(other.write(b"234567").unwrap(), Route::Stay);
         assert_eq!(first.write(b"23").unwrap(), Route::Stop);
-        assert_eq!(landing.finish().1, b"234567");
+        assert_eq!(writer.finish().1, b"234567");
     }
 
     #[test]
     fn both_of_an_attempt_that_was_given_up_write_nothing() {
-        let landing = landing();
-        let mut first = landing.sink();
-        let (_, mut other) = second(&landing);
-        let mut next = landing.sink();
+        let writer = writer();
+        let mut first = writer.sink();
+        let (_, mut other) = hedge(&writer);
+        let mut next = writer.sink();
         assert_eq!((first.write(b"x").unwrap(), other.write(b"x").unwrap()), (Route::Stop, Route::Stop));
         assert_eq!(next.write(b"234567").unwrap(), Route::Stay);
-        assert_eq!(landing.finish().1, b"234567");
+        assert_eq!(writer.finish().1, b"234567");
     }
 
     #[test]
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
         let unpinned = Pinned { size: 10, version: None };
-        let unpinned = Landing::new(2..8, unpinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
-        assert!(matches!(unpinned.second(), Second::Nothing));
-        let landed = landing();
+        let unpinned =
+            RangeWriter::new(2..8, unpinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
+        assert!(matches!(unpinned.hedge(), Second::Nothing));
+        let landed = writer();
         landed.sink().write(b"234567").unwrap();
-        assert!(matches!(landed.second(), Second::Nothing));
+        assert!(matches!(landed.hedge(), Second::Nothing));
     }
 
     #[test]
     fn bytes_beyond_the_slice_are_not_taken() {
-        let landing = landing();
-        let mut sink = landing.sink();
+        let writer = writer();
+        let mut sink = writer.sink();
         assert_eq!(sink.write(b"23456789").unwrap(), Route::Stop);
-        assert_eq!(landing.finish().1, b"234567");
+        assert_eq!(writer.finish().1, b"234567");
     }
 
     #[test]
     fn a_slice_of_another_generation_or_size_is_refused() {
         for other in [meta(10, 2), meta(11, 1)] {
-            assert!(landing().sink().begin(&other, 2..8).unwrap_err().to_string().contains("changed"));
+            assert!(writer().sink().begin(&other, 2..8).unwrap_err().to_string().contains("changed"));
         }
     }
 
     #[test]
     fn an_answer_that_starts_elsewhere_is_refused() {
-        assert!(landing().sink().begin(&meta(10, 1), 0..8).is_err());
+        assert!(writer().sink().begin(&meta(10, 1), 0..8).is_err());
     }
 }

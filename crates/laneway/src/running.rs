@@ -1,4 +1,4 @@
-//! A job from inside: what all its parts share, and how it ends.
+//! A running job from inside: what its tasks share, and how it ends. [`Job`](crate::Job) is its owner's handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ const WRITES_MAX: u32 = 1 << 16;
 
 /// What the parts of a job share.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct Running {
     pub(crate) engine: Arc<Engine>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
@@ -70,7 +70,7 @@ impl Archived {
     }
 }
 
-/// An item whose work has begun.
+/// An item that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) op: Op,
@@ -81,7 +81,7 @@ pub(crate) struct Begun {
     pub(crate) atomic: bool,
 }
 
-/// How an item's work ended well.
+/// What an item that ended well has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Moved {
     pub(crate) atomic: bool,
 }
 
-impl Work {
+impl Running {
     /// A job in which every item is about what is `common`, and `moves` says whether sources are removed.
     pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
@@ -126,7 +126,7 @@ impl Work {
         Begun { op, source, destination, start: self.engine.now(), atomic: true }
     }
 
-    /// Tells an item's end. An item that ended because the job was cancelled is not told: the summary says it.
+    /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let (bytes, attempts, outcome) = match result {
             Ok(Moved { bytes, attempts, verified, atomic }) => {
@@ -139,7 +139,7 @@ impl Work {
                     return;
                 }
                 let attempts = error.attempts();
-                // Told first: who is cancelled while many events wait would not be heard.
+                // Reported first: who is cancelled while many events wait would not be heard.
                 self.tell(begun, bytes_known, attempts, Outcome::Failed(error)).await;
                 return self.canceller.cancel();
             }
@@ -239,7 +239,7 @@ impl Work {
         !self.events.is_closed()
     }
 
-    /// To be held by work on a file thread, which goes on when the future that waits for it is dropped.
+    /// To be held by an operation on a file thread, which goes on when the future that waits for it is dropped.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()

@@ -1,21 +1,21 @@
-//! The checksums of one stream of bytes, piece by piece, each claimed in the file's journal as soon as it is written.
+//! The checksums of one stream of bytes, MiB by MiB, each claimed in the file's journal as soon as it is written.
 
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::folder::Staged;
-use crate::plan::slices::PIECE;
+use crate::plan::slices::CLAIM_LEN;
 
 /// A stream under way.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct Claims {
     wanted: Wanted,
-    /// The pieces that ended.
+    /// All claimed ranges together.
     ended: Run,
-    /// Where the piece under way began.
+    /// Where the next claim begins.
     start: u64,
     under_way: Hashing,
 }
 
-impl Pieces {
+impl Claims {
     /// A stream whose first byte is the object's byte `start`.
     pub(crate) fn new(start: u64, wanted: Wanted) -> Self {
         Self { wanted, ended: Run::of(b"", wanted), start, under_way: Hashing::new(wanted) }
@@ -28,11 +28,11 @@ impl Pieces {
         };
         while !bytes.is_empty() {
             let at = self.start + self.under_way.len();
-            let room = (PIECE - at % PIECE) as usize;
+            let room = (CLAIM_LEN - at % CLAIM_LEN) as usize;
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.under_way.update(now);
             if now.len() == room {
-                self.end_piece(Some(staged));
+                self.claim(Some(staged));
             }
             bytes = later;
         }
@@ -40,11 +40,11 @@ impl Pieces {
 
     /// The stream's end: the checksums of all of it.
     pub(crate) fn finish(&mut self, staged: Option<&Staged>) -> Run {
-        self.end_piece(staged);
+        self.claim(staged);
         std::mem::replace(&mut self.ended, Run::of(b"", self.wanted))
     }
 
-    fn end_piece(&mut self, staged: Option<&Staged>) {
+    fn claim(&mut self, staged: Option<&Staged>) {
         let run = std::mem::replace(&mut self.under_way, Hashing::new(self.wanted)).finish();
         if let Some(staged) = staged {
             staged.claim(self.start, &run);

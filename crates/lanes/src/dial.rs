@@ -295,7 +295,7 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
             format!("{why}"),
         ),
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
-            Kind::Tls,
+            Kind::Scheme,
             format!("{origin}: the server doesn't speak TLS there; write http:// if that is meant"),
             e,
         ),

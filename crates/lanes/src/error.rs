@@ -27,6 +27,8 @@ pub enum Kind {
     Certificate,
     /// TLS failed otherwise.
     Tls,
+    /// The port speaks TLS where `http` was asked for, or no TLS where `https` was. Never worth another attempt.
+    Scheme,
     /// Nothing moved for the no-progress time.
     Timeout,
     /// The connection ended or the stream was reset before the answer was complete.
@@ -121,7 +123,11 @@ impl Error {
 
     /// Whether the server certainly did not act on the request: it may be sent again whatever it asks for.
     pub fn is_unsent(&self) -> bool {
-        self.unsent || matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Certificate | Kind::Invalid)
+        self.unsent
+            || matches!(
+                self.kind,
+                Kind::Resolve | Kind::Connect | Kind::Certificate | Kind::Scheme | Kind::Invalid
+            )
     }
 
     /// Whether another attempt may succeed.

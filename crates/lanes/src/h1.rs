@@ -30,7 +30,7 @@ use crate::job::Intake;
 use crate::proxy::Proxy;
 use crate::shared::{Shared, interrupted, patiently};
 use crate::stream::{Progress, Stream};
-use crate::{Head, Request, Route};
+use crate::{Head, Request, Route, Scheme};
 
 /// A memory body up to this size goes out in one write with its head: one TLS record, often one packet.
 const ONE_WRITE: u64 = 16 * 1024;
@@ -120,16 +120,20 @@ impl H1 {
         let early = match self.send(request, &mut heads, shared).await {
             Ok(early) => early,
             // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
-            Err(e) if e.kind() == Kind::Interrupted => {
-                let Ok(head) = self.read_head(&mut heads, EARLY_ANSWER).await else { return Err(e) };
-                Some(head)
-            }
+            Err(e) if e.kind() == Kind::Interrupted => match self.read_head(&mut heads, EARLY_ANSWER).await {
+                Ok(head) => Some(head),
+                Err(said) if said.kind() == Kind::Scheme => return Err(said),
+                Err(_) => return Err(e),
+            },
             Err(e) => return Err(e),
         };
         let whole_body_sent = early.is_none();
         let head = match early {
             Some(head) => head,
-            None => self.read_head(&mut heads, patience).await?,
+            None => match self.read_head(&mut heads, patience).await {
+                Err(e) if self.may_want_tls(&e, request) => return Err(unanswered(e)),
+                head => head?,
+            },
         };
         self.begin(request, head, whole_body_sent, intake)
     }
@@ -185,6 +189,15 @@ impl H1 {
             },
         }
         Ok((false, pending.keep_alive))
+    }
+
+    /// Whether a plain connection was ended before it brought anything, as most servers that want TLS do.
+    fn may_want_tls(&self, error: &Error, request: &Request) -> bool {
+        error.kind() == Kind::Interrupted
+            && self.asked == 1
+            && !self.is_answered
+            && self.proxy.is_none()
+            && request.origin.scheme == Scheme::Http
     }
 
     fn begin(
@@ -404,5 +417,15 @@ impl H1 {
             let used = chunked.feed(read)?;
             Pin::new(&mut self.stream).consume(used);
         }
+    }
+}
+
+/// The error of a plain connection that was ended before it brought anything: the server may be going away, or want TLS.
+fn unanswered(error: Error) -> Error {
+    let doing =
+        "connection closed before anything came; if TLS is spoken there, write https:// instead of http://";
+    match error.into_source() {
+        Some(source) => Error::because(Kind::Interrupted, doing, source),
+        None => Error::new(Kind::Interrupted, doing),
     }
 }

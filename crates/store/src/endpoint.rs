@@ -21,17 +21,37 @@ impl Endpoint {
     /// # Errors
     /// `Invalid` for what is no such URL.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
+        if begins_like_a_url(url) {
+            return Err(invalid(format!("{url:?} is no endpoint URL: two slashes follow the scheme")));
+        }
+        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let origin = Origin::parse(&url).map_err(|e| invalid(e.to_string()))?;
         let uri: http::Uri = url.parse().map_err(|e| invalid(format!("{url:?} is no endpoint URL: {e}")))?;
         Ok(Self { origin, base: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// The same of what has to name its scheme, as the AWS SDKs demand: keys are not sent in plain HTTP because a word was left
+    /// out.
+    ///
+    /// # Errors
+    /// What is wrong with it and how it is written.
+    pub(crate) fn check_with_scheme(url: &str) -> Result<(), String> {
+        if !url.contains("://") && !begins_like_a_url(url) {
+            return Err(format!("{url:?} lacks its scheme: write http://{url} or https://{url}"));
+        }
+        Self::parse(url).map(|_| ()).map_err(|e| e.message().to_owned())
     }
 
     /// Whether it is reached over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.origin.scheme == Scheme::Https
     }
+}
+
+/// Whether this is meant to have a scheme, and is mistyped: no host is called so.
+fn begins_like_a_url(text: &str) -> bool {
+    !text.contains("://") && ["http:", "https:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
 /// Whether nobody listens on the way to an origin: TLS, or this machine itself.
@@ -86,5 +106,15 @@ mod tests {
     fn nonsense_is_invalid() {
         assert!(Endpoint::parse("ftp://h").is_err_and(|e| e.is_invalid()));
         assert!(Endpoint::parse("http://").is_err_and(|e| e.is_invalid()));
+        assert!(Endpoint::parse("http:/h").is_err_and(|e| e.is_invalid()));
+    }
+
+    #[test]
+    fn what_needs_a_scheme_and_has_none_is_shown_how_it_is_written() {
+        let why = Endpoint::check_with_scheme("localhost:9000").expect_err("no scheme");
+        assert!(why.contains("http://localhost:9000 or https://localhost:9000"), "{why}");
+        let why = Endpoint::check_with_scheme("https:/h").expect_err("a slash too few");
+        assert!(why.contains("two slashes"), "{why}");
+        assert_eq!(Endpoint::check_with_scheme("http://localhost:9000"), Ok(()));
     }
 }

@@ -234,6 +234,12 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         let error = match outcome {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
                 None => return Ok(Sent { response, attempts, elapsed }),
+                Some(_) if judge::wants_tls(response.head.status, &response.body) => {
+                    let message = "the server speaks TLS there; write https:// instead of http://";
+                    self.error(ErrorKind::Transport, message)
+                        .answered(response.head.status, None)
+                        .unreachable(true)
+                }
                 Some(failure) => {
                     let kind = self.dialect.kind(&failure);
                     let passing = kind == ErrorKind::Throttled || judge::is_passing(&failure);
@@ -266,8 +272,10 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             _ => ErrorKind::Transport,
         };
         let (transient, is_last) = (error.is_transient(), error.is_last());
-        let unreachable =
-            matches!(error.kind(), Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Certificate);
+        let unreachable = matches!(
+            error.kind(),
+            Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Scheme | Kind::Certificate
+        );
         let message = error.to_string();
         let answer = self
             .error(kind, message)

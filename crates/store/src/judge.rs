@@ -126,6 +126,18 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
     digest && ["match", "differ"].iter().any(|word| message.contains(word))
 }
 
+/// Whether an answer says that its port speaks TLS and was asked in plain HTTP, in the words of Go's `net/http` (MinIO), nginx
+/// or Apache. No store says so of a request that has come to it.
+pub(crate) fn wants_tls(status: StatusCode, body: &[u8]) -> bool {
+    const WORDS: [&str; 3] = [
+        "Client sent an HTTP request to an HTTPS server",
+        "The plain HTTP request was sent to HTTPS port",
+        "speaking plain HTTP to an SSL-enabled server port",
+    ];
+    let text = String::from_utf8_lossy(body);
+    status == StatusCode::BAD_REQUEST && WORDS.iter().any(|words| text.contains(words))
+}
+
 /// What a status means where the store's code doesn't say it better.
 pub(crate) fn kind_of_status(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
@@ -225,6 +237,7 @@ mod tests {
             (Kind::Interrupted, false, retry, done, done),
             (Kind::Timeout, false, retry, done, done),
             (Kind::Certificate, true, done, done, done),
+            (Kind::Scheme, true, done, done, done),
             (Kind::Protocol, false, done, done, done),
             (Kind::Sink, false, done, done, done),
             (Kind::Source, false, done, done, done),

@@ -533,16 +533,12 @@ fn again(error: &Error) {
     tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
 }
 
-/// Says where an endpoint that is no URL may have come from.
+/// Says where an endpoint that is no URL may have come from, where that isn't known.
 fn name_sources(provider: Provider, error: Error) -> Error {
-    if !error.message().contains("is no endpoint URL") {
+    if provider != Provider::Gcs || !error.message().contains("is no endpoint URL") {
         return error;
     }
-    let sources = match provider {
-        Provider::Gcs => "--gcs-endpoint or STORAGE_EMULATOR_HOST",
-        Provider::S3 => "--s3-endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile's endpoint_url",
-    };
-    let message = format!("{} (set by {sources})", error.message());
+    let message = format!("{} (set by --gcs-endpoint or STORAGE_EMULATOR_HOST)", error.message());
     let kind = error.kind();
     error.but(kind, message)
 }

@@ -50,6 +50,12 @@ impl Heads {
     /// it is complete.
     pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<Answer>), Error> {
         let used = collect(&mut self.collected, read)?;
+        if is_tls(&self.collected) {
+            return Err(Error::new(
+                Kind::Scheme,
+                "the server speaks TLS there; write https:// instead of http://",
+            ));
+        }
         if self.skipped + self.collected.len() > HEAD_MAX {
             return Err(too_long());
         }
@@ -77,6 +83,15 @@ impl Heads {
     pub(super) fn is_between(&self) -> bool {
         self.collected.is_empty()
     }
+}
+
+/// Whether this is no answer but a TLS record, as a port that speaks TLS sends to a plain request: an alert or a handshake
+/// (RFC 8446, section 5.1). No status line begins so.
+fn is_tls(answer: &[u8]) -> bool {
+    const ALERT: u8 = 21;
+    const HANDSHAKE: u8 = 22;
+    const VERSION_MAJOR: u8 = 3;
+    matches!(answer, [ALERT | HANDSHAKE, VERSION_MAJOR, ..])
 }
 
 fn too_long() -> Error {
@@ -218,6 +233,21 @@ mod tests {
         assert!(long.contains("longer than"), "{long}");
         let switched = feed_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap_err();
         assert!(switched.contains("unasked"), "{switched}");
+    }
+
+    #[test]
+    fn a_tls_record_instead_of_an_answer_is_the_wrong_scheme_however_it_comes() {
+        let alert = [0x15, 3, 3, 0, 2, 2, 50];
+        let handshake = [0x16, 3, 1, 0, 80];
+        let kind = |parts: &[&[u8]]| {
+            let mut heads = Heads::default();
+            parts.iter().find_map(|part| heads.feed(part).err()).map(|e| e.kind())
+        };
+        assert_eq!(kind(&[&alert]), Some(Kind::Scheme));
+        assert_eq!(kind(&[&handshake]), Some(Kind::Scheme));
+        assert_eq!(kind(&[&alert[..1], &alert[1..]]), Some(Kind::Scheme));
+        assert_eq!(kind(&[b"HTTP/1.1 400 Bad\r\nA: \x15\x03\r\n\r\n"]), Some(Kind::Protocol));
+        assert_eq!(kind(&[b"HTTP/1.1 400 Bad Request\r\n\r\n"]), None);
     }
 
     #[test]

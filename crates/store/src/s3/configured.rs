@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::aws_files::{AwsFiles, Chosen, FilesError, Profile};
+use crate::endpoint::Endpoint;
 use crate::{Error, ErrorKind, Operation, RequestChecksums, Settings};
 
 /// The caller's settings, completed by what variables and the profile say of S3.
@@ -51,7 +52,14 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
     let region = region.or_else(|| environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
     let region = region.or_else(|| profile.value("region").map(str::to_owned));
 
-    let endpoint = settings.s3_endpoint.clone().or_else(|| endpoint(settings, files, profile));
+    let given = settings.s3_endpoint.clone().map(|url| (url, "--s3-endpoint"));
+    let endpoint = match given.or_else(|| endpoint(settings, files, profile)) {
+        Some((url, by)) => {
+            Endpoint::check_with_scheme(&url).map_err(|why| format!("{by}: {why}"))?;
+            Some(url)
+        }
+        None => None,
+    };
 
     let path_style = match (settings.s3_path_style, profile.nested("s3", "addressing_style")) {
         (Some(style), _) => Some(style),
@@ -98,13 +106,14 @@ fn resolve(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Result<S
     })
 }
 
-/// The endpoint that variables or the profile name, in botocore's order, unless they are to be ignored.
-fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<String> {
+/// The endpoint that variables or the profile name, in botocore's order, and what names it; unless they are to be ignored.
+fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<(String, &'static str)> {
     if crate::aws_files::ignores_endpoints(&settings.environment, profile) {
         return None;
     }
-    let variables = settings.environment.first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
-    variables.or_else(|| files.endpoint(profile, "s3"))
+    let variables = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    let mut told = variables.iter().filter_map(|name| Some((settings.environment.get(name)?, *name)));
+    told.next().or_else(|| Some((files.endpoint(profile, "s3")?, "the profile's endpoint_url")))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::exit::BadUsage;
 use crate::exit::Tally;
 use crate::mfa;
 use crate::output::Output;
+use crate::report::class::class;
 use crate::report::json::ErrorRecord;
 use crate::report::stats::{Stats, StatsLine};
 use crate::stderr;
@@ -36,7 +37,7 @@ impl Context {
     /// When standard output, which `--json` prints on, can't be written.
     pub(crate) fn fail(&self, url: &Location, error: &laneway::Error, tally: &mut Tally) -> io::Result<()> {
         tally.failed(error.is_usage());
-        self.report_failure(Some(&url.to_string()), &error.to_string(), error.class())
+        self.report_failure(Some(&url.to_string()), &error.to_string(), class(error.kind()))
     }
 
     /// Prints a failure, of a place or of the whole command.

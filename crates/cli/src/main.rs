@@ -25,7 +25,7 @@ mod version;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use laneway::Class;
+use laneway::ErrorKind;
 
 use crate::arguments::{Arguments, Verb};
 use crate::context::{Context, complain};
@@ -62,7 +62,7 @@ fn told(error: &clap::Error) -> Exit {
         // Whoever reads records finds one, although it isn't known yet what else was asked for.
         if std::env::args_os().any(|argument| argument == "--json") {
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            let record = ErrorRecord::new(None, message, Class::Usage.name());
+            let record = ErrorRecord::new(None, message, ErrorKind::Usage.name());
             let _ = output.json(&record).and_then(|()| output.flush());
         }
         return Exit::Usage;
@@ -101,15 +101,15 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     let usage = error.is::<BadUsage>();
     let ours = error.downcast_ref::<laneway::Error>();
     let class = match ours {
-        Some(error) => error.class(),
-        None if usage => Class::Usage.name(),
-        None => Class::Local.name(),
+        Some(error) => report::class::class(error.kind()),
+        None if usage => ErrorKind::Usage.name(),
+        None => ErrorKind::Local.name(),
     };
-    let about = ours.map(laneway::Error::target).filter(|target| !target.is_empty());
+    let about = ours.and_then(laneway::Error::url);
     // An error that tells its cause itself has it told once.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
     let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);
     // When this can't be printed either, there is nobody left to tell.
     let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
-    if class == Class::Usage.name() { Exit::Usage } else { Exit::Failed }
+    if class == ErrorKind::Usage.name() { Exit::Usage } else { Exit::Failed }
 }

@@ -175,7 +175,7 @@ fn every_record_has_its_urls_and_a_class_of_the_documented_list() {
         let record = run.record("error");
         assert_eq!(record["url"].as_str(), command.iter().copied().find(|a| a.contains("://")), "{record}");
         let class = record["class"].as_str().expect("a class");
-        assert!(laneway::Class::ALL.iter().any(|known| known.name() == class), "{record}");
+        assert!(laneway::ErrorKind::ALL.iter().any(|known| known.name() == class), "{record}");
     }
     assert_eq!(laneway.run(["cp", "--json", "--nothing"]).exits(2).record("error")["class"], "usage");
 }

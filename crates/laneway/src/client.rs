@@ -59,7 +59,7 @@ impl Client {
     /// What the store knows about an object. Blocks the thread.
     ///
     /// # Errors
-    /// What the store says; class `usage` for what is no object.
+    /// What the store says; `ErrorKind::Usage` for what is no object.
     pub fn stat(&self, at: &Location) -> Result<ObjectMeta, Error> {
         self.runtime.wait_for(stat::stat(Arc::clone(&self.engine), at.clone()))?
     }

@@ -57,7 +57,7 @@ impl CopyRequest {
     /// by itself, and tells the error as its first item.
     ///
     /// # Errors
-    /// Class `usage`.
+    /// `ErrorKind::Usage`.
     pub fn check(&self) -> Result<(), Error> {
         mapping::check(&self.sources, &self.destination, download::is_folder(&self.destination))?;
         if self.recursive && self.destination == Location::Standard {

@@ -1,6 +1,6 @@
 //! Why an item, or a whole request, failed.
 
-mod class;
+mod kind;
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use laneway_store::SinkError;
 
-pub use class::Class;
+pub use kind::ErrorKind;
 
 /// A failure. `Display` is one line that names the object or path and the cause, and never holds a secret.
 pub struct Error(Box<Inner>);
@@ -25,13 +25,13 @@ enum Cause {
     Store(laneway_store::Error),
     Lanes(laneway_lanes::Error),
     Local { target: String, message: &'static str, source: io::Error },
-    Told { class: Class, target: String, message: String },
+    Own { kind: ErrorKind, target: String, message: String },
 }
 
 impl Error {
     /// Bytes or checksums that differ from what they must be.
     pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::Integrity, target, message)
+        Self::own(ErrorKind::Integrity, target, message)
     }
 
     /// A checksum that differs from what it must be: a bit may have flipped on the way, so that moving the bytes once more
@@ -61,34 +61,34 @@ impl Error {
 
     /// A name or a combination that is not carried out, because it would be unsafe or ambiguous.
     pub(crate) fn refused(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::Refused, target, message)
+        Self::own(ErrorKind::Refused, target, message)
     }
 
     /// What must not be replaced is there.
     pub(crate) fn exists(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::Precondition, target, message)
+        Self::own(ErrorKind::AlreadyExists, target, message)
     }
 
     /// The request makes no sense as a whole.
     pub(crate) fn usage(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::Usage, target, message)
+        Self::own(ErrorKind::Usage, target, message)
     }
 
     /// The source can't be sent as it is: it changed, vanished, or is no file.
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::Source, target, message)
+        Self::own(ErrorKind::Source, target, message)
     }
 
     /// A range outside the object.
     pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::InvalidRange, target, message)
+        Self::own(ErrorKind::InvalidRange, target, message)
     }
 
     /// A move whose copy could not be compared, so that its source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
         let message = "copied, but the store tells no checksum to verify the copy by, so the source is kept: remove it yourself \
                        once you have compared the two";
-        Self::told(Class::Integrity, target, message)
+        Self::own(ErrorKind::Integrity, target, message)
     }
 
     /// A move whose source was replaced after it had been copied, so that it stays.
@@ -98,12 +98,12 @@ impl Error {
 
     /// Nothing is there.
     pub(crate) fn not_found(target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::told(Class::NotFound, target, message)
+        Self::own(ErrorKind::NotFound, target, message)
     }
 
     /// The job was cancelled before the item was done.
     pub(crate) fn cancelled(target: impl Into<String>) -> Self {
-        Self::told(Class::Cancelled, target, "cancelled")
+        Self::own(ErrorKind::Cancelled, target, "cancelled")
     }
 
     /// A file operation failed. `message` says what was done.
@@ -112,8 +112,8 @@ impl Error {
         Self::from(Cause::Local { target, message, source: source.into() })
     }
 
-    fn told(class: Class, target: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::from(Cause::Told { class, target: target.into(), message: message.into() })
+    fn own(kind: ErrorKind, target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::from(Cause::Own { kind, target: target.into(), message: message.into() })
     }
 
     /// Adds the number of attempts that requests for the item took.
@@ -134,7 +134,7 @@ impl Error {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),
             Cause::Lanes(_) => true,
-            Cause::Local { .. } | Cause::Told { .. } => false,
+            Cause::Local { .. } | Cause::Own { .. } => false,
         }
     }
 
@@ -150,23 +150,45 @@ impl Error {
         self.0.kept
     }
 
-    /// What went wrong, for programs: the name of one of [`Class::ALL`].
-    pub fn class(&self) -> &'static str {
-        let class = match &self.0.cause {
-            Cause::Store(error) => Class::of(error.kind()),
-            Cause::Lanes(_) => Class::Transport,
-            Cause::Local { .. } => Class::Local,
-            Cause::Told { class, .. } => *class,
-        };
-        class.name()
+    /// What went wrong, as far as a caller decides by it.
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0.cause {
+            Cause::Store(error) => ErrorKind::of(error.kind()),
+            Cause::Lanes(error) => of_engine(error.kind()),
+            Cause::Local { .. } => ErrorKind::Local,
+            Cause::Own { kind, .. } => *kind,
+        }
     }
 
-    /// What it is about: a URL or a path; empty where it is about none.
-    pub fn target(&self) -> &str {
-        match &self.0.cause {
+    /// The object's or bucket's URL, or the path, that it is about, if it is about one.
+    pub fn url(&self) -> Option<&str> {
+        let url = match &self.0.cause {
             Cause::Store(error) => error.target(),
             Cause::Lanes(_) => "",
-            Cause::Local { target, .. } | Cause::Told { target, .. } => target,
+            Cause::Local { target, .. } | Cause::Own { target, .. } => target,
+        };
+        Some(url).filter(|url| !url.is_empty())
+    }
+
+    /// The HTTP status that the store answered with, if it answered.
+    pub fn status(&self) -> Option<u16> {
+        Some(self.as_store()?.status()?.as_u16())
+    }
+
+    /// The store's own name for what is wrong (`NoSuchKey`, `rateLimitExceeded`), if it gave one.
+    pub fn service_code(&self) -> Option<&str> {
+        self.as_store()?.code()
+    }
+
+    /// Whether the same call, made again later, can succeed although nobody changes anything: the network or the store
+    /// failed, the store throttled, or the deadline passed. What the engine retries by itself has been retried by then.
+    /// A write that failed so may have been carried out all the same.
+    pub fn is_retryable(&self) -> bool {
+        match &self.0.cause {
+            Cause::Store(error) => error.is_retryable(),
+            Cause::Lanes(error) => error.is_transient(),
+            Cause::Local { .. } => false,
+            Cause::Own { kind, .. } => *kind == ErrorKind::Timeout || self.0.is_mismatch,
         }
     }
 
@@ -187,13 +209,13 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         match &self.0.cause {
             Cause::Local { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            _ => self.class() == "not_found",
+            _ => self.kind() == ErrorKind::NotFound,
         }
     }
 
-    /// Whether the destination already exists, or isn't in the state that was asked for.
+    /// Whether the object already exists, or isn't in the state that was asked for.
     pub fn is_precondition(&self) -> bool {
-        self.class() == "precondition"
+        matches!(self.kind(), ErrorKind::AlreadyExists | ErrorKind::Precondition)
     }
 
     /// Whether another write of the object was under way.
@@ -203,12 +225,12 @@ impl Error {
 
     /// Whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.class() == "cancelled"
+        self.kind() == ErrorKind::Cancelled
     }
 
     /// Whether the request makes no sense as a whole.
     pub fn is_usage(&self) -> bool {
-        self.class() == "usage"
+        self.kind() == ErrorKind::Usage
     }
 
     /// Whether who reads our output has gone away.
@@ -217,7 +239,7 @@ impl Error {
     }
 
     /// The store's error, if it is one.
-    pub fn as_store(&self) -> Option<&laneway_store::Error> {
+    pub(crate) fn as_store(&self) -> Option<&laneway_store::Error> {
         match &self.0.cause {
             Cause::Store(error) => Some(error),
             _ => None,
@@ -240,7 +262,7 @@ impl From<laneway_store::Error> for Error {
         let (attempts, target, message) = (error.attempts(), error.target().to_owned(), error.to_string());
         match error.into_sink_error().map(|source: SinkError| source.downcast::<Self>()) {
             Some(Ok(ours)) => ours.after(attempts),
-            _ => Self::told(Class::Destination, target, message),
+            _ => Self::own(ErrorKind::Destination, target, message),
         }
     }
 }
@@ -259,8 +281,8 @@ impl fmt::Display for Error {
             Cause::Local { target, message, source } => {
                 write!(f, "{}: {message}: {source}", Printable(target))
             }
-            Cause::Told { target, message, .. } if target.is_empty() => f.write_str(message),
-            Cause::Told { target, message, .. } => write!(f, "{}: {message}", Printable(target)),
+            Cause::Own { target, message, .. } if target.is_empty() => f.write_str(message),
+            Cause::Own { target, message, .. } => write!(f, "{}: {message}", Printable(target)),
         }?;
         match self.0.kept {
             0 => Ok(()),
@@ -271,7 +293,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({}: {self})", self.class())
+        write!(f, "Error({:?}: {self})", self.kind())
     }
 }
 
@@ -281,8 +303,21 @@ impl std::error::Error for Error {
             Cause::Store(error) => error.source(),
             Cause::Lanes(error) => error.source(),
             Cause::Local { source, .. } => Some(source),
-            Cause::Told { .. } => None,
+            Cause::Own { .. } => None,
         }
+    }
+}
+
+/// What it means to a caller that the engine could not carry out an attempt.
+fn of_engine(kind: laneway_lanes::Kind) -> ErrorKind {
+    use laneway_lanes::Kind;
+    match kind {
+        // A CA file or a proxy that the settings name, or threads that the system refuses.
+        Kind::Invalid => ErrorKind::Usage,
+        Kind::Sink => ErrorKind::Destination,
+        Kind::Source => ErrorKind::Source,
+        Kind::Closed => ErrorKind::Cancelled,
+        _ => ErrorKind::Transport,
     }
 }
 
@@ -309,7 +344,8 @@ mod tests {
         let error =
             Error::local("/d/k", "can't be created", io::Error::from(io::ErrorKind::PermissionDenied));
         assert_eq!(error.to_string(), "/d/k: can't be created: permission denied");
-        assert_eq!(error.class(), "local");
+        assert_eq!((error.kind(), error.url(), error.status()), (ErrorKind::Local, Some("/d/k"), None));
+        assert!(std::error::Error::source(&error).is_some_and(|cause| cause.is::<io::Error>()));
     }
 
     #[test]

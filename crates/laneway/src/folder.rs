@@ -375,7 +375,10 @@ mod tests {
         let folder = Folder::new(&root);
         for name in ["link/f", "link/sub/f", "file"] {
             let error = write(&place(&folder, name), b"x").unwrap_err();
-            assert!(error.class() == "refused" && error.to_string().contains("symbolic link"), "{error}");
+            assert!(
+                error.kind() == crate::ErrorKind::Refused && error.to_string().contains("symbolic link"),
+                "{error}"
+            );
         }
         assert_eq!(std::fs::read(outside.join("f")).unwrap(), b"theirs");
         assert_eq!(names(&outside), ["f"]);
@@ -400,7 +403,10 @@ mod tests {
         let staged = place(&folder, "d").stage(1).unwrap();
         write(&place(&folder, "d/e"), b"x").unwrap();
         let error = staged.commit(Placing::default()).unwrap_err();
-        assert!(error.class() == "refused" && error.to_string().contains("is a directory"), "{error}");
+        assert!(
+            error.kind() == crate::ErrorKind::Refused && error.to_string().contains("is a directory"),
+            "{error}"
+        );
         drop(staged);
         assert_eq!(names(dir.path()), ["d"], "no temporary file stays");
     }

@@ -46,7 +46,7 @@ mod upload;
 mod walk;
 
 pub use client::Client;
-pub use error::{Class, Error};
+pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::{Direction, Role};

@@ -32,7 +32,7 @@ impl Location {
     /// Reads what a user wrote.
     ///
     /// # Errors
-    /// Class `usage` for an unknown scheme, a URL without a bucket but with a key, or an empty text.
+    /// `ErrorKind::Usage` for an unknown scheme, a URL without a bucket but with a key, or an empty text.
     pub fn parse(text: &OsStr) -> Result<Self, Error> {
         match text.to_str() {
             Some(text) => text.parse(),

@@ -68,7 +68,7 @@ pub(crate) fn single_key(base: &str, is_folder: bool, name: &str) -> String {
 /// Checks what can be checked before anything is done.
 ///
 /// # Errors
-/// Class `usage`, naming the location that doesn't fit.
+/// `ErrorKind::Usage`, naming the location that doesn't fit.
 pub(crate) fn check(
     sources: &[Location],
     destination: &Location,

@@ -44,7 +44,7 @@ impl RemoveRequest {
     /// so by itself, and tells the error as its first item.
     ///
     /// # Errors
-    /// Class `usage`.
+    /// `ErrorKind::Usage`.
     pub fn check(&self) -> Result<(), Error> {
         if self.targets.is_empty() {
             return Err(Error::usage("", "there is nothing to remove"));

@@ -280,7 +280,7 @@ impl Running {
     /// Waits for `future` unless the job is cancelled first; the future is dropped then.
     ///
     /// # Errors
-    /// Class `cancelled`.
+    /// `ErrorKind::Cancelled`.
     pub(crate) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
         tokio::select! {
             biased;

@@ -43,7 +43,7 @@ impl Runtime {
     /// Runs a task and waits for it, blocking the thread.
     ///
     /// # Errors
-    /// Class `cancelled` when the runtime ended first.
+    /// `ErrorKind::Cancelled` when the runtime ended first.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,

@@ -47,7 +47,7 @@ impl Stats {
 /// Asks for an object's metadata.
 ///
 /// # Errors
-/// What the store says; class `usage` for what names no object.
+/// What the store says; `ErrorKind::Usage` for what names no object.
 pub(crate) async fn stat(engine: Arc<Engine>, at: Location) -> Result<ObjectMeta, Error> {
     let Location::Object { provider, bucket, key } = &at else {
         return Err(Error::usage(at.to_string(), "names no object in a store"));

@@ -531,7 +531,10 @@ mod tests {
         let copied = identity();
         std::fs::write(&path, "newer").unwrap();
         let error = remove_copied(&path, copied).unwrap_err();
-        assert!(error.class() == "source" && error.to_string().contains("replaced meanwhile"), "{error}");
+        assert!(
+            error.kind() == crate::ErrorKind::Source && error.to_string().contains("replaced meanwhile"),
+            "{error}"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), b"newer");
         // Another name for it changes the file's times and none of its content.
         let copied = identity();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use laneway_lanes::SinkError;
 
-use crate::{ObjectId, Provider};
+use crate::{Condition, ObjectId, Provider};
 
 /// What S3 calls it when two conditional writes of one object meet.
 pub(crate) const CONFLICT: &str = "ConditionalRequestConflict";
@@ -42,6 +42,10 @@ pub enum ErrorKind {
     Unauthenticated,
     /// The object isn't in the state that was asked for.
     Precondition,
+    /// The object exists, and was to be written only where there is none.
+    AlreadyExists,
+    /// The object has not changed since what was named.
+    NotModified,
     /// The store asked to slow down until the attempts ran out.
     Throttled,
     /// Bytes or checksums that differ from what they must be.
@@ -121,33 +125,14 @@ impl Operation {
 }
 
 impl ErrorKind {
-    /// A stable name for programs: `not_found`, `permission`, `unauthenticated`, `precondition`, `throttled`,
-    /// `integrity`, `invalid`, `archived`, `invalid_range`, `unsupported`, `server`, `transport`, `destination`, `source`.
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::NotFound => "not_found",
-            Self::Permission => "permission",
-            Self::Unauthenticated => "unauthenticated",
-            Self::Precondition => "precondition",
-            Self::Throttled => "throttled",
-            Self::Integrity => "integrity",
-            Self::Invalid => "invalid",
-            Self::Archived => "archived",
-            Self::InvalidRange => "invalid_range",
-            Self::Unsupported => "unsupported",
-            Self::Server => "server",
-            Self::Transport => "transport",
-            Self::Sink => "destination",
-            Self::Source => "source",
-        }
-    }
-
     fn words(self) -> &'static str {
         match self {
             Self::NotFound => "not found",
             Self::Permission => "permission denied",
             Self::Unauthenticated => "not authenticated",
             Self::Precondition => "precondition failed",
+            Self::AlreadyExists => "it exists",
+            Self::NotModified => "not modified",
             Self::Throttled => "throttled",
             Self::Integrity => "integrity",
             Self::Invalid => "invalid request",
@@ -237,6 +222,14 @@ impl Error {
         self
     }
 
+    /// The same error of a write under `condition`: where that was [`Condition::Absent`] and failed, the object exists.
+    pub fn of_write(mut self, condition: &Condition) -> Self {
+        if self.0.kind == ErrorKind::Precondition && *condition == Condition::Absent {
+            self.0.kind = ErrorKind::AlreadyExists;
+        }
+        self
+    }
+
     pub(crate) fn lacking_size(mut self, lacks_size: bool) -> Self {
         self.0.lacks_size = lacks_size;
         self
@@ -260,11 +253,6 @@ impl Error {
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
-    }
-
-    /// [`ErrorKind::class`] of [`kind`](Self::kind).
-    pub fn class(&self) -> &'static str {
-        self.0.kind.class()
     }
 
     /// The verb that failed.
@@ -317,9 +305,9 @@ impl Error {
         self.0.kind == ErrorKind::Unauthenticated
     }
 
-    /// The object isn't in the state that was asked for.
+    /// The object isn't in the state that was asked for, or exists and must not.
     pub fn is_precondition(&self) -> bool {
-        self.0.kind == ErrorKind::Precondition
+        matches!(self.0.kind, ErrorKind::Precondition | ErrorKind::AlreadyExists)
     }
 
     /// The store asked to slow down.

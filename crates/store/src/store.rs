@@ -212,7 +212,8 @@ impl Store {
     /// the checksums that come back are empty. S3 repeats little else of what it stored: `head` tells the rest.
     ///
     /// # Errors
-    /// `Precondition` when `options.condition` doesn't hold; `Integrity` when the store has something else.
+    /// `Precondition` when `options.condition` doesn't hold, `AlreadyExists` of [`Condition::Absent`]; `Integrity` when
+    /// the store has something else.
     pub async fn put(
         &self,
         id: &ObjectId,
@@ -226,7 +227,7 @@ impl Store {
                 Dialect::S3(s3) => s3.put(id, body.clone(), sums, options).await,
             }
         };
-        match put().await {
+        let put = match put().await {
             // Where it wasn't refused it is stored, and under a condition stands in its own way.
             Err(error)
                 if error.is_integrity() && (error.status().is_some() || options.condition.is_none()) =>
@@ -235,7 +236,8 @@ impl Store {
                 Box::pin(put()).await
             }
             put => put,
-        }
+        };
+        put.map_err(|error| error.of_write(&options.condition))
     }
 
     /// Deletes an object. S3 reports success also for one that wasn't there.
@@ -321,7 +323,8 @@ impl Store {
     /// call: see [`part_copy`](Self::part_copy).
     ///
     /// # Errors
-    /// `NotFound`; `Precondition`; `Invalid` for a source beyond 5 GiB on S3.
+    /// `NotFound`; `Precondition`, or `AlreadyExists` where only the destination has a condition; `Invalid` for a source
+    /// beyond 5 GiB on S3.
     pub async fn copy(
         &self,
         from: &ObjectId,
@@ -329,10 +332,12 @@ impl Store {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        match &self.dialect {
+        let copied = match &self.dialect {
             Dialect::Gcs(gcs) => gcs.copy(from, to, options, condition).await,
             Dialect::S3(s3) => s3.copy(from, to, options, condition).await,
-        }
+        };
+        // With two conditions nobody says which of them failed.
+        copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
     }
 
     /// The tags of an object; on GCS, which has none, none.
@@ -418,7 +423,8 @@ impl Store {
     /// Makes the object of its parts. Its checksum is compared with `whole`, read back where the answer lacks it.
     ///
     /// # Errors
-    /// `NotFound` when the upload is gone; `Precondition`; `Integrity` when the store has something else.
+    /// `NotFound` when the upload is gone; `Precondition` or `AlreadyExists`; `Integrity` when the store has something
+    /// else.
     pub async fn complete(
         &self,
         upload: &Multipart,
@@ -426,10 +432,11 @@ impl Store {
         whole: &Checksums,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
-        match &self.dialect {
+        let completed = match &self.dialect {
             Dialect::Gcs(gcs) => gcs.complete(upload, parts, whole, condition).await,
             Dialect::S3(s3) => s3.complete(upload, parts, whole, condition).await,
-        }
+        };
+        completed.map_err(|error| error.of_write(condition))
     }
 
     /// Gives up a multipart upload, and with it its parts.
@@ -475,7 +482,10 @@ impl Store {
         sums: Option<&Checksums>,
     ) -> Result<Resumable, Error> {
         match &self.dialect {
-            Dialect::Gcs(gcs) => gcs.resumable_begin(id, len, options, sums).await,
+            Dialect::Gcs(gcs) => {
+                let begun = gcs.resumable_begin(id, len, options, sums).await;
+                begun.map_err(|error| error.of_write(&options.condition))
+            }
             Dialect::S3(_) => Err(self.unsupported(Operation::Begin, id, NO_SESSIONS)),
         }
     }

@@ -3,6 +3,7 @@
 use laneway::{Item, Outcome, Summary, Warning};
 use serde::Serialize;
 
+use super::class::class;
 use super::stats::{Stats, StatsRecord};
 
 /// One object's end, as the record of kind `item`.
@@ -106,7 +107,7 @@ impl<'a> ItemRecord<'a> {
             Outcome::Planned => record.dry_run = true,
             Outcome::Failed(error) => {
                 record.error = Some(error.to_string());
-                record.class = Some(error.class());
+                record.class = Some(class(error.kind()));
             }
         }
         record

@@ -73,7 +73,7 @@ impl Ls {
                     // An empty bucket and an account without buckets are no mistake of the caller's.
                     None if !found && !bucket.is_empty() && !key.is_empty() => {
                         tally.failed(false);
-                        let (url, class) = (at.to_string(), laneway::Class::NotFound.name());
+                        let (url, class) = (at.to_string(), laneway::ErrorKind::NotFound.name());
                         context.report_failure(Some(&url), &format!("{at}: nothing matches"), class)?;
                         break;
                     }

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, bold, roman};
-use laneway::Class;
 
 use crate::arguments::{self, environment};
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit, STATUSES};
+use crate::report::class;
 
 /// Print the manual
 ///
@@ -76,7 +76,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     }
     let mut rest = Roff::new();
     section(&mut rest, "EXIT STATUS", STATUSES);
-    let classes: Vec<_> = Class::ALL.iter().map(|class| (class.name(), class.meaning())).collect();
+    let classes: Vec<_> = class::all().collect();
     section(&mut rest, "ERROR CLASSES", &classes);
     section(&mut rest, "ENVIRONMENT", environment::VARIABLES);
     rest.to_writer(&mut text)?;

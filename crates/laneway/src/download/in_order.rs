@@ -44,7 +44,7 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
 /// Fetches an object, or a range of it, in order.
 ///
 /// # Errors
-/// What the store says; class `cancelled` when the receiver is gone.
+/// What the store says; `ErrorKind::Cancelled` when the receiver is gone.
 pub(crate) async fn fetch(
     job: &Running,
     store: &Store,

@@ -109,7 +109,7 @@ impl Staged {
     /// Writes at an offset; any number of threads may.
     ///
     /// # Errors
-    /// What the file system says, a full disk for one; class `cancelled` once the file is settled.
+    /// What the file system says, a full disk for one; `ErrorKind::Cancelled` once the file is settled.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
         // Held while the bytes are written: who settles the file waits for that.
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ impl Staged {
     /// The checksums of a range of the file, unless `is_cancelled` meanwhile. Blocks.
     ///
     /// # Errors
-    /// What the file system says; class `cancelled`.
+    /// What the file system says; `ErrorKind::Cancelled`.
     pub(crate) fn read_back(
         &self,
         range: Range<u64>,

@@ -32,7 +32,7 @@ impl Gzip {
     /// Files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
     ///
     /// # Errors
-    /// Class `usage` for an extension that is empty or holds a `/`.
+    /// `ErrorKind::Usage` for an extension that is empty or holds a `/`.
     pub fn extensions<T: AsRef<str>>(extensions: impl IntoIterator<Item = T>) -> Result<Self, Error> {
         let ending = |extension: T| {
             let plain = extension.as_ref().trim().trim_start_matches('.');
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn an_empty_extension_is_refused() {
         for text in ["", ".", "html,", ",", " ", "a/b"] {
-            assert_eq!(text.parse::<Gzip>().unwrap_err().class(), "usage", "{text:?}");
+            assert_eq!(text.parse::<Gzip>().unwrap_err().kind(), crate::ErrorKind::Usage, "{text:?}");
         }
     }
 

@@ -104,7 +104,7 @@ impl Parts<'_> {
                 Err(error) if is_last && error.is_uncertain() => {
                     return self.made(whole).await.map(Some).map_err(|_| error.into());
                 }
-                appended => appended?,
+                appended => appended.map_err(|error| error.of_write(&self.options.condition))?,
             };
             match appended {
                 Appended::Finished(meta) if is_last => return Ok(Some(*meta)),

@@ -186,7 +186,7 @@ mod tests {
             stream.read_exact(&mut [0; 10]).unwrap();
             file.as_file().set_len(len as u64).unwrap();
             let error = unwrapped(file.path(), stream.read_to_end(&mut Vec::new()).unwrap_err());
-            assert_eq!(error.class(), "source");
+            assert_eq!(error.kind(), crate::ErrorKind::Source);
             assert!(error.to_string().contains("changed"), "{error}");
         }
     }
@@ -195,7 +195,7 @@ mod tests {
     fn a_file_that_vanished_is_named() {
         let error = Source::open(Path::new("/nonexistent/x")).unwrap_err();
         assert_eq!(error.to_string(), "/nonexistent/x: the file has vanished");
-        assert_eq!(error.class(), "source");
+        assert_eq!(error.kind(), crate::ErrorKind::Source);
     }
 
     #[test]

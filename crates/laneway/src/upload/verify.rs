@@ -130,6 +130,9 @@ mod tests {
             assert_eq!(compared(&ours, stored).unwrap(), verified);
         }
         let wrong = compared(&ours, Checksums { crc64nvme: Some(9), ..none() }).unwrap_err();
-        assert!(wrong.class() == "integrity" && wrong.to_string().contains("crc64nvme"), "{wrong}");
+        assert!(
+            wrong.kind() == crate::ErrorKind::Integrity && wrong.to_string().contains("crc64nvme"),
+            "{wrong}"
+        );
     }
 }

@@ -80,7 +80,7 @@ fn a_refusal_is_called_existing_only_where_something_exists() {
         let stage = Stage::with_faults(kind, &["put status 412"]);
         let source = Location::Local(stage.file("small", "mine"));
         let report = no_clobber(&stage, source, "small");
-        assert_eq!(report.failure().0, "precondition", "{kind:?}");
+        assert_eq!(report.failure().0, "already_exists", "{kind:?}");
         assert_eq!((report.summary.failed, report.summary.skipped), (1, 0), "{kind:?}");
         assert!(stage.keys().is_empty(), "{kind:?}");
     }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use laneway::{ByteRange, CopyRequest, Location, Outcome, ReadRequest, Verified};
+use laneway::{ByteRange, CopyRequest, ErrorKind, Location, Outcome, ReadRequest, Verified};
 use laneway_server::Attributes;
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Place, Stage, at_once, names, noise};
@@ -227,9 +227,9 @@ fn ranges_are_read_as_they_are_asked_for() {
             }
         }
         let outside = ReadRequest { at: stage.url("k"), range: Some(ByteRange::From(bytes.len() as u64)) };
-        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().class(), "invalid_range");
+        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
         let outside = ReadRequest { range: Some(ByteRange::Between(1 << 40, 1 << 40)), ..outside };
-        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().class(), "invalid_range");
+        assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
     }
 }
 

@@ -8,6 +8,7 @@ mod compressing;
 mod conditions;
 mod copies;
 mod downloads;
+mod errors;
 mod faults;
 mod flipped_bits;
 mod hedging;

@@ -265,11 +265,11 @@ impl Report {
         failures
     }
 
-    /// The only failure, as class and text.
+    /// The only failure, as its kind's name and text.
     #[track_caller]
     pub(crate) fn failure(&self) -> (&'static str, String) {
         let mut failed = self.items.iter().filter_map(|item| match &item.outcome {
-            Outcome::Failed(error) => Some((error.class(), error.to_string())),
+            Outcome::Failed(error) => Some((error.kind().name(), error.to_string())),
             _ => None,
         });
         let only = failed.next().unwrap_or_else(|| panic!("nothing failed: {self:?}"));

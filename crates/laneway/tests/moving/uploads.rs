@@ -183,7 +183,10 @@ fn a_file_that_changes_while_its_parts_are_sent_is_not_stored() {
             }
         }
         let Some(Outcome::Failed(error)) = failed else { panic!("{failed:?}") };
-        assert!(error.class() == "source" && error.to_string().contains("changed"), "{error}");
+        assert!(
+            error.kind() == laneway::ErrorKind::Source && error.to_string().contains("changed"),
+            "{error}"
+        );
         assert!(stage.keys().is_empty());
         assert_eq!(stage.server.counters().multipart_open, 0, "the upload is aborted");
     }

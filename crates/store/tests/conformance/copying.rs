@@ -1,6 +1,6 @@
 //! What is promised of copying inside a store.
 
-use laneway_store::{Condition, PutOptions};
+use laneway_store::{Condition, ErrorKind, PutOptions};
 
 use crate::world::{World, crc32c, noise};
 
@@ -62,6 +62,6 @@ pub(crate) async fn a_copy_spares_what_is_there(world: World) {
     let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
     let (from, to) = (world.id("from"), world.id("to"));
     let error = world.store.copy(&from, &to, &options, &Condition::None).await.expect_err("there is one");
-    assert!(error.is_precondition(), "{error}");
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(world.get("to").await.body, "to");
 }

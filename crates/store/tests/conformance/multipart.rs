@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use laneway_store::{Body, Checksums, Condition, Multipart, Part, PartChecksums, PutOptions};
+use laneway_store::{Body, Checksums, Condition, ErrorKind, Multipart, Part, PartChecksums, PutOptions};
 
 use crate::world::{World, crc32c, noise, sums};
 
@@ -116,7 +116,7 @@ pub(crate) async fn completing_takes_a_precondition(world: World) {
     let parts = [part(&world, &upload, 1, b"new").await];
     let refused = world.store.complete(&upload, &parts, &sums(b"new"), &Condition::Absent).await;
     let error = refused.expect_err("there is one");
-    assert!(error.is_precondition(), "{error}");
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(world.get("object").await.body, "old");
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use laneway_store::{Body, Checksums, Condition, PutOptions, Version};
+use laneway_store::{Body, Checksums, Condition, ErrorKind, PutOptions, Version};
 
 use crate::world::{World, crc32c, noise, sums};
 
@@ -85,7 +85,7 @@ pub(crate) async fn absent_lets_only_the_first_write_through(world: World) {
     let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
     world.try_put("object", b"first", &options).await.unwrap_or_else(|e| panic!("{e}"));
     let error = world.try_put("object", b"second", &options).await.expect_err("there is one");
-    assert!(error.is_precondition(), "{error}");
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     assert_eq!(world.get("object").await.body, "first");
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn matches_lets_only_the_known_version_be_replaced(world: World
     };
     world.try_put("object", b"second", &known(&first)).await.unwrap_or_else(|e| panic!("{e}"));
     let error = world.try_put("object", b"third", &known(&first)).await.expect_err("it has changed");
-    assert!(error.is_precondition(), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Precondition, "{error}");
     assert_eq!(world.get("object").await.body, "second");
 }
 

@@ -225,7 +225,10 @@ fn a_file_that_took_the_temporary_name_is_neither_put_in_place_nor_removed() {
     std::fs::write(dir.path().join("other"), "theirs").unwrap();
     std::fs::rename(dir.path().join("other"), &part).unwrap();
     let error = staged.commit(Placing::default()).unwrap_err();
-    assert!(error.class() == "refused" && error.to_string().contains(".part was replaced"), "{error}");
+    assert!(
+        error.kind() == crate::ErrorKind::Refused && error.to_string().contains(".part was replaced"),
+        "{error}"
+    );
     drop(staged);
     assert_eq!(std::fs::read(part).unwrap(), b"theirs");
     assert!(!dir.path().join("f").exists());

@@ -1,0 +1,199 @@
+//! The kinds of failures, by which callers tell them apart.
+
+/// What went wrong, as far as a caller decides by it. Each kind has a number and a name, neither of which ever changes or
+/// comes to mean something else; new kinds may come, with new numbers.
+///
+/// The list stands in `SEMANTICS.md` too, with what each kind means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ErrorKind {
+    /// The object, bucket or path isn't there.
+    NotFound = 1,
+    /// The object exists, and was to be written only where there is none.
+    AlreadyExists = 2,
+    /// The object isn't in the state that was asked for.
+    Precondition = 3,
+    /// The object has not changed since the state or time that was named: there is nothing to fetch.
+    NotModified = 4,
+    /// The store doesn't allow it.
+    Permission = 5,
+    /// There are no credentials, or the store doesn't accept them.
+    Unauthenticated = 6,
+    /// The store asked to slow down until the attempts ran out.
+    Throttled = 7,
+    /// The store failed until the attempts ran out, or its answer makes no sense.
+    Server = 8,
+    /// No answer, or not a whole one.
+    Transport = 9,
+    /// The deadline of the call passed.
+    Timeout = 10,
+    /// Bytes or checksums differ from what they must be.
+    Integrity = 11,
+    /// The range lies outside the object, or holds no byte.
+    InvalidRange = 12,
+    /// The store refuses the request, whatever its state.
+    Invalid = 13,
+    /// The request makes no sense as a whole, and nothing was sent: the caller's mistake.
+    Usage = 14,
+    /// A name or a combination that would be unsafe or ambiguous.
+    Refused = 15,
+    /// The store can't do this.
+    Unsupported = 16,
+    /// The object has to be restored from an archive before it can be read.
+    Archived = 17,
+    /// The source changed, vanished or can't be read.
+    Source = 18,
+    /// The destination doesn't take what comes.
+    Destination = 19,
+    /// A file operation failed.
+    Local = 20,
+    /// The call or job was cancelled before it was done.
+    Cancelled = 21,
+    /// The engine itself failed: a fault of this library.
+    Internal = 22,
+}
+
+impl ErrorKind {
+    /// All of them, by their numbers.
+    pub const ALL: &[Self] = &[
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::Precondition,
+        Self::NotModified,
+        Self::Permission,
+        Self::Unauthenticated,
+        Self::Throttled,
+        Self::Server,
+        Self::Transport,
+        Self::Timeout,
+        Self::Integrity,
+        Self::InvalidRange,
+        Self::Invalid,
+        Self::Usage,
+        Self::Refused,
+        Self::Unsupported,
+        Self::Archived,
+        Self::Source,
+        Self::Destination,
+        Self::Local,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+
+    /// Its number, for what can't name it: bindings, logs, exit codes. 0 is no kind's.
+    pub fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// Its name in records and logs, in lower case.
+    pub fn name(self) -> &'static str {
+        self.described().0
+    }
+
+    /// What it says, in a few words.
+    pub fn meaning(self) -> &'static str {
+        self.described().1
+    }
+
+    fn described(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NotFound => ("not_found", "the object, bucket or path isn't there"),
+            Self::AlreadyExists => ("already_exists", "the object exists, and must not be replaced"),
+            Self::Precondition => ("precondition", "the object isn't in the state that was asked for"),
+            Self::NotModified => ("not_modified", "the object has not changed, there is nothing to fetch"),
+            Self::Permission => ("permission", "the store doesn't allow it"),
+            Self::Unauthenticated => ("unauthenticated", "no credentials, or none that the store accepts"),
+            Self::Throttled => ("throttled", "the store asked to slow down until the attempts ran out"),
+            Self::Server => ("server", "the store failed, or its answer makes no sense"),
+            Self::Transport => ("transport", "no answer, or not a whole one"),
+            Self::Timeout => ("timeout", "the deadline of the call passed"),
+            Self::Integrity => ("integrity", "bytes or checksums differ from what they must be"),
+            Self::InvalidRange => ("invalid_range", "the range lies outside the object"),
+            Self::Invalid => ("invalid", "the store refuses the request, whatever its state"),
+            Self::Usage => ("usage", "the command makes no sense as a whole"),
+            Self::Refused => ("refused", "a name or a combination that would be unsafe or ambiguous"),
+            Self::Unsupported => ("unsupported", "the store can't do this"),
+            Self::Archived => ("archived", "the object has to be restored from an archive first"),
+            Self::Source => ("source", "the source changed, vanished or can't be read"),
+            Self::Destination => ("destination", "the destination doesn't take what comes"),
+            Self::Local => ("local", "a file operation failed"),
+            Self::Cancelled => ("cancelled", "interrupted before it was done"),
+            Self::Internal => ("internal", "the engine itself failed"),
+        }
+    }
+
+    pub(super) fn of(kind: laneway_store::ErrorKind) -> Self {
+        use laneway_store::ErrorKind as Store;
+        match kind {
+            Store::NotFound => Self::NotFound,
+            Store::AlreadyExists => Self::AlreadyExists,
+            Store::Permission => Self::Permission,
+            Store::Unauthenticated => Self::Unauthenticated,
+            Store::Precondition => Self::Precondition,
+            Store::NotModified => Self::NotModified,
+            Store::Throttled => Self::Throttled,
+            Store::Integrity => Self::Integrity,
+            Store::Invalid => Self::Invalid,
+            Store::Archived => Self::Archived,
+            Store::InvalidRange => Self::InvalidRange,
+            Store::Unsupported => Self::Unsupported,
+            Store::Server => Self::Server,
+            Store::Transport => Self::Transport,
+            Store::Sink => Self::Destination,
+            Store::Source => Self::Source,
+        }
+    }
+}
+
+impl std::fmt::Display for ErrorKind {
+    /// [`meaning`](Self::meaning).
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.meaning())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_stay_what_they_are() {
+        let pinned = [
+            (1, "not_found"),
+            (2, "already_exists"),
+            (3, "precondition"),
+            (4, "not_modified"),
+            (5, "permission"),
+            (6, "unauthenticated"),
+            (7, "throttled"),
+            (8, "server"),
+            (9, "transport"),
+            (10, "timeout"),
+            (11, "integrity"),
+            (12, "invalid_range"),
+            (13, "invalid"),
+            (14, "usage"),
+            (15, "refused"),
+            (16, "unsupported"),
+            (17, "archived"),
+            (18, "source"),
+            (19, "destination"),
+            (20, "local"),
+            (21, "cancelled"),
+            (22, "internal"),
+        ];
+        let all: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.code(), kind.name())).collect();
+        assert_eq!(all, pinned, "a kind may be added at the end, none renumbered or renamed");
+    }
+
+    #[test]
+    fn the_documented_list_is_whole() {
+        let semantics = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SEMANTICS.md");
+        let semantics = std::fs::read_to_string(semantics).unwrap();
+        for kind in ErrorKind::ALL {
+            let row = format!("| `{}` | {} | {} |", kind.name(), kind.code(), kind.meaning());
+            assert!(semantics.contains(&row), "SEMANTICS.md lacks the row {row}");
+        }
+    }
+}

@@ -73,13 +73,13 @@ impl Trace {
                         trace.connections.push((at, open));
                     }
                 }
-                What::Sent { work, lane, role, label, bytes } => {
+                What::Sent { attempt, lane, role, label, bytes } => {
                     let role = match role {
                         laneway::Role::Express => Role::Express,
                         laneway::Role::Freight => Role::Freight,
                     };
                     let (label, bytes) = (label.clone(), *bytes);
-                    sent.insert(*work, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
+                    sent.insert(*attempt, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
                 }
                 What::Yields { direction, rate } => {
                     let is_up = *direction == laneway::Direction::Up;
@@ -91,8 +91,8 @@ impl Trace {
                 }
                 // It may be a small answer that only wanted another thread.
                 What::TurnedFreight { .. } => {}
-                What::Finished { work, bytes } => {
-                    if let Some(span) = sent.remove(work) {
+                What::Finished { attempt, bytes } => {
+                    if let Some(span) = sent.remove(attempt) {
                         let bytes = span.bytes + bytes;
                         let role = if bytes > BULK_ABOVE { Role::Freight } else { span.role };
                         trace.spans.push(Span { end_s: at, bytes, role, ..span });
@@ -189,19 +189,19 @@ mod tests {
         let epoch = Instant::now();
         let at = |ms, what| Moment { at: epoch + Duration::from_millis(ms), what };
         let role = laneway::Role::Express;
-        let sent = |work, lane| What::Sent { work, lane, role, label: "GET /k".to_owned(), bytes: 1 };
+        let sent = |attempt, lane| What::Sent { attempt, lane, role, label: "GET /k".to_owned(), bytes: 1 };
         let moments = [
             at(0, What::Dialled { lane: 0, role }),
             at(1, What::Dialled { lane: 1, role }),
             at(10, What::Opened { lane: 0, protocol: Protocol::H1 }),
             at(10, sent(5, 0)),
             at(11, What::Closed { lane: 1 }),
-            at(12, What::TurnedFreight { work: 5 }),
+            at(12, What::TurnedFreight { attempt: 5 }),
             at(13, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
             at(14, What::Yields { direction: laneway::Direction::Down, rate: Some(2000) }),
             at(16, What::Yields { direction: laneway::Direction::Down, rate: None }),
             at(17, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
-            at(20, What::Finished { work: 5, bytes: 1 << 20 }),
+            at(20, What::Finished { attempt: 5, bytes: 1 << 20 }),
             at(21, sent(6, 0)),
             at(30, What::Closed { lane: 0 }),
         ];

@@ -24,7 +24,7 @@ pub(crate) struct Addresses {
     looked_up: Option<Instant>,
     turn: usize,
     /// Those that are left out, and until when.
-    shunned: Vec<(SocketAddr, Instant)>,
+    avoided: Vec<(SocketAddr, Instant)>,
 }
 
 impl Addresses {
@@ -45,10 +45,10 @@ impl Addresses {
     /// (one that the resolver put second is there for when the first fails, not for half of the lanes), then the others,
     /// and those that are left out only when nothing else answers.
     pub(crate) fn order(&mut self, now: Instant) -> Vec<SocketAddr> {
-        self.shunned.retain(|(_, until)| *until > now);
-        let is_shunned = |address: &SocketAddr| self.shunned.iter().any(|(shunned, _)| shunned == address);
-        let (shunned, good): (Vec<_>, Vec<_>) = self.found.iter().copied().partition(is_shunned);
-        let (first, then) = if good.is_empty() { (shunned, good) } else { (good, shunned) };
+        self.avoided.retain(|(_, until)| *until > now);
+        let is_avoided = |address: &SocketAddr| self.avoided.iter().any(|(avoided, _)| avoided == address);
+        let (avoided, good): (Vec<_>, Vec<_>) = self.found.iter().copied().partition(is_avoided);
+        let (first, then) = if good.is_empty() { (avoided, good) } else { (good, avoided) };
         let mut order = rotated(first, self.turn);
         self.turn = self.turn.wrapping_add(1);
         order.extend(then);
@@ -56,12 +56,12 @@ impl Addresses {
     }
 
     /// Leaves an address out for a while. What the resolver says may be another thing by now.
-    pub(crate) fn shun(&mut self, now: Instant, address: SocketAddr, time: Duration) {
+    pub(crate) fn avoid(&mut self, now: Instant, address: SocketAddr, time: Duration) {
         let until = now + time;
         self.looked_up = None;
-        match self.shunned.iter_mut().find(|(shunned, _)| *shunned == address) {
+        match self.avoided.iter_mut().find(|(avoided, _)| *avoided == address) {
             Some((_, before)) => *before = until.max(*before),
-            None => self.shunned.push((address, until)),
+            None => self.avoided.push((address, until)),
         }
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn what_failed_comes_last_until_its_time_is_over() {
         let (mut addresses, now) = known(&THREE);
         let bad = list(&THREE)[1];
-        addresses.shun(now, bad, FAILED_FOR);
+        addresses.avoid(now, bad, FAILED_FOR);
         for _ in 0..6 {
             let order = addresses.order(now);
             assert_eq!((order.len(), order[2]), (3, bad));
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn where_all_have_failed_they_go_round_as_before() {
         let (mut addresses, now) = known(&THREE);
-        list(&THREE).into_iter().for_each(|address| addresses.shun(now, address, SLOW_FOR));
+        list(&THREE).into_iter().for_each(|address| addresses.avoid(now, address, SLOW_FOR));
         let mut firsts: Vec<_> = (0..3).map(|_| addresses.order(now)[0]).collect();
         firsts.sort();
         assert_eq!(firsts, list(&THREE));
@@ -147,8 +147,8 @@ mod tests {
     fn a_short_time_does_not_end_a_longer_one() {
         let (mut addresses, now) = known(&THREE);
         let bad = list(&THREE)[0];
-        addresses.shun(now, bad, FAILED_FOR);
-        addresses.shun(now, bad, SLOW_FOR);
+        addresses.avoid(now, bad, FAILED_FOR);
+        addresses.avoid(now, bad, SLOW_FOR);
         assert_eq!(addresses.order(now + SLOW_FOR)[2], bad);
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn the_resolver_is_asked_again_after_a_while_and_after_a_failure() {
         let (mut addresses, now) = known(&THREE);
         assert!(addresses.are_fresh(now + FRESH / 2) && !addresses.are_fresh(now + FRESH));
-        addresses.shun(now, list(&THREE)[0], FAILED_FOR);
+        addresses.avoid(now, list(&THREE)[0], FAILED_FOR);
         assert!(!addresses.are_fresh(now));
         // It gives others now, among which what failed isn't.
         addresses.learn(now, list(&["1.0.0.9:1"]));

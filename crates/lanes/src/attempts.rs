@@ -1,6 +1,6 @@
-//! How many attempts the calls of one piece of work took, for whoever reports on the whole of it.
+//! How many attempts the calls of one operation took, for whoever reports on the whole of it.
 //!
-//! A piece of work may make many calls through layers that have no use for the number; it is noted beside the future
+//! An operation may make many calls through layers that have no use for the number; it is noted beside the future
 //! that they run in instead of being handed through each of them.
 
 use std::cell::Cell;
@@ -32,8 +32,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_most_of_each_piece_of_work_is_its_own() {
-        let work = |calls: &'static [u32]| {
+    async fn the_most_of_each_operation_is_its_own() {
+        let attempt = |calls: &'static [u32]| {
             counted(async move {
                 for call in calls {
                     note(*call);
@@ -42,7 +42,7 @@ mod tests {
                 most()
             })
         };
-        assert_eq!(tokio::join!(work(&[1, 3, 2]), work(&[1]), work(&[])), (3, 1, 0));
+        assert_eq!(tokio::join!(attempt(&[1, 3, 2]), attempt(&[1]), attempt(&[])), (3, 1, 0));
         assert_eq!(most(), 0);
     }
 }

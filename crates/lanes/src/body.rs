@@ -14,7 +14,7 @@ pub struct Body {
     len: u64,
 }
 
-/// One piece of a [`Body`].
+/// One segment of a [`Body`].
 #[derive(Clone, Debug)]
 pub enum Segment {
     /// Bytes in memory.
@@ -106,7 +106,7 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> Resu
     })
 }
 
-/// The bytes of a body that lies in memory, in one piece.
+/// The bytes of a body that lies in memory, one after the other in one buffer.
 pub(crate) fn gathered(segments: &[Segment]) -> Option<Bytes> {
     if let [Segment::Memory(one)] = segments {
         return Some(one.clone());

@@ -27,8 +27,8 @@ pub trait Call: Send + Sync {
         None
     }
 
-    /// Whether an attempt that has become a straggler may get a second one beside it, and among which others it is to be
-    /// found slow. Only for what does no harm when it is carried out twice at once.
+    /// Whether an attempt that has become a straggler may be hedged, and among which others it is to be found slow. Only for what does no
+    /// harm when it is carried out twice at once.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }
@@ -44,9 +44,9 @@ pub trait Call: Send + Sync {
 pub enum Hedge {
     /// It is waited for.
     Nothing,
-    /// This is sent beside it, on another connection. The first of the two to bring a whole answer ends the attempt, and
+    /// This is sent as well, on another connection. The first of the two to bring a whole answer ends the attempt, and
     /// the other is cancelled.
-    Beside(Box<Request>),
+    Send(Box<Request>),
 }
 
 /// What an attempt's outcome means.

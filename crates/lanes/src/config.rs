@@ -1,4 +1,4 @@
-//! What an engine is told at its start.
+//! What an engine is given at its start.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -80,7 +80,7 @@ impl Default for Config {
             memory: 64 << 20,
             user_agent: user_agent(),
             // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
-            // byte within a few seconds, and calls that are known to think longer set their own patience.
+            // byte within a few seconds, and calls that are known to think longer set their own timeout.
             no_progress: Duration::from_secs(30),
             // A service is restarted, a machine rebooted, a network changed within that.
             retry_for: Duration::from_secs(120),

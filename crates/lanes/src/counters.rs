@@ -23,7 +23,7 @@ pub struct Counters {
     pub retries: u64,
     /// Answers that asked to slow down.
     pub throttles: u64,
-    /// Second requests sent beside a slow first one.
+    /// Hedges sent.
     pub hedges: u64,
     /// Body bytes sent.
     pub bytes_sent: u64,

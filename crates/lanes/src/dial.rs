@@ -47,9 +47,9 @@ pub(crate) struct Dialer {
     pub(crate) tls: tokio::sync::OnceCell<TlsSettings>,
     pub(crate) roots: Vec<rustls_pki_types::CertificateDer<'static>>,
     pub(crate) proxies: Proxies,
-    /// What proxies are told of us.
+    /// What proxies hear of us.
     pub(crate) user_agent: HeaderValue,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// Addresses of hosts that the resolver isn't asked for.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
     /// Where connections count what they send.
@@ -66,8 +66,8 @@ pub(crate) struct Tried {
 }
 
 impl Dialer {
-    /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` is told how each of
-    /// them did. `only` narrows what is offered by ALPN; `reached` is told the TCP handshake's round trip as soon as it is
+    /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` takes how each of
+    /// them did. `only` narrows what is offered by ALPN; `reached` gets the TCP handshake's round trip as soon as it is
     /// known. The server may send `window` bytes ahead from the first answer on; 0 leaves it to TCP.
     ///
     /// # Errors
@@ -82,10 +82,9 @@ impl Dialer {
         window: u32,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
-        let late =
-            || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.patience));
+        let late = || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.timeout));
         tokio::time::timeout(
-            self.patience,
+            self.timeout,
             self.dial_patiently(origin, only, addresses, tried, window, reached),
         )
         .await
@@ -114,8 +113,8 @@ impl Dialer {
         if let Ok(ip) = to.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, to.port)]);
         }
-        if let Some(told) = self.resolve.get(&*to.host) {
-            return Ok(told.iter().map(|ip| SocketAddr::new(*ip, to.port)).collect());
+        if let Some(announced) = self.resolve.get(&*to.host) {
+            return Ok(announced.iter().map(|ip| SocketAddr::new(*ip, to.port)).collect());
         }
         let failed = |e| Error::because(Kind::Resolve, format!("host {} can't be resolved", to.host), e);
         let found: Vec<_> = tokio::net::lookup_host((&*to.host, to.port)).await.map_err(failed)?.collect();

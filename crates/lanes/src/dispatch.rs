@@ -1,17 +1,18 @@
 //! Who goes on which lane, and when: a state machine without clock or socket.
 //!
 //! The driver feeds [`Event`]s with the time they happened and carries out the [`Action`]s that come back. Everything
-//! the dispatcher knows it was told, so a test can run it in virtual time.
+//! the dispatcher knows comes in by them, so a test can run it in virtual time.
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
 //! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
-//! too old), `in_flight` (how many at once), `hedges` (where a second request goes), and in `ways` for each direction `yielding` (how
-//! much bulk moves beside small work), `window`, `send_buffer` and `small_uploads` (how much is on its way), `goodput` (what the path carries).
-//! The invariants: a work that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
+//! too old), `in_flight` (how many at once), `hedges` (where a hedge goes), and in `directions` for each direction `yielding` (how
+//! much bulk moves beside small requests), `window`, `send_buffer` and `small_uploads` (how much is on its way), `goodput` (what the path carries).
+//! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
 mod ceiling;
 mod class;
+mod directions;
 mod event;
 mod express_lanes;
 mod freight_lanes;
@@ -27,7 +28,6 @@ mod send_buffer;
 mod sending;
 mod small_uploads;
 mod strangling;
-mod ways;
 mod window;
 mod yielding;
 
@@ -37,15 +37,15 @@ mod scenario;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-pub use class::{Class, FREIGHT_ABOVE, Piece};
-pub use event::{Action, Direction, Event, LaneId, OriginId, Role, WorkId};
+pub use class::{Class, FREIGHT_ABOVE, Size};
+use directions::DirectionState;
+pub use event::{Action, AttemptId, Direction, Event, LaneId, OriginId, Role};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
 use send_buffer::SendBuffer;
 pub(crate) use send_buffer::UNSENT_UNKNOWN;
 use small_uploads::SmallUploads;
-use ways::Way;
 use window::Window;
 
 use crate::Protocol;
@@ -61,10 +61,10 @@ pub struct Dispatcher {
     origins: Vec<OriginState>,
     // The ids are our own counters, which nobody outside can choose: a fast hash does.
     lanes: FxHashMap<LaneId, Lane>,
-    works: FxHashMap<WorkId, Work>,
+    attempts: FxHashMap<AttemptId, AttemptState>,
     lanes_made: u64,
-    down: Way,
-    up: Way,
+    down: DirectionState,
+    up: DirectionState,
     window: Window,
     send_buffer: SendBuffer,
     small_uploads: SmallUploads,
@@ -72,21 +72,21 @@ pub struct Dispatcher {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Work {
+struct AttemptState {
     origin: OriginId,
     role: Role,
-    piece: Piece,
+    size: Size,
     weight: u64,
     submitted: Instant,
     lane: Option<LaneId>,
     opener: bool,
-    /// The work that this one is a second request for.
-    beside: Option<WorkId>,
+    /// The attempt that this one is a hedge of.
+    hedge_of: Option<AttemptId>,
 }
 
-impl Work {
+impl AttemptState {
     fn uploads_bulk(&self) -> bool {
-        self.piece.up > FREIGHT_ABOVE
+        self.size.up > FREIGHT_ABOVE
     }
 }
 
@@ -97,10 +97,10 @@ impl Dispatcher {
             connections_max: connections_max.max(1),
             origins: Vec::new(),
             lanes: FxHashMap::default(),
-            works: FxHashMap::default(),
+            attempts: FxHashMap::default(),
             lanes_made: 0,
-            down: Way::default(),
-            up: Way::default(),
+            down: DirectionState::default(),
+            up: DirectionState::default(),
             window: Window::default(),
             send_buffer: SendBuffer::default(),
             small_uploads: SmallUploads::default(),
@@ -108,7 +108,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of works and
+    /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of attempts and
     /// lanes that are already gone are ignored.
     pub fn handle(&mut self, now: Instant, event: Event) {
         let was_full = self.lanes.len() >= self.ceiling(Role::Freight);
@@ -134,12 +134,14 @@ impl Dispatcher {
 
     fn take_note(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Submitted { work, origin, piece } => self.submit(now, work, origin, piece),
-            Event::Hedged { work, origin, piece, beside } => self.hedge(now, work, origin, piece, beside),
-            Event::Cancelled { work } => self.cancel(work),
+            Event::Submitted { attempt, origin, size } => self.submit(now, attempt, origin, size),
+            Event::Hedged { attempt, origin, size, hedge_of } => {
+                self.hedge(now, attempt, origin, size, hedge_of)
+            }
+            Event::Cancelled { attempt } => self.cancel(attempt),
             Event::Expected { origin, protocol } => self.origin(origin).expect(protocol),
-            Event::Anticipated { origin, works } => {
-                self.origin(origin).anticipated = works;
+            Event::Anticipated { origin, attempts } => {
+                self.origin(origin).anticipated = attempts;
                 self.schedule(now, origin);
             }
             Event::Reached { lane, rtt } => {
@@ -156,9 +158,9 @@ impl Dispatcher {
             }
             Event::DialFailed { lane } => self.dial_failed(now, lane),
             Event::Streams { lane, max } => self.streams(now, lane, max),
-            Event::Sized { work, bytes } => self.sized(now, work, bytes),
-            Event::TurnedFreight { work } => self.turned_freight(now, work),
-            Event::Finished { work, reusable } => self.finished(now, work, reusable),
+            Event::Sized { attempt, bytes } => self.sized(now, attempt, bytes),
+            Event::TurnedFreight { attempt } => self.turned_freight(now, attempt),
+            Event::Finished { attempt, reusable } => self.finished(now, attempt, reusable),
             Event::Draining { lane } => {
                 if let Some(l) = self.lanes.get_mut(&lane) {
                     let origin = l.origin;
@@ -185,17 +187,17 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
-            Event::Moved { origin, bytes } => {
+            Event::FreightMoved { origin, bytes } => {
                 let busy = self.freight_busy(origin);
                 let rtt = self.origin(origin).rtt();
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
-            Event::Carried { down, up } => {
+            Event::BytesMoved { down, up } => {
                 self.down.read(now, down);
                 self.up.read(now, up);
                 self.clamp_uploads(now);
                 let rate = small_uploads::assumed(&self.up.goodput);
-                self.origins.iter_mut().for_each(|origin| origin.in_flight.is_carried_up(rate));
+                self.origins.iter_mut().for_each(|origin| origin.in_flight.rate_up(rate));
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -211,14 +213,14 @@ impl Dispatcher {
         self.actions.pop_front()
     }
 
-    /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] before it where freight is running.
+    /// When [`Event::Tick`] is wanted at the latest, and [`Event::FreightMoved`] before it where freight is running.
     pub fn next_tick(&self) -> Option<Instant> {
         let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
-        let ways = [&self.down, &self.up].into_iter().flat_map(|way| {
-            let reading = way.goodput.next_reading().filter(|_| !way.is_idle());
-            [way.yielding.next_tick(), reading]
+        let directions = [&self.down, &self.up].into_iter().flat_map(|direction| {
+            let reading = direction.goodput.next_reading().filter(|_| !direction.is_idle());
+            [direction.yielding.next_tick(), reading]
         });
-        origins.chain(ways.flatten()).min()
+        origins.chain(directions.flatten()).min()
     }
 
     /// How many lanes are open or being dialled.
@@ -226,9 +228,9 @@ impl Dispatcher {
         self.lanes.len()
     }
 
-    /// How many works are queued or running.
-    pub fn works(&self) -> usize {
-        self.works.len()
+    /// How many attempts are queued or running.
+    pub fn attempts(&self) -> usize {
+        self.attempts.len()
     }
 
     fn origin(&mut self, id: OriginId) -> &mut OriginState {
@@ -238,26 +240,27 @@ impl Dispatcher {
         &mut self.origins[id.0]
     }
 
-    fn submit(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece) {
+    fn submit(&mut self, now: Instant, id: AttemptId, origin: OriginId, size: Size) {
         let state = self.origin(origin);
-        let role = piece.role(state.openers, state.express_live, state.freight_live);
-        let opener = piece.class == Class::Opener;
-        let weight = piece.weight();
+        let role = size.role(state.openers, state.express_live, state.freight_live);
+        let opener = size.class == Class::Opener;
+        let weight = size.weight();
         state.admit(now, id, role, weight, opener);
-        let work = Work { origin, role, piece, weight, submitted: now, lane: None, opener, beside: None };
-        self.works.insert(id, work);
-        self.count(&work);
+        let attempt =
+            AttemptState { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None };
+        self.attempts.insert(id, attempt);
+        self.count(&attempt);
         self.schedule(now, origin);
     }
 
-    fn cancel(&mut self, id: WorkId) {
-        // A running work ends by its own Finished; a queued one is taken out here.
-        if let Some(work) = self.works.get(&id).copied().filter(|w| w.lane.is_none()) {
-            self.works.remove(&id);
-            self.discount(&work);
+    fn cancel(&mut self, id: AttemptId) {
+        // A running attempt ends by its own Finished; a queued one is taken out here.
+        if let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) {
+            self.attempts.remove(&id);
+            self.discount(&attempt);
             // Its place in the queue is skipped when it comes up: taking it out would make a great cancel quadratic.
-            let origin = self.origin(work.origin);
-            origin.release(work.role, work.weight, work.opener);
+            let origin = self.origin(attempt.origin);
+            origin.release(attempt.role, attempt.weight, attempt.opener);
             origin.hedges.retain(|hedge| *hedge != id);
         }
     }
@@ -275,7 +278,7 @@ impl Dispatcher {
     fn dial_failed(&mut self, now: Instant, id: LaneId) {
         let Some(role) = self.lanes.get(&id).map(|l| l.role) else { return };
         let Some(origin) = self.forget(id) else { return };
-        // Only when nothing else can carry the role's queue is it given up: each work's own retry decides what next.
+        // Only when nothing else can carry the role's queue is it given up: each request's own retry decides what next.
         let alive = self.lanes.values().any(|l| l.origin == origin && l.role == role && !l.is_draining());
         if alive {
             self.origin(origin).dial_failed(role, now);
@@ -286,9 +289,9 @@ impl Dispatcher {
             let hedges = self.waiting_hedges(origin, role);
             self.origin(origin).hedges.retain(|hedge| !hedges.contains(hedge));
             let queued = std::iter::from_fn(|| self.origins[origin.0].queue(role).pop());
-            for work in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
-                if self.retire(work).is_some() {
-                    self.actions.push_back(Action::Fail { work, because: id });
+            for attempt in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
+                if self.retire(attempt).is_some() {
+                    self.actions.push_back(Action::Fail { attempt, because: id });
                 }
             }
         }
@@ -304,34 +307,34 @@ impl Dispatcher {
     }
 
     /// An opener's size is known: it says also what others of its origin are likely to have.
-    fn sized(&mut self, now: Instant, id: WorkId, bytes: u64) {
-        let Some(work) = self.works.get_mut(&id).filter(|w| w.opener && w.role == Role::Express) else {
+    fn sized(&mut self, now: Instant, id: AttemptId, bytes: u64) {
+        let Some(attempt) = self.attempts.get_mut(&id).filter(|w| w.opener && w.role == Role::Express) else {
             return;
         };
         // What is larger turns freight, or is given up.
         if bytes > FREIGHT_ABOVE {
             return;
         }
-        let (before, origin) = (*work, work.origin);
-        work.piece.down = bytes;
-        let after = *work;
+        let (before, origin) = (*attempt, attempt.origin);
+        attempt.size.down = bytes;
+        let after = *attempt;
         self.discount(&before);
         self.count(&after);
         self.origin(origin).sized(now, id, bytes);
         self.schedule(now, origin);
     }
 
-    fn turned_freight(&mut self, now: Instant, id: WorkId) {
-        let Some(work) = self.works.get_mut(&id) else { return };
-        if work.role == Role::Freight {
+    fn turned_freight(&mut self, now: Instant, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        if attempt.role == Role::Freight {
             return;
         }
-        let (origin, weight, opener, lane) = (work.origin, work.weight, work.opener, work.lane);
-        let before = *work;
+        let (origin, weight, opener, lane) = (attempt.origin, attempt.weight, attempt.opener, attempt.lane);
+        let before = *attempt;
         let alone = lane.and_then(|l| self.lanes.get(&l)).is_some_and(|l| l.protocol() == Some(Protocol::H1));
         if alone {
-            work.role = Role::Freight;
-            let after = *work;
+            attempt.role = Role::Freight;
+            let after = *attempt;
             self.discount(&before);
             self.count(&after);
             let state = self.origin(origin);
@@ -345,15 +348,15 @@ impl Dispatcher {
         }
     }
 
-    fn finished(&mut self, now: Instant, id: WorkId, reusable: bool) {
-        let Some(work) = self.retire(id) else { return };
-        if let Some(lane_id) = work.lane {
+    fn finished(&mut self, now: Instant, id: AttemptId, reusable: bool) {
+        let Some(attempt) = self.retire(id) else { return };
+        if let Some(lane_id) = attempt.lane {
             if let Some(lane) = self.lanes.get_mut(&lane_id) {
-                lane.give_back(now, work.weight);
-                lane.uploads -= usize::from(work.uploads_bulk());
+                lane.give_back(now, attempt.weight);
+                lane.uploads -= usize::from(attempt.uploads_bulk());
                 let rested = lane.rested;
                 if reusable {
-                    self.origin(work.origin).idle.served(rested);
+                    self.origin(attempt.origin).idle.served(rested);
                 } else {
                     lane.state = LaneState::Draining;
                 }
@@ -361,21 +364,21 @@ impl Dispatcher {
             self.give_way(now, lane_id);
             self.drop_if_spent(lane_id);
         }
-        self.schedule(now, work.origin);
+        self.schedule(now, attempt.origin);
     }
 
-    /// Forgets a work and what it counted for.
-    fn retire(&mut self, id: WorkId) -> Option<Work> {
-        let work = self.works.remove(&id)?;
-        self.discount(&work);
-        let origin = self.origin(work.origin);
+    /// Forgets an attempt and what it counted for.
+    fn retire(&mut self, id: AttemptId) -> Option<AttemptState> {
+        let attempt = self.attempts.remove(&id)?;
+        self.discount(&attempt);
+        let origin = self.origin(attempt.origin);
         origin.in_flight.remove(id);
-        origin.release(work.role, work.weight, work.opener);
+        origin.release(attempt.role, attempt.weight, attempt.opener);
         if origin.express_live == 0 {
-            // What was found out has led to nothing more, or its works come now.
+            // What was found out has led to nothing more, or its attempts come now.
             origin.anticipated = 0;
         }
-        Some(work)
+        Some(attempt)
     }
 
     /// Forgets a lane.
@@ -401,7 +404,7 @@ impl Dispatcher {
     /// Sends what can be sent and dials what is missing, for one origin.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
         self.give_up_old(now, origin);
-        // A slot that is free belongs to whoever has none before it is anybody's second.
+        // A slot that is free belongs to whoever has none before it is anybody's second one.
         if self.lanes.len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {

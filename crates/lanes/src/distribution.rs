@@ -89,10 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_is_told_within_a_sixteenth() {
+    fn every_time_is_given_within_a_sixteenth() {
         for micros in (0..2000).chain((0..36).flat_map(|n| [(1u64 << n) - 1, 1 << n, (1 << n) * 13 / 8])) {
-            let told = middle(bucket(Duration::from_micros(micros)));
-            assert!(told.abs_diff(micros) * 16 <= micros, "{micros} is told as {told}");
+            let announced = middle(bucket(Duration::from_micros(micros)));
+            assert!(announced.abs_diff(micros) * 16 <= micros, "{micros} is announced as {announced}");
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! One task on the express thread owns all state; everything else tells it what happened by a [`Command`].
 
-mod carry;
 mod dialling;
+mod exchange;
 mod names;
 mod resting;
 mod reusable;
@@ -23,15 +23,15 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::dial::Dialer;
-use crate::dispatch::{Action, Dispatcher, Event, LaneId, OriginId, Piece, Role, WorkId};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Size};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::hedge::Watch;
-use crate::job::Job;
 use crate::shared::Shared;
 use crate::standstill::Standstill;
 use crate::stream::Progress;
+use crate::submission::Submission;
 use crate::trace::What;
 use crate::{Origin, Protocol};
 
@@ -41,14 +41,14 @@ const BATCH: usize = 256;
 /// How many new lanes may be gone when a request comes to them until it fails.
 const BOUNCES_MAX: u8 = 4;
 
-/// What the driver is told.
+/// What the driver hears of.
 pub(crate) enum Command {
     /// Send this.
-    Submit(Box<Job>),
+    Submit(Box<Submission>),
     /// A lane would not take this, which has answered nobody yet if it `is_unused`: find another. Nothing of it was sent.
-    Bounced { job: Box<Job>, lane: LaneId, is_unused: bool },
+    Bounced { submission: Box<Submission>, lane: LaneId, is_unused: bool },
     /// Nobody waits for this any more.
-    Cancel(WorkId),
+    Cancel(AttemptId),
     /// The origin is likely to speak this.
     Expect(Origin, Protocol),
     /// So many requests are about to come.
@@ -57,18 +57,18 @@ pub(crate) enum Command {
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
     Dialled { lane: LaneId, outcome: Result<Opened, Error> },
-    /// The answer to a work of unknown size tells its size.
-    Sized { work: WorkId, bytes: u64 },
-    /// The work turned out to be bulk.
-    TurnedFreight(WorkId),
-    /// A work has ended; an h1 connection that can be used again comes back with it.
-    Finished { work: WorkId, lane: LaneId, reusable: Reusable },
+    /// The answer to an attempt of unknown size tells its size.
+    Sized { attempt: AttemptId, bytes: u64 },
+    /// The attempt turned out to be bulk.
+    TurnedFreight(AttemptId),
+    /// An attempt has ended; an h1 connection that can be used again comes back with it.
+    Finished { attempt: AttemptId, lane: LaneId, reusable: Reusable },
     /// The server closes the connection after what it is answering.
     Draining { lane: LaneId },
     /// The connection is gone.
     Closed { lane: LaneId },
     /// Something has come on a connection that nobody uses.
-    Stirred { lane: LaneId },
+    IdleReadable { lane: LaneId },
     /// The server says how long it keeps idle connections.
     KeepsIdle { lane: LaneId, limit: Duration },
 }
@@ -106,20 +106,20 @@ struct OriginEntry {
 
 pub(crate) struct Driver {
     dispatcher: Dispatcher,
-    queued: FxHashMap<WorkId, Box<Job>>,
+    queued: FxHashMap<AttemptId, Box<Submission>>,
     lanes: FxHashMap<LaneId, Lane>,
     origins: Vec<OriginEntry>,
     numbers: HashMap<Origin, OriginId>,
     lane_origins: FxHashMap<LaneId, OriginId>,
     lane_addresses: FxHashMap<LaneId, SocketAddr>,
     lane_progress: FxHashMap<LaneId, Arc<Progress>>,
-    /// Why dials failed, for the works that share the failure.
+    /// Why dials failed, for the attempts that share the failure.
     dial_errors: HashMap<LaneId, Error>,
     dialer: Arc<Dialer>,
     shared: Arc<Shared>,
     watch: Watch,
     standstill: Standstill,
-    /// How many second requests have been asked for; some of them were not needed any more when they could be sent.
+    /// How many hedges have been asked for; some of them were not needed any more when they could be sent.
     hedges_asked: u64,
 }
 
@@ -179,7 +179,7 @@ impl Driver {
         }
     }
 
-    /// Takes what it was told, in turn, and returns when it did.
+    /// Takes what has come, in turn, and returns when it did.
     fn take_all(&mut self, batch: &mut Vec<Command>) -> Instant {
         let now = Instant::now();
         batch.drain(..).for_each(|command| self.take(now, command));
@@ -188,45 +188,45 @@ impl Driver {
 
     fn take(&mut self, now: Instant, command: Command) {
         let rests = match &command {
-            Command::Finished { lane, .. } | Command::Dialled { lane, .. } | Command::Stirred { lane } => {
-                Some(*lane)
-            }
+            Command::Finished { lane, .. }
+            | Command::Dialled { lane, .. }
+            | Command::IdleReadable { lane } => Some(*lane),
             _ => None,
         };
         match command {
-            Command::Submit(job) => self.submit(now, job),
-            Command::Bounced { job, lane, is_unused } => {
-                let work = job.work;
-                self.watch.end(now, work);
-                self.dispatcher.handle(now, Event::Finished { work, reusable: false });
+            Command::Submit(submission) => self.submit(now, submission),
+            Command::Bounced { submission, lane, is_unused } => {
+                let attempt = submission.attempt;
+                self.watch.end(now, attempt);
+                self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
                 self.forget(lane);
-                self.bounce(now, job, is_unused);
+                self.bounce(now, submission, is_unused);
             }
-            Command::Cancel(work) => {
-                self.queued.remove(&work);
-                self.dispatcher.handle(now, Event::Cancelled { work });
+            Command::Cancel(attempt) => {
+                self.queued.remove(&attempt);
+                self.dispatcher.handle(now, Event::Cancelled { attempt });
             }
             Command::Expect(origin, protocol) => {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Expected { origin, protocol });
             }
-            Command::Anticipate(origin, works) => {
+            Command::Anticipate(origin, attempts) => {
                 let origin = self.number(&origin);
-                self.dispatcher.handle(now, Event::Anticipated { origin, works });
+                self.dispatcher.handle(now, Event::Anticipated { origin, attempts });
             }
             Command::Reached { lane, rtt } => {
                 tracing::debug!(lane = lane.0, ?rtt, "server reached");
                 self.dispatcher.handle(now, Event::Reached { lane, rtt });
             }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
-            Command::Sized { work, bytes } => self.dispatcher.handle(now, Event::Sized { work, bytes }),
-            Command::TurnedFreight(work) => {
-                self.shared.note(|| What::TurnedFreight { work: work.0 });
-                self.watch.turned_freight(work);
-                self.dispatcher.handle(now, Event::TurnedFreight { work });
+            Command::Sized { attempt, bytes } => self.dispatcher.handle(now, Event::Sized { attempt, bytes }),
+            Command::TurnedFreight(attempt) => {
+                self.shared.note(|| What::TurnedFreight { attempt: attempt.0 });
+                self.watch.turned_freight(attempt);
+                self.dispatcher.handle(now, Event::TurnedFreight { attempt });
             }
             Command::Draining { lane } => self.dispatcher.handle(now, Event::Draining { lane }),
-            Command::Finished { work, lane, reusable } => self.finished(now, work, lane, reusable),
+            Command::Finished { attempt, lane, reusable } => self.finished(now, attempt, lane, reusable),
             Command::Closed { lane } => {
                 self.forget(lane);
                 self.dispatcher.handle(now, Event::Closed { lane });
@@ -234,7 +234,7 @@ impl Driver {
             Command::KeepsIdle { lane, limit } => {
                 self.dispatcher.handle(now, Event::KeepsIdle { lane, limit });
             }
-            Command::Stirred { .. } => {}
+            Command::IdleReadable { .. } => {}
         }
         self.carry_out();
         // Unless the next request has it already.
@@ -243,17 +243,18 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, now: Instant, job: Box<Job>) {
-        if job.reply.is_closed() {
+    fn submit(&mut self, now: Instant, submission: Box<Submission>) {
+        if submission.reply.is_closed() {
             return;
         }
-        let request = &job.request;
-        let piece = Piece::new(request.body.len(), request.expected, request.sink.is_some());
-        let (work, beside, origin) = (job.work, job.beside, self.number(&job.request.origin));
-        self.queued.insert(work, job);
-        let event = match beside {
-            Some(beside) => Event::Hedged { work, origin, piece, beside },
-            None => Event::Submitted { work, origin, piece },
+        let request = &submission.request;
+        let size = Size::new(request.body.len(), request.expected, request.sink.is_some());
+        let (attempt, hedge_of, origin) =
+            (submission.attempt, submission.hedge_of, self.number(&submission.request.origin));
+        self.queued.insert(attempt, submission);
+        let event = match hedge_of {
+            Some(hedge_of) => Event::Hedged { attempt, origin, size, hedge_of },
+            None => Event::Submitted { attempt, origin, size },
         };
         self.dispatcher.handle(now, event);
     }
@@ -261,20 +262,20 @@ impl Driver {
     /// Finds another lane for a job whose lane was gone. Those that had been used before are fewer by one each time; but a
     /// server that closes every new connection at once must not keep us dialling: then it is the caller's attempt that has
     /// failed, with nothing sent.
-    fn bounce(&mut self, now: Instant, mut job: Box<Job>, is_unused: bool) {
-        job.bounces += u8::from(is_unused);
-        self.shared.note(|| What::Finished { work: job.work.0, bytes: 0 });
-        if job.bounces < BOUNCES_MAX {
-            return self.submit(now, job);
+    fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
+        submission.bounces += u8::from(is_unused);
+        self.shared.note(|| What::Finished { attempt: submission.attempt.0, bytes: 0 });
+        if submission.bounces < BOUNCES_MAX {
+            return self.submit(now, submission);
         }
-        let why = format!("{} closes its connections before they are used", job.request.origin);
-        let _ = job.reply.send(Err(Error::new(Kind::Connect, why)));
+        let why = format!("{} closes its connections before they are used", submission.request.origin);
+        let _ = submission.reply.send(Err(Error::new(Kind::Connect, why)));
     }
 
-    fn finished(&mut self, now: Instant, work: WorkId, lane: LaneId, reusable: Reusable) {
-        self.watch.end(now, work);
-        if let Some(time) = reusable.shuns_for() {
-            self.shun(now, lane, time);
+    fn finished(&mut self, now: Instant, attempt: AttemptId, lane: LaneId, reusable: Reusable) {
+        self.watch.end(now, attempt);
+        if let Some(time) = reusable.avoided_for() {
+            self.avoid(now, lane, time);
         }
         if matches!(reusable, Reusable::Stale | Reusable::Lost) {
             self.dispatcher.handle(now, Event::Stale { lane });
@@ -294,17 +295,17 @@ impl Driver {
             }
             _ => false,
         };
-        self.dispatcher.handle(now, Event::Finished { work, reusable: again });
+        self.dispatcher.handle(now, Event::Finished { attempt, reusable: again });
     }
 
     fn tick(&mut self, now: Instant) {
         for (number, entry) in self.origins.iter().enumerate() {
             let bytes = entry.moved.load(Relaxed);
-            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), bytes });
+            self.dispatcher.handle(now, Event::FreightMoved { origin: OriginId(number), bytes });
         }
         let down = self.shared.counts.bytes_received.load(Relaxed);
         let up = self.shared.delivered.bytes();
-        self.dispatcher.handle(now, Event::Carried { down, up });
+        self.dispatcher.handle(now, Event::BytesMoved { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -312,7 +313,7 @@ impl Driver {
         while let Some(action) = self.dispatcher.poll() {
             match action {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin, role),
-                Action::Send { work, lane, role } => self.send(work, lane, role),
+                Action::Send { attempt, lane, role } => self.send(attempt, lane, role),
                 Action::Close { lane } => self.forget(lane),
                 Action::Yield { direction, rate } => {
                     self.shared.note(|| What::Yields { direction, rate });
@@ -333,57 +334,57 @@ impl Driver {
                     self.shared.send_buffer(role).store(bytes.unwrap_or(0), Relaxed);
                 }
                 Action::Unsent { bytes } => self.shared.unsent.store(bytes, Relaxed),
-                Action::Fail { work, because } => {
-                    if let Some(job) = self.queued.remove(&work) {
+                Action::Fail { attempt, because } => {
+                    if let Some(submission) = self.queued.remove(&attempt) {
                         let error = self.dial_errors.get(&because).map(Error::again);
                         let error = error.unwrap_or_else(|| Error::new(Kind::Connect, "no connection"));
-                        let _ = job.reply.send(Err(error));
+                        let _ = submission.reply.send(Err(error));
                     }
                 }
             }
         }
     }
 
-    fn send(&mut self, work: WorkId, lane: LaneId, role: Role) {
+    fn send(&mut self, attempt: AttemptId, lane: LaneId, role: Role) {
         let now = Instant::now();
-        let Some(job) = self.queued.remove(&work).filter(|j| !j.reply.is_closed()) else {
-            return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
+        let Some(submission) = self.queued.remove(&attempt).filter(|j| !j.reply.is_closed()) else {
+            return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         };
-        if job.request.gate.as_ref().is_some_and(|gate| gate.is_shut()) {
-            let _ = job.reply.send(Err(Error::held()));
-            return self.dispatcher.handle(now, Event::Finished { work, reusable: true });
+        if submission.request.gate.as_ref().is_some_and(|gate| gate.is_shut()) {
+            let _ = submission.reply.send(Err(Error::held()));
+            return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         }
-        self.shared.note(|| sent(&job, lane, role));
+        self.shared.note(|| sent(&submission, lane, role));
         let moved = match self.lane_origins.get(&lane) {
             Some(origin) => Arc::clone(&self.origins[origin.0].moved),
             None => Arc::default(),
         };
         let freight = role == Role::Freight;
         let home = if freight { self.shared.freight(lane.0) } else { &self.shared.express }.clone();
-        let carriage = carry::Carriage { lane, freight, moved, shared: Arc::clone(&self.shared) };
+        let exchange = exchange::Exchange { lane, freight, moved, shared: Arc::clone(&self.shared) };
         match self.lanes.get_mut(&lane) {
             Some(Lane::H1(slot)) => match slot.take().ok_or(true).and_then(quiet) {
                 Ok(connection) => {
-                    self.begin_watching(now, &job, lane, role);
-                    home.spawn(carriage.over_h1(connection, job));
+                    self.begin_watching(now, &submission, lane, role);
+                    home.spawn(exchange.over_h1(connection, submission));
                 }
                 Err(is_unused) => {
                     // The server has closed it this very moment: replaced for free, the request untouched.
                     self.forget(lane);
                     self.dispatcher.handle(now, Event::Stale { lane });
                     self.dispatcher.handle(now, Event::Closed { lane });
-                    self.dispatcher.handle(now, Event::Finished { work, reusable: false });
-                    self.bounce(now, job, is_unused);
+                    self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
+                    self.bounce(now, submission, is_unused);
                 }
             },
             Some(Lane::H2 { connection, .. }) => {
                 let connection = connection.clone();
-                self.begin_watching(now, &job, lane, role);
-                home.spawn(carriage.over_h2(connection, job));
+                self.begin_watching(now, &submission, lane, role);
+                home.spawn(exchange.over_h2(connection, submission));
             }
             _ => {
-                self.dispatcher.handle(now, Event::Finished { work, reusable: false });
-                self.bounce(now, job, true);
+                self.dispatcher.handle(now, Event::Finished { attempt, reusable: false });
+                self.bounce(now, submission, true);
             }
         }
     }
@@ -421,10 +422,10 @@ fn quiet(mut connection: Box<H1>) -> Result<Box<H1>, bool> {
     if is_quiet { Ok(connection) } else { Err(connection.is_unused()) }
 }
 
-fn sent(job: &Job, lane: LaneId, role: Role) -> What {
-    let request = &job.request;
+fn sent(submission: &Submission, lane: LaneId, role: Role) -> What {
+    let request = &submission.request;
     let label = format!("{} {}", request.method, request.target.path());
-    What::Sent { work: job.work.0, lane: lane.0, role, label, bytes: request.body.len() }
+    What::Sent { attempt: submission.attempt.0, lane: lane.0, role, label, bytes: request.body.len() }
 }
 
 /// Resolves when every handle is gone.

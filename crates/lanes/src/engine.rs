@@ -16,17 +16,17 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
-use crate::dispatch::{CONNECTIONS_MAX, UNSENT_UNKNOWN, WorkId};
+use crate::dispatch::{AttemptId, CONNECTIONS_MAX, UNSENT_UNKNOWN};
 use crate::driver::{Command, Driver};
 use crate::error::{Error, Kind};
-use crate::hedge::Pulse;
-use crate::job::Job;
+use crate::hedge::Tracker;
 use crate::outage::Outage;
 use crate::pace::Pace;
 use crate::proxy::Proxies;
-use crate::retry::{Attempts, Budget, Failure};
+use crate::retry::{Backoff, Budget, Failure};
 use crate::shared::{Counts, Shared};
 use crate::stream::Delivered;
+use crate::submission::Submission;
 use crate::throttle::{Admission, Gate, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
@@ -62,7 +62,7 @@ pub struct Lanes {
 struct Inner {
     shared: Arc<Shared>,
     user_agent: HeaderValue,
-    works: AtomicU64,
+    attempts: AtomicU64,
     memory: MemoryBudget,
     budget: Mutex<Budget>,
     retry_for: Duration,
@@ -92,7 +92,7 @@ impl Lanes {
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
             user_agent: config.user_agent.clone(),
-            patience: config.no_progress,
+            timeout: config.no_progress,
             resolve: config.resolve,
         };
         let (commands, queue) = mpsc::unbounded_channel();
@@ -130,7 +130,7 @@ impl Lanes {
             inner: Arc::new(Inner {
                 shared,
                 user_agent: config.user_agent,
-                works: AtomicU64::new(0),
+                attempts: AtomicU64::new(0),
                 memory: MemoryBudget::new(config.memory),
                 budget: Mutex::new(Budget::new()),
                 retry_for: config.retry_for,
@@ -149,20 +149,20 @@ impl Lanes {
         self.exchange_as(self.number(), request, None, None).await
     }
 
-    /// The same under a number. `pulse` is watched, for a second request; `beside` says that this is one.
+    /// The same under a number. `tracker` is watched for whether a hedge is wanted; `hedge_of` says that this is one.
     async fn exchange_as(
         &self,
-        work: WorkId,
+        attempt: AttemptId,
         mut request: Request,
-        pulse: Option<Arc<Pulse>>,
-        beside: Option<WorkId>,
+        tracker: Option<Arc<Tracker>>,
+        hedge_of: Option<AttemptId>,
     ) -> Result<Response, Error> {
         request.headers.entry(USER_AGENT).or_insert_with(|| self.inner.user_agent.clone());
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
-        let job = Job { work, request, reply, submitted, bounces: 0, pulse, beside };
-        self.inner.shared.tell(Command::Submit(Box::new(job)));
-        let cancel = CancelOnDrop { shared: &self.inner.shared, work: Some(work) };
+        let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
+        self.inner.shared.tell(Command::Submit(Box::new(submission)));
+        let cancel = CancelOnDrop { shared: &self.inner.shared, attempt: Some(attempt) };
         let outcome = outcome.await;
         cancel.defuse();
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
@@ -170,14 +170,14 @@ impl Lanes {
 
     /// Carries a call through as many attempts as it needs, with backoff, until nothing has come from the origin for
     /// [`Config::retry_for`], under the process's retry budget and at the
-    /// pace that throttles have asked for. An attempt that is slow beside comparable ones gets a second one on another
+    /// pace that throttles have asked for. An attempt that is slow beside comparable ones gets a hedge on another
     /// connection, where the call allows that and at most two or 2 % of all requests have had one.
     ///
     /// # Errors
     /// The call's own refusal to make a request.
     pub async fn run<C: Call>(&self, call: &C) -> Result<Ended, C::Refusal> {
         let started = Instant::now();
-        let mut pauses = Attempts::default();
+        let mut backoff = Backoff::default();
         let (mut attempts, mut stale) = (0, 0);
         loop {
             let gate = self.admitted(call.throttle_key()).await;
@@ -185,7 +185,7 @@ impl Lanes {
             let mut request = call.request(attempts + 1).await?;
             let origin = request.origin.clone();
             let outage = self.outage(&origin);
-            let patience = request.patience.unwrap_or(self.inner.shared.no_progress);
+            let timeout = request.no_progress.unwrap_or(self.inner.shared.no_progress);
             (request.gate, request.outage) = (Some(Arc::clone(&gate)), Some(Arc::clone(&outage)));
             let (outcome, verdict) = match call.hedged_among() {
                 Some(alike) => self.attempt(call, request, alike).await,
@@ -213,7 +213,7 @@ impl Lanes {
                 number: attempts,
                 origin: &origin,
                 outage: &outage,
-                patience,
+                timeout,
             };
             let transient = tried.transient(Instant::now());
             let failure = match verdict {
@@ -230,13 +230,13 @@ impl Lanes {
                 }
             };
             let goes_on = match failure {
-                Some(failure) => self.waits(&mut pauses, failure, &tried).await,
+                Some(failure) => self.waits(&mut backoff, failure, &tried).await,
                 None => false,
             };
             if goes_on {
                 continue;
             }
-            self.tell_if_back(&origin, &outage);
+            self.report_if_back(&origin, &outage);
             if failure.is_none() && outcome.is_ok() {
                 self.throttles(|t| t.succeeded(call.throttle_key(), Instant::now()));
                 self.budget(Budget::succeed);
@@ -253,7 +253,7 @@ impl Lanes {
     }
 
     /// Says what the origin is likely to speak, so that the right number of connections is opened before the first
-    /// handshake has told. ALPN alone decides what is spoken.
+    /// handshake has shown it. ALPN alone decides what is spoken.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
         self.inner.shared.tell(Command::Expect(origin.clone(), protocol));
     }
@@ -298,8 +298,8 @@ impl Lanes {
         }
     }
 
-    fn number(&self) -> WorkId {
-        WorkId(self.inner.works.fetch_add(1, Relaxed))
+    fn number(&self) -> AttemptId {
+        AttemptId(self.inner.attempts.fetch_add(1, Relaxed))
     }
 
     fn budget<T>(&self, with: impl FnOnce(&mut Budget) -> T) -> T {
@@ -314,19 +314,19 @@ impl Lanes {
 /// Tells the driver when a caller has gone.
 struct CancelOnDrop<'a> {
     shared: &'a Shared,
-    work: Option<WorkId>,
+    attempt: Option<AttemptId>,
 }
 
 impl CancelOnDrop<'_> {
     fn defuse(mut self) {
-        self.work = None;
+        self.attempt = None;
     }
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(work) = self.work {
-            self.shared.tell(Command::Cancel(work));
+        if let Some(attempt) = self.attempt {
+            self.shared.tell(Command::Cancel(attempt));
         }
     }
 }

@@ -26,9 +26,9 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use crate::body::Segment;
 use crate::dispatch::{FREIGHT_ABOVE, Role};
 use crate::error::{Error, Kind};
-use crate::job::Intake;
+use crate::incoming::Incoming;
 use crate::proxy::Proxy;
-use crate::shared::{Shared, interrupted, patiently};
+use crate::shared::{Shared, interrupted, with_timeout};
 use crate::stream::{Progress, Stream};
 use crate::{Head, Request, Route, Scheme};
 
@@ -54,7 +54,7 @@ pub(crate) struct H1 {
     /// Whether anything has come in answer to the last of them.
     is_answered: bool,
     /// How long the server keeps it when it is idle, as it has said.
-    told: Option<Duration>,
+    announced: Option<Duration>,
 }
 
 /// What is left to do after an answer's head.
@@ -75,7 +75,7 @@ impl Pending {
 
 impl H1 {
     pub(crate) fn new(stream: Stream, progress: Arc<Progress>, proxy: Option<Proxy>) -> Self {
-        Self { stream, progress, proxy, asked: 0, is_answered: false, told: None }
+        Self { stream, progress, proxy, asked: 0, is_answered: false, announced: None }
     }
 
     /// Whether an idle connection still looks open: a server that has closed it, or speaks unasked, has made it
@@ -97,8 +97,8 @@ impl H1 {
 
     /// What the answer says of how long the server keeps the connection when it is idle, unless it has said so before.
     fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
-        let told = head::keep_alive_timeout(head.header("keep-alive")?)?;
-        (self.told.replace(told) != Some(told)).then_some(told)
+        let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
+        (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
 
     /// Whether it had served others before the request that is under way, and brought nothing for this one.
@@ -106,14 +106,14 @@ impl H1 {
         self.asked > 1 && !self.is_answered
     }
 
-    /// Sends the request and reads the answer's head into the intake.
+    /// Sends the request and reads the answer's head.
     pub(crate) async fn ask(
         &mut self,
         request: &mut Request,
-        intake: &mut Intake,
+        incoming: &mut Incoming,
         shared: &Shared,
     ) -> Result<Pending, Error> {
-        let patience = request.patience.unwrap_or(shared.no_progress);
+        let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let mut heads = Heads::default();
         self.asked += 1;
         self.is_answered = false;
@@ -130,21 +130,21 @@ impl H1 {
         let whole_body_sent = early.is_none();
         let head = match early {
             Some(head) => head,
-            None => match self.read_head(&mut heads, patience).await {
+            None => match self.read_head(&mut heads, timeout).await {
                 Err(e) if self.may_want_tls(&e, request) => return Err(unanswered(e)),
                 head => head?,
             },
         };
-        self.begin(request, head, whole_body_sent, intake)
+        self.begin(request, head, whole_body_sent, incoming)
     }
 
-    /// Reads the body into the intake. Returns whether the sink stopped it and whether the connection can be used
+    /// Reads the body. Returns whether the sink stopped it and whether the connection can be used
     /// again.
     pub(crate) async fn receive(
         &mut self,
         pending: Pending,
-        intake: &mut Intake,
-        patience: Duration,
+        incoming: &mut Incoming,
+        timeout: Duration,
         shared: &Shared,
     ) -> Result<(bool, bool), Error> {
         if pending.route == Route::Stop {
@@ -152,12 +152,12 @@ impl H1 {
         }
         match pending.framing {
             Framing::Sized(mut left) => {
-                let mut gathering = intake.is_bulk().then(|| Gathering::new(Instant::now()));
+                let mut gathering = incoming.is_bulk().then(|| Gathering::new(Instant::now()));
                 while left > 0 {
                     if let Some(gathering) = &mut gathering {
                         self.gather(left, gathering, shared).await?;
                     }
-                    let (taken, route) = self.take_some(left, intake, patience, shared, true).await?;
+                    let (taken, route) = self.take_some(left, incoming, timeout, shared, true).await?;
                     if let Some(gathering) = &mut gathering {
                         gathering.took(Instant::now(), taken);
                     }
@@ -170,11 +170,11 @@ impl H1 {
             Framing::Chunked => {
                 let mut chunked = Chunked::default();
                 loop {
-                    let left = self.next_chunk(&mut chunked, patience).await?;
+                    let left = self.next_chunk(&mut chunked, timeout).await?;
                     if left == 0 {
                         break;
                     }
-                    let (taken, route) = self.take_some(left, intake, patience, shared, true).await?;
+                    let (taken, route) = self.take_some(left, incoming, timeout, shared, true).await?;
                     chunked.took(taken as u64);
                     if route == Route::Stop {
                         return Ok((true, false));
@@ -182,7 +182,7 @@ impl H1 {
                 }
             }
             Framing::UntilClose => loop {
-                let (taken, route) = self.take_some(u64::MAX, intake, patience, shared, false).await?;
+                let (taken, route) = self.take_some(u64::MAX, incoming, timeout, shared, false).await?;
                 if taken == 0 || route == Route::Stop {
                     return Ok((route == Route::Stop, false));
                 }
@@ -205,14 +205,14 @@ impl H1 {
         request: &mut Request,
         head: head::Answer,
         whole_body_sent: bool,
-        intake: &mut Intake,
+        incoming: &mut Incoming,
     ) -> Result<Pending, Error> {
         let framing = Framing::of(&request.method, &head.head)?;
         // An answer that tells its end in two ways may mean something else to a proxy (RFC 9112, section 6.3).
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
         let keeps_idle = self.keeps_idle(&head.head);
-        Ok(Pending { framing, keep_alive, keeps_idle, route: intake.begin(head.head)? })
+        Ok(Pending { framing, keep_alive, keeps_idle, route: incoming.begin(head.head)? })
     }
 
     /// Sends head and body. Returns the answer's head when the server answered before the body was out.
@@ -222,7 +222,7 @@ impl H1 {
         heads: &mut Heads,
         shared: &Shared,
     ) -> Result<Option<head::Answer>, Error> {
-        let patience = request.patience.unwrap_or(shared.no_progress);
+        let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let mut out = head::encode(request, self.proxy.as_ref());
         let inline = request.body.len() <= ONE_WRITE
             && request.body.segments().iter().all(|s| matches!(s, Segment::Memory(_)));
@@ -233,7 +233,7 @@ impl H1 {
                 }
             }
         }
-        if let Some(early) = self.write_all(&out, heads, patience).await? {
+        if let Some(early) = self.write_all(&out, heads, timeout).await? {
             return Ok(Some(early));
         }
         if inline {
@@ -241,12 +241,12 @@ impl H1 {
         } else {
             let is_bulk = request.body.len() > FREIGHT_ABOVE;
             for segment in request.body.segments() {
-                if let Some(early) = self.send_segment(segment, is_bulk, heads, patience, shared).await? {
+                if let Some(early) = self.send_segment(segment, is_bulk, heads, timeout, shared).await? {
                     return Ok(Some(early));
                 }
             }
         }
-        patiently(self.stream.flush(), &self.progress, patience, "sending a request").await?;
+        with_timeout(self.stream.flush(), &self.progress, timeout, "sending a request").await?;
         Ok(None)
     }
 
@@ -255,12 +255,12 @@ impl H1 {
         segment: &Segment,
         is_bulk: bool,
         heads: &mut Heads,
-        patience: Duration,
+        timeout: Duration,
         shared: &Shared,
     ) -> Result<Option<head::Answer>, Error> {
         match segment {
             Segment::Memory(bytes) => {
-                return self.send_counting(bytes, is_bulk, heads, patience, shared).await;
+                return self.send_counting(bytes, is_bulk, heads, timeout, shared).await;
             }
             Segment::File { file, offset, len } => {
                 let mut buffer = vec![0; SEND_CHUNK.min(usize::try_from(*len).unwrap_or(SEND_CHUNK))];
@@ -268,7 +268,7 @@ impl H1 {
                 while at < end {
                     let want = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
                     crate::body::read_exact_at(file, &mut buffer[..want], at)?;
-                    let sent = self.send_counting(&buffer[..want], is_bulk, heads, patience, shared).await?;
+                    let sent = self.send_counting(&buffer[..want], is_bulk, heads, timeout, shared).await?;
                     if sent.is_some() {
                         return Ok(sent);
                     }
@@ -285,15 +285,15 @@ impl H1 {
         bytes: &[u8],
         is_bulk: bool,
         heads: &mut Heads,
-        patience: Duration,
+        timeout: Duration,
         shared: &Shared,
     ) -> Result<Option<head::Answer>, Error> {
-        for piece in bytes.chunks(COUNTED) {
+        for chunk in bytes.chunks(COUNTED) {
             shared.limit_sending(&self.progress, is_bulk);
-            if let Some(early) = self.write_all(piece, heads, patience).await? {
+            if let Some(early) = self.write_all(chunk, heads, timeout).await? {
                 return Ok(Some(early));
             }
-            shared.sent(piece.len(), is_bulk).await;
+            shared.sent(chunk.len(), is_bulk).await;
         }
         Ok(None)
     }
@@ -304,7 +304,7 @@ impl H1 {
         &mut self,
         mut bytes: &[u8],
         heads: &mut Heads,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<head::Answer>, Error> {
         while !bytes.is_empty() {
             let stream = &mut self.stream;
@@ -319,10 +319,10 @@ impl H1 {
                     Poll::Pending => Poll::Pending,
                 }
             });
-            match patiently(step, &self.progress, patience, "sending a request").await? {
+            match with_timeout(step, &self.progress, timeout, "sending a request").await? {
                 Some(written) => bytes = &bytes[written..],
                 None => {
-                    if let Some(answer) = self.next_head(heads, patience).await? {
+                    if let Some(answer) = self.next_head(heads, timeout).await? {
                         return Ok(Some(answer));
                     }
                 }
@@ -331,9 +331,9 @@ impl H1 {
         Ok(None)
     }
 
-    async fn read_head(&mut self, heads: &mut Heads, patience: Duration) -> Result<head::Answer, Error> {
+    async fn read_head(&mut self, heads: &mut Heads, timeout: Duration) -> Result<head::Answer, Error> {
         loop {
-            if let Some(answer) = self.next_head(heads, patience).await? {
+            if let Some(answer) = self.next_head(heads, timeout).await? {
                 return Ok(answer);
             }
         }
@@ -343,11 +343,11 @@ impl H1 {
     async fn next_head(
         &mut self,
         heads: &mut Heads,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<head::Answer>, Error> {
         let doing = "waiting for an answer";
         loop {
-            let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
+            let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await?;
             if read.is_empty() {
                 return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
             }
@@ -377,40 +377,40 @@ impl H1 {
         Ok(())
     }
 
-    /// Hands what has been read, or else the next read, to the intake; at most `limit` bytes of it.
+    /// Hands what has been read, or else the next read, to the incoming answer; at most `limit` bytes of it.
     async fn take_some(
         &mut self,
         limit: u64,
-        intake: &mut Intake,
-        patience: Duration,
+        incoming: &mut Incoming,
+        timeout: Duration,
         shared: &Shared,
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
-        self.progress.clamp(shared.window(intake.role()).load(Relaxed));
-        let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await;
+        self.progress.clamp(shared.window(incoming.role()).load(Relaxed));
+        let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await;
         let (taken, route) = match read {
             Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),
             Ok([]) => return Ok((0, Route::Stay)),
             Ok(read) => {
                 let taken = read.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
-                (taken, intake.take(&read[..taken])?)
+                (taken, incoming.take(&read[..taken])?)
             }
             Err(e) => return Err(e),
         };
         Pin::new(&mut self.stream).consume(taken);
-        shared.received(taken, intake.is_bulk()).await;
+        shared.received(taken, incoming.is_bulk()).await;
         Ok((taken, route))
     }
 
     /// How many bytes of the current chunk are left; 0 after the last one.
-    async fn next_chunk(&mut self, chunked: &mut Chunked, patience: Duration) -> Result<u64, Error> {
+    async fn next_chunk(&mut self, chunked: &mut Chunked, timeout: Duration) -> Result<u64, Error> {
         loop {
             if let Some(left) = chunked.left() {
                 return Ok(left);
             }
             let doing = "receiving a body";
-            let read = patiently(self.stream.fill_buf(), &self.progress, patience, doing).await?;
+            let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await?;
             if read.is_empty() {
                 return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into()));
             }

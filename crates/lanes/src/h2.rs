@@ -25,8 +25,8 @@ use crate::body::{Segment, gathered, read_exact_at};
 use crate::dispatch::{FREIGHT_ABOVE, LaneId, Role};
 use crate::driver::Command;
 use crate::error::{Error, Kind};
-use crate::job::Intake;
-use crate::shared::{Shared, patiently};
+use crate::incoming::Incoming;
+use crate::shared::{Shared, with_timeout};
 use crate::stream::{Progress, Stream};
 use crate::{Body, Head, Request, Route};
 
@@ -122,30 +122,30 @@ impl H2 {
     ///
     /// # Errors
     /// An [unsent](Error::is_unsent) error when it takes none any more.
-    pub(crate) async fn ready(&mut self, patience: Duration) -> Result<(), Error> {
+    pub(crate) async fn ready(&mut self, timeout: Duration) -> Result<(), Error> {
         let waiting = poll_fn(|cx| self.send.poll_ready(cx));
-        match tokio::time::timeout(patience, waiting).await {
+        match tokio::time::timeout(timeout, waiting).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(e)) => Err(failed("waiting for a stream", e).unsent()),
-            Err(_) => Err(Error::new(Kind::Timeout, format!("no stream within {patience:?}")).unsent()),
+            Err(_) => Err(Error::new(Kind::Timeout, format!("no stream within {timeout:?}")).unsent()),
         }
     }
 
-    /// Sends the request and reads the answer's head into the intake. The connection was [`ready`](Self::ready).
+    /// Sends the request and reads the answer's head. The connection was [`ready`](Self::ready).
     pub(crate) async fn ask(
         mut self,
         request: &mut Request,
-        intake: &mut Intake,
+        incoming: &mut Incoming,
         shared: &Shared,
     ) -> Result<Pending, Error> {
-        let patience = request.patience.unwrap_or(shared.no_progress);
+        let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let head = head(request)?;
         let body = &request.body;
         let small = if body.len() <= AT_ONCE { gathered(body.segments()) } else { None };
         if small.is_some() && !body.is_empty() {
             let late =
-                || Error::new(Kind::Timeout, format!("nothing could be sent for {patience:?}")).unsent();
-            tokio::time::timeout(patience, self.flights.turn()).await.map_err(|_| late())?;
+                || Error::new(Kind::Timeout, format!("nothing could be sent for {timeout:?}")).unsent();
+            tokio::time::timeout(timeout, self.flights.turn()).await.map_err(|_| late())?;
         }
         let sending = |e| {
             self.flights.written();
@@ -165,42 +165,42 @@ impl H2 {
             None => tokio::select! {
                 biased;
                 answered = &mut answer => early = Some(answered),
-                sent = send_body(&mut out, body, &self.progress, patience, shared) => sent?,
+                sent = send_body(&mut out, body, &self.progress, timeout, shared) => sent?,
             },
         }
         let answered = match early {
             Some(answered) => answered.map_err(|e| interrupted("waiting for an answer", e)),
-            None => patiently(answer, &self.progress, patience, "waiting for an answer").await,
+            None => with_timeout(answer, &self.progress, timeout, "waiting for an answer").await,
         };
         let (parts, body) = answered.map_err(unprocessed)?.into_parts();
         self.answers.fetch_add(1, Relaxed);
-        let route = intake.begin(Head { status: parts.status, headers: parts.headers })?;
+        let route = incoming.begin(Head { status: parts.status, headers: parts.headers })?;
         Ok(Pending { body, progress: self.progress, route })
     }
 }
 
 impl Pending {
-    /// Reads the body into the intake. Returns whether the sink stopped it.
+    /// Reads the body. Returns whether the sink stopped it.
     pub(crate) async fn receive(
         mut self,
-        intake: &mut Intake,
-        patience: Duration,
+        incoming: &mut Incoming,
+        timeout: Duration,
         shared: &Shared,
     ) -> Result<bool, Error> {
         if self.route == Route::Stop {
             return Ok(true);
         }
         while !self.body.is_end_stream() {
-            self.progress.clamp(shared.window(intake.role()).load(Relaxed));
+            self.progress.clamp(shared.window(incoming.role()).load(Relaxed));
             let next = poll_fn(|cx| self.body.poll_data(cx));
             let next = async { next.await.transpose().map_err(io_error) };
             let doing = "receiving a body";
-            let Some(bytes) = patiently(next, &self.progress, patience, doing).await? else { break };
+            let Some(bytes) = with_timeout(next, &self.progress, timeout, doing).await? else { break };
             let len = bytes.len();
-            let route = intake.take_whole(bytes)?;
+            let route = incoming.take_whole(bytes)?;
             // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
             self.body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
-            shared.received(len, intake.is_bulk()).await;
+            shared.received(len, incoming.is_bulk()).await;
             if route == Route::Stop {
                 return Ok(true);
             }
@@ -237,14 +237,14 @@ async fn send_body(
     out: &mut SendStream<Bytes>,
     body: &Body,
     progress: &Progress,
-    patience: Duration,
+    timeout: Duration,
     shared: &Shared,
 ) -> Result<(), Error> {
     let is_bulk = body.len() > FREIGHT_ABOVE;
     for segment in body.segments() {
         match segment {
             Segment::Memory(bytes) => {
-                send_bytes(out, bytes.clone(), is_bulk, progress, patience, shared).await?
+                send_bytes(out, bytes.clone(), is_bulk, progress, timeout, shared).await?
             }
             Segment::File { file, offset, len } => {
                 let (mut at, end) = (*offset, offset + len);
@@ -252,7 +252,7 @@ async fn send_body(
                     let want = SEND_CHUNK.min(usize::try_from(end - at).unwrap_or(SEND_CHUNK));
                     let mut chunk = vec![0; want];
                     read_exact_at(file, &mut chunk, at)?;
-                    send_bytes(out, chunk.into(), is_bulk, progress, patience, shared).await?;
+                    send_bytes(out, chunk.into(), is_bulk, progress, timeout, shared).await?;
                     at += want as u64;
                 }
             }
@@ -267,7 +267,7 @@ async fn send_bytes(
     mut bytes: Bytes,
     is_bulk: bool,
     progress: &Progress,
-    patience: Duration,
+    timeout: Duration,
     shared: &Shared,
 ) -> Result<(), Error> {
     let doing = "sending a body";
@@ -275,7 +275,7 @@ async fn send_bytes(
         out.reserve_capacity(bytes.len());
         let granted = poll_fn(|cx| out.poll_capacity(cx));
         let granted = async { granted.await.transpose().map_err(io_error) };
-        let Some(granted) = patiently(granted, progress, patience, doing).await? else {
+        let Some(granted) = with_timeout(granted, progress, timeout, doing).await? else {
             return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
         };
         shared.limit_sending(progress, is_bulk);

@@ -1,24 +1,24 @@
-//! Which running requests are stragglers, and get a second one beside them.
+//! Which running requests are stragglers, and are hedged: sent a second time, on another connection.
 //!
-//! A straggler is slow compared to its contemporaries, not to an idle link: those of the same origin and kind that were
-//! under way while it was. When everything is slow nothing is hedged, since a second request would only add to it. What
+//! A straggler is slow compared to comparable requests, not to an idle link: those of the same origin and kind that were
+//! under way while it was. When everything is slow nothing is hedged, since a hedge would only add to it. What
 //! waits for a lane is not watched; time counts from when the request went out, and from when anything of its answer
 //! came last.
 
-mod contemporaries;
-mod pulse;
-mod surroundings;
+mod activity;
+mod baseline;
+mod tracker;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contemporaries::Contemporaries;
-pub(crate) use pulse::{Pulse, Shown};
+use activity::{Activity, Others};
+use baseline::Baseline;
 use rustc_hash::FxHashMap;
-use surroundings::{Beside, Surroundings};
+pub(crate) use tracker::{Snapshot, Tracker};
 
-use crate::dispatch::{OriginId, Role, WorkId};
+use crate::dispatch::{AttemptId, OriginId, Role};
 
 /// The share of requests that may be hedged, as one of so many, and how many always may. Dean and Barroso ("The Tail at
 /// Scale", 2013) cut the 99.9th percentile to a twentieth with 2 % more requests.
@@ -36,14 +36,14 @@ pub(crate) const SMALL_SILENT_MIN: Duration = Duration::from_millis(200);
 /// a thread that other bodies share.
 const BULK_SILENT_MIN: Duration = Duration::from_secs(1);
 
-/// The shortest silence that makes a straggler where no contemporary can be asked, so that it's what was usual before that
-/// it is compared with.
+/// The shortest silence that makes a straggler where nothing comparable runs, so that it is compared with what was usual
+/// before.
 const ALONE_MIN: Duration = Duration::from_millis(500);
 
 /// And where others are under way that say nothing either: most likely it is the path, and a new connection a probe of it.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// A body that moves is a straggler when the rest of it would take this many times what a second request would.
+/// A body that moves is a straggler when the rest of it would take this many times what a hedge would.
 const TIMES_SLOWER: f64 = 3.0;
 
 /// The shortest time between two looks at everything that runs.
@@ -75,8 +75,8 @@ pub(crate) fn budget_left(requests: u64, hedges: u64) -> u64 {
 pub(crate) struct Watch {
     /// Whether bodies come as fast as they can, so that a slow one says something.
     judges_bodies: bool,
-    running: FxHashMap<WorkId, Running>,
-    groups: FxHashMap<Group, Contemporaries>,
+    running: FxHashMap<AttemptId, Running>,
+    groups: FxHashMap<Group, Baseline>,
     next_look: Option<Instant>,
     /// Silences from before are not counted.
     stood_still: Option<Instant>,
@@ -89,7 +89,7 @@ pub(crate) struct Watch {
 struct Running {
     group: Group,
     expected: Option<u64>,
-    pulse: Arc<Pulse>,
+    tracker: Arc<Tracker>,
     is_hedged: bool,
 }
 
@@ -118,21 +118,21 @@ impl Watch {
     pub(crate) fn begin(
         &mut self,
         now: Instant,
-        work: WorkId,
+        attempt: AttemptId,
         (origin, role): (OriginId, Role),
         expected: Option<u64>,
-        pulse: Arc<Pulse>,
+        tracker: Arc<Tracker>,
     ) {
-        let group = Group { origin, alike: pulse.alike, role };
-        self.running.insert(work, Running { group, expected, pulse, is_hedged: false });
+        let group = Group { origin, alike: tracker.alike, role };
+        self.running.insert(attempt, Running { group, expected, tracker, is_hedged: false });
         self.look_at(now + silent_min(role));
     }
 
     /// An attempt has ended.
-    pub(crate) fn end(&mut self, now: Instant, work: WorkId) {
-        let Some(ended) = self.running.remove(&work) else { return };
-        if let Some(shown) = ended.pulse.shown().filter(|shown| shown.is_whole) {
-            self.groups.entry(ended.group).or_default().note(now, &shown);
+    pub(crate) fn end(&mut self, now: Instant, attempt: AttemptId) {
+        let Some(ended) = self.running.remove(&attempt) else { return };
+        if let Some(seen) = ended.tracker.snapshot().filter(|seen| seen.is_whole) {
+            self.groups.entry(ended.group).or_default().note(now, &seen);
         }
         if self.running.is_empty() {
             self.next_look = None;
@@ -140,8 +140,8 @@ impl Watch {
     }
 
     /// An attempt turned out to be bulk.
-    pub(crate) fn turned_freight(&mut self, work: WorkId) {
-        if let Some(running) = self.running.get_mut(&work) {
+    pub(crate) fn turned_freight(&mut self, attempt: AttemptId) {
+        if let Some(running) = self.running.get_mut(&attempt) {
             running.group.role = Role::Freight;
         }
     }
@@ -158,22 +158,22 @@ impl Watch {
 
     /// Finds the stragglers, the longest silent first, at most `most` of them. `is_all` says that nothing but what is
     /// watched is under way.
-    pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<WorkId> {
+    pub(crate) fn look(&mut self, now: Instant, most: u64, is_all: bool) -> Vec<AttemptId> {
         let planned = self.next_look.take();
         if planned.is_some_and(|at| now > at + LATE) {
             self.stood_still = Some(now);
         }
         self.groups.values_mut().for_each(|group| group.forget_before(now));
-        let around = self.surroundings(now);
+        let around = self.activity(now);
         let mut stragglers = Vec::new();
         let mut next: Option<Instant> = None;
-        for (work, running) in self.running.iter().filter(|(_, running)| !running.is_hedged) {
+        for (attempt, running) in self.running.iter().filter(|(_, running)| !running.is_hedged) {
             // What hasn't gone out yet isn't silent.
-            let shown = running.pulse.shown();
-            let judged = shown.map(|shown| self.judge(now, *work, running, &shown, &around, is_all));
+            let seen = running.tracker.snapshot();
+            let judged = seen.map(|seen| self.judge(now, *attempt, running, &seen, &around, is_all));
             let at = match judged {
                 Some(Judgement::Straggler(silence)) => {
-                    stragglers.push((Reverse(silence), *work));
+                    stragglers.push((Reverse(silence), *attempt));
                     continue;
                 }
                 Some(Judgement::LookAgain(at)) => at,
@@ -184,19 +184,19 @@ impl Watch {
         if let Some(at) = next {
             self.look_at(at.max(now + LOOK_MIN));
         }
-        stragglers.sort_unstable_by_key(|(silence, work)| (*silence, *work));
+        stragglers.sort_unstable_by_key(|(silence, attempt)| (*silence, *attempt));
         if stragglers.len() as u64 > most {
             // There may be more to spend by then.
             self.look_at(now + BULK_SILENT_MIN);
             stragglers.truncate(most as usize);
         }
-        for (_, work) in &stragglers {
-            if let Some(running) = self.running.get_mut(work) {
+        for (_, attempt) in &stragglers {
+            if let Some(running) = self.running.get_mut(attempt) {
                 running.is_hedged = true;
-                running.pulse.want_hedge();
+                running.tracker.want_hedge();
             }
         }
-        stragglers.into_iter().map(|(_, work)| work).collect()
+        stragglers.into_iter().map(|(_, attempt)| attempt).collect()
     }
 
     fn look_at(&mut self, at: Instant) {
@@ -204,28 +204,28 @@ impl Watch {
     }
 
     /// Since when an attempt is silent through no fault of ours.
-    fn silent_since(&self, now: Instant, role: Role, shown: &Shown) -> Instant {
+    fn silent_since(&self, now: Instant, role: Role, seen: &Snapshot) -> Instant {
         let is_bulk = role == Role::Freight;
-        if shown.is_sinking || is_bulk && self.is_held {
+        if seen.is_sinking || is_bulk && self.is_held {
             return now;
         }
         let held = self.held_until.filter(|_| is_bulk);
         let still = self.stood_still.into_iter().chain(held);
-        still.fold(shown.moved, Instant::max)
+        still.fold(seen.moved, Instant::max)
     }
 
-    fn surroundings(&self, now: Instant) -> Surroundings {
-        let mut around = Surroundings::default();
-        for (work, running) in &self.running {
-            if let Some(shown) = running.pulse.shown() {
+    fn activity(&self, now: Instant) -> Activity {
+        let mut around = Activity::default();
+        for (attempt, running) in &self.running {
+            if let Some(seen) = running.tracker.snapshot() {
                 let silence =
-                    now.saturating_duration_since(self.silent_since(now, running.group.role, &shown));
+                    now.saturating_duration_since(self.silent_since(now, running.group.role, &seen));
                 let is_silent = silence >= silent_min(running.group.role);
-                around.running(*work, running.group, shown.moved, is_silent);
+                around.running(*attempt, running.group, seen.moved, is_silent);
             }
         }
-        for (group, contemporaries) in &self.groups {
-            contemporaries.last().inspect(|at| around.answered(group.origin, *at));
+        for (group, baseline) in &self.groups {
+            baseline.last().inspect(|at| around.answered(group.origin, *at));
         }
         around
     }
@@ -233,36 +233,36 @@ impl Watch {
     fn judge(
         &self,
         now: Instant,
-        work: WorkId,
+        attempt: AttemptId,
         running: &Running,
-        shown: &Shown,
-        around: &Surroundings,
+        seen: &Snapshot,
+        around: &Activity,
         is_all: bool,
     ) -> Judgement {
         let least = silent_min(running.group.role);
         let soon = now + least;
-        if shown.head.is_some() && !self.judges_bodies {
+        if seen.head.is_some() && !self.judges_bodies {
             return Judgement::LookAgain(soon);
         }
         let Some(peers) = self.groups.get(&running.group) else { return Judgement::LookAgain(soon) };
-        let contemporary = peers.usual_silence(Some(shown.sent));
-        let Some(usual) = contemporary.or_else(|| peers.usual_silence(None)) else {
+        let concurrent = peers.usual_silence(Some(seen.sent));
+        let Some(usual) = concurrent.or_else(|| peers.usual_silence(None)) else {
             return Judgement::LookAgain(soon);
         };
-        let since = self.silent_since(now, running.group.role, shown);
+        let since = self.silent_since(now, running.group.role, seen);
         let silence = now.saturating_duration_since(since);
-        let answered = peers.count_since(shown.sent);
-        let beside = match is_all && self.running.len() == 1 {
-            true => Beside::Nothing,
-            false => around.beside(now, work, running.group, since, answered),
+        let answered = peers.count_since(seen.sent);
+        let others = match is_all && self.running.len() == 1 {
+            true => Others::None,
+            false => around.others(now, attempt, running.group, since, answered),
         };
-        let least = match (beside, contemporary) {
-            (Beside::Moving, Some(_)) => least,
-            (Beside::Moving | Beside::Nothing, _) => least.max(ALONE_MIN),
-            (Beside::Silence, _) => ALL_SILENT_MIN,
+        let least = match (others, concurrent) {
+            (Others::Moving, Some(_)) => least,
+            (Others::Moving | Others::None, _) => least.max(ALONE_MIN),
+            (Others::Silent, _) => ALL_SILENT_MIN,
         };
         let limit = least.max(usual * TIMES_USUAL);
-        if silence >= limit || self.is_slow(now, running, shown, usual, beside) {
+        if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
         // What goes on beside it may change before.
@@ -274,25 +274,25 @@ impl Watch {
         &self,
         now: Instant,
         running: &Running,
-        shown: &Shown,
+        seen: &Snapshot,
         usual: Duration,
-        beside: Beside,
+        others: Others,
     ) -> bool {
-        let (Some(head), Some(expected)) = (shown.head, running.expected) else { return false };
+        let (Some(head), Some(expected)) = (seen.head, running.expected) else { return false };
         let took = now.saturating_duration_since(head);
         let least = silent_min(running.group.role);
         // A rate that was held back, or of a process that stood still, is nobody's fault.
         let is_disturbed =
             self.stood_still.into_iter().chain(self.held_until).any(|at| at > head) || self.is_held;
-        if took < least || shown.bytes == 0 || is_disturbed || beside == Beside::Silence {
+        if took < least || seen.bytes == 0 || is_disturbed || others == Others::Silent {
             return false;
         }
         let peers = &self.groups[&running.group];
-        let Some(rate) = peers.usual_rate(Some(shown.sent)).or_else(|| peers.usual_rate(None)) else {
+        let Some(rate) = peers.usual_rate(Some(seen.sent)).or_else(|| peers.usual_rate(None)) else {
             return false;
         };
-        let left = expected.saturating_sub(shown.bytes) as f64;
-        let takes = left * took.as_secs_f64() / shown.bytes as f64;
+        let left = expected.saturating_sub(seen.bytes) as f64;
+        let takes = left * took.as_secs_f64() / seen.bytes as f64;
         takes > TIMES_SLOWER * (left / rate + usual.as_secs_f64()) + least.as_secs_f64()
     }
 }

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 
 /// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
-/// and the usual patience with a silent server together.
+/// and the usual timeout with a silent server together.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// What is over sooner is not told.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+/// What is over sooner is not reported.
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Whether an answer shows that the origin is at work. These say that it is not, or not for us.
 pub(crate) fn is_sign_of_life(status: StatusCode) -> bool {
@@ -34,7 +34,7 @@ pub(crate) struct Outage {
 struct State {
     /// Since when nothing has come, and when somebody failed last.
     away: Option<(Instant, Instant)>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Outage {
@@ -79,20 +79,20 @@ impl Outage {
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
-    /// Whether it is to be told that the origin is away: once.
-    pub(crate) fn is_to_be_told(&self, now: Instant) -> bool {
+    /// Whether it is to be reported that the origin is away: once.
+    pub(crate) fn is_to_be_reported(&self, now: Instant) -> bool {
         let lasts = self.lasts(now);
-        lasts >= TOLD_AFTER && !std::mem::replace(&mut self.lock().is_told, true)
+        lasts >= REPORTED_AFTER && !std::mem::replace(&mut self.lock().is_reported, true)
     }
 
-    /// How long an outage took that was told and is over: once.
+    /// How long an outage took that was reported and is over: once.
     pub(crate) fn is_over(&self, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
-        let (since, _) = state.away.filter(|_| state.is_told)?;
+        let (since, _) = state.away.filter(|_| state.is_reported)?;
         if !self.heard_since(since) {
             return None;
         }
-        state.is_told = false;
+        state.is_reported = false;
         state.away = None;
         Some(now.saturating_duration_since(since))
     }
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_told_once_and_a_short_outage_not_at_all() {
+    fn each_change_is_reported_once_and_a_short_outage_not_at_all() {
         let now = Instant::now();
         let outage = Outage::new(now);
         outage.failed(now, Duration::ZERO);
-        assert!(!outage.is_to_be_told(now + TOLD_AFTER / 2));
-        assert!(outage.is_to_be_told(now + TOLD_AFTER) && !outage.is_to_be_told(now + secs(5)));
+        assert!(!outage.is_to_be_reported(now + REPORTED_AFTER / 2));
+        assert!(outage.is_to_be_reported(now + REPORTED_AFTER) && !outage.is_to_be_reported(now + secs(5)));
         assert_eq!(outage.is_over(now + secs(5)), None);
         outage.heard(now + secs(6));
         assert_eq!((outage.is_over(now + secs(6)), outage.is_over(now + secs(7))), (Some(secs(6)), None));

@@ -30,7 +30,7 @@ pub struct Request {
     /// Where a 2xx answer's body goes; without one it is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
     /// How long the server may make no progress, instead of [`Config::no_progress`](crate::Config::no_progress).
-    pub patience: Option<Duration>,
+    pub no_progress: Option<Duration>,
     /// Raised by one when it goes onto a connection, whatever becomes of it there.
     pub sent: Option<Arc<AtomicU64>>,
     /// Whether it may still go when its turn for a lane comes.
@@ -50,7 +50,7 @@ impl Request {
             body: Body::empty(),
             expected: None,
             sink: None,
-            patience: None,
+            no_progress: None,
             sent: None,
             gate: None,
             outage: None,

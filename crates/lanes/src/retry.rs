@@ -61,9 +61,9 @@ pub(crate) struct Bounds<'a> {
     pub(crate) retry_for: Duration,
 }
 
-/// The attempts of one call.
+/// How often one call has been tried, and how long it waits before the next attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts {
+pub(crate) struct Backoff {
     failed: u32,
     throttled: u32,
     free: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Attempts {
     last_failed: Option<Instant>,
 }
 
-impl Attempts {
+impl Backoff {
     /// How long to wait before the next attempt, or `None` when there shall be none. `began` is when the one that failed did;
     /// `random` is uniform in 0..1.
     pub(crate) fn next(
@@ -199,14 +199,14 @@ impl Budget {
 
 /// How the answers of one body have broken off so far, where its bytes are not asked for again but the rest is.
 #[derive(Debug, Default)]
-pub struct Breaks(Mutex<Attempts>);
+pub struct Breaks(Mutex<Backoff>);
 
 impl Breaks {
     /// The attempts so far, begun anew if `came` bytes are progress.
-    pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Attempts> {
+    pub(crate) fn after(&self, came: u64) -> MutexGuard<'_, Backoff> {
         let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if came >= PROGRESS_MIN {
-            *attempts = Attempts::default();
+            *attempts = Backoff::default();
         }
         attempts
     }
@@ -234,7 +234,7 @@ mod tests {
     fn a_call_ends_when_nothing_has_come_for_as_long_as_is_retried() {
         let start = Instant::now();
         let mut now = start;
-        let (outage, mut attempts) = (Outage::new(start), Attempts::default());
+        let (outage, mut attempts) = (Outage::new(start), Backoff::default());
         let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
         let mut made = 1;
         while let Some(pause) = attempts.next(BROKEN, now, now, bounds, 0.5) {
@@ -250,7 +250,7 @@ mod tests {
         for random in [0.0, 0.5, 1.0] {
             let start = Instant::now();
             let mut now = start;
-            let (outage, mut attempts) = (Outage::new(start), Attempts::default());
+            let (outage, mut attempts) = (Outage::new(start), Backoff::default());
             let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
             let mut made = 1;
             loop {
@@ -270,13 +270,13 @@ mod tests {
         let now = Instant::now();
         let outage = Outage::new(now);
         let bounds = Bounds { outage: &outage, retry_for: Duration::ZERO };
-        assert_eq!(Attempts::default().next(BROKEN, now, now, bounds, 0.0), None);
+        assert_eq!(Backoff::default().next(BROKEN, now, now, bounds, 0.0), None);
     }
 
     #[test]
     fn retry_after_is_obeyed_unless_it_is_absurd() {
         let now = Instant::now();
-        let (outage, mut attempts) = (Outage::new(now), Attempts::default());
+        let (outage, mut attempts) = (Outage::new(now), Backoff::default());
         let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
         let mut after =
             |s| attempts.next(Failure::Throttled(Some(Duration::from_secs(s))), now, now, bounds, 0.0);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_was_not_processed_goes_again_at_once_but_not_for_ever() {
         let now = Instant::now();
-        let (outage, mut attempts) = (Outage::new(now), Attempts::default());
+        let (outage, mut attempts) = (Outage::new(now), Backoff::default());
         let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
         let mut next = |failure| attempts.next(failure, now, now, bounds, 0.0);
         for _ in 0..FREE_MAX {

@@ -20,10 +20,10 @@ use crate::trace::{Trace, What};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
-/// A stream that gets nothing while its connection moves is given this many times the patience, ten minutes: a whole
+/// A stream that gets nothing while its connection moves is given this many times the timeout, ten minutes: a whole
 /// memory budget of small bodies that share a slow uplink end together, but a request that the server forgot must still
 /// end.
-const PATIENCE_BESIDE_OTHERS: u32 = 20;
+const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
 pub(crate) struct Shared {
     pub(crate) commands: UnboundedSender<Command>,
@@ -147,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small work.
+    /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small requests.
     pub(crate) async fn sent(&self, bytes: usize, is_bulk: bool) {
         self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
         self.keep_pace(bytes).await;
@@ -156,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Counts received body bytes and keeps the caller's rate; bulk also yields to small work.
+    /// Counts received body bytes and keeps the caller's rate; bulk also yields to small requests.
     pub(crate) async fn received(&self, bytes: usize, is_bulk: bool) {
         self.counts.bytes_received.fetch_add(bytes as u64, Relaxed);
         self.keep_pace(bytes).await;
@@ -178,15 +178,15 @@ impl Shared {
 /// Waits for I/O as long as something moves.
 ///
 /// # Errors
-/// [`Kind::Timeout`] when nothing has moved for `patience`; [`Kind::Interrupted`] when the I/O fails.
-pub(crate) async fn patiently<T>(
+/// [`Kind::Timeout`] when nothing has moved for `timeout`; [`Kind::Interrupted`] when the I/O fails.
+pub(crate) async fn with_timeout<T>(
     io: impl Future<Output = io::Result<T>>,
     progress: &Progress,
-    patience: Duration,
+    timeout: Duration,
     doing: &str,
 ) -> Result<T, Error> {
-    let (mut io, mut left) = (pin!(io), patience);
-    for _ in 0..PATIENCE_BESIDE_OTHERS {
+    let (mut io, mut left) = (pin!(io), timeout);
+    for _ in 0..TIMEOUTS_WHILE_OTHERS_MOVE {
         let waited = tokio::select! {
             biased;
             waited = tokio::time::timeout(left, &mut io) => waited,
@@ -199,12 +199,12 @@ pub(crate) async fn patiently<T>(
         match waited {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(e)) => return Err(interrupted(doing, e)),
-            Err(_) if idle >= patience => break,
+            Err(_) if idle >= timeout => break,
             // What has been silent for half of the time already isn't given all of it again.
-            Err(_) => left = patience - idle,
+            Err(_) => left = timeout - idle,
         }
     }
-    Err(Error::new(Kind::Timeout, format!("no progress for {patience:?} while {doing}")))
+    Err(Error::new(Kind::Timeout, format!("no progress for {timeout:?} while {doing}")))
 }
 
 pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {

@@ -22,7 +22,7 @@ pub struct Moment {
     pub what: What,
 }
 
-/// What happened. Lanes and works are named by numbers that an engine never uses again.
+/// What happened. Lanes and attempts are named by numbers that an engine never uses again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// A connection is being dialled.
@@ -42,7 +42,7 @@ pub enum What {
     /// A request goes out.
     Sent {
         /// The request.
-        work: u64,
+        attempt: u64,
         /// On which lane.
         lane: u64,
         /// As what.
@@ -55,12 +55,12 @@ pub enum What {
     /// The answer's sink asked for a freight thread; its lane, an HTTP/1.1 one, is freight from now on.
     TurnedFreight {
         /// The request.
-        work: u64,
+        attempt: u64,
     },
     /// The request has ended, well or not.
     Finished {
         /// The request.
-        work: u64,
+        attempt: u64,
         /// Bytes of the answer's body; 0 for one that failed.
         bytes: u64,
     },

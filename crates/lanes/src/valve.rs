@@ -1,4 +1,4 @@
-//! Holds bulk back while small work is outstanding, as the dispatcher says.
+//! Holds bulk back while small requests are outstanding, as the dispatcher says.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

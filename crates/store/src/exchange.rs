@@ -400,7 +400,7 @@ impl<D: Dialect> Call for Attempts<'_, D> {
         // Where it can't be made the first may still come.
         let Ok(mut request) = self.made_of(&outgoing).await else { return Hedge::Nothing };
         request.sink = sink;
-        Hedge::Beside(Box::new(request))
+        Hedge::Send(Box::new(request))
     }
 }
 

@@ -192,7 +192,7 @@ impl Dialect for Gcs {
         }
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
-        request.patience = outgoing.patience;
+        request.no_progress = outgoing.patience;
         Ok(request)
     }
 

@@ -190,7 +190,7 @@ impl S3 {
         request.headers = parts.headers;
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
-        request.patience = outgoing.patience;
+        request.no_progress = outgoing.patience;
         Ok(request)
     }
 

@@ -46,7 +46,7 @@ impl Dispatcher {
     }
 
     /// How many lanes there may be before another of the role is dialled: freight never takes the last quarter, so that
-    /// express work which comes later finds a slot.
+    /// express attempts which come later find a slot.
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,

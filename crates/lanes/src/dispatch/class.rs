@@ -4,7 +4,7 @@ use super::{Direction, Role};
 
 /// Bodies above this many bytes are freight. At 1 MiB a body keeps a 1 Gbit/s link for 8 ms, about what a small request
 /// can bear behind it; and one S3 stream of some 90 MB/s needs 11 ms for it, less than the round trip that fetching it
-/// in pieces would cost.
+/// in ranges would cost.
 pub const FREIGHT_ABOVE: u64 = 1 << 20;
 
 /// What a request weighs on its lane beside its body: request and answer heads, and a store's JSON or XML answer.
@@ -31,7 +31,7 @@ pub enum Class {
 
 /// A request as the dispatcher sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct Size {
     /// Small, bulk or not known.
     pub class: Class,
     /// Body bytes that are sent.
@@ -40,7 +40,7 @@ pub struct Piece {
     pub down: u64,
 }
 
-impl Piece {
+impl Size {
     /// Classifies a request that sends `up` bytes and expects `down`. `streamed` says that its answer goes into a sink:
     /// without an expectation it may be of any size, where a collected answer is metadata.
     pub fn new(up: u64, down: Option<u64>, streamed: bool) -> Self {
@@ -51,17 +51,17 @@ impl Piece {
             _ => Class::Small,
         };
         let assumed = if class == Class::Opener { OPENER_ASSUMED } else { 0 };
-        // Bounded so that sums over any number of works don't overflow.
+        // Bounded so that sums over any number of attempts don't overflow.
         let bounded = |bytes: u64| bytes.min(1 << 42);
         Self { class, up: bounded(up), down: bounded(down.unwrap_or(assumed)) }
     }
 
-    /// What the request is carried as, given how many openers, express and freight works of its origin are alive.
+    /// What the request is carried as, given how many openers, express and freight attempts of its origin are alive.
     pub(super) fn role(&self, openers: usize, express: usize, freight: usize) -> Role {
         match self.class {
             Class::Small => Role::Express,
             Class::Bulk => Role::Freight,
-            // Without express works all openers are among the freight ones.
+            // Without express attempts all openers are among the freight ones.
             Class::Opener if openers < OPENERS_AS_FREIGHT && express == 0 && freight == openers => {
                 Role::Freight
             }
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn either_direction_makes_bulk() {
-        assert_eq!(Piece::new(0, Some(FREIGHT_ABOVE), true).class, Class::Small);
-        assert_eq!(Piece::new(0, Some(FREIGHT_ABOVE + 1), true).class, Class::Bulk);
-        assert_eq!(Piece::new(FREIGHT_ABOVE + 1, None, false).class, Class::Bulk);
-        assert_eq!(Piece::new(10, None, false).class, Class::Small);
+        assert_eq!(Size::new(0, Some(FREIGHT_ABOVE), true).class, Class::Small);
+        assert_eq!(Size::new(0, Some(FREIGHT_ABOVE + 1), true).class, Class::Bulk);
+        assert_eq!(Size::new(FREIGHT_ABOVE + 1, None, false).class, Class::Bulk);
+        assert_eq!(Size::new(10, None, false).class, Class::Small);
     }
 
     #[test]
     fn a_lone_opener_is_freight_and_one_among_many_is_express() {
-        let opener = Piece::new(0, None, true);
+        let opener = Size::new(0, None, true);
         assert_eq!(opener.role(0, 0, 0), Role::Freight);
         assert_eq!(opener.role(1, 0, 1), Role::Freight);
         assert_eq!(opener.role(2, 0, 2), Role::Express);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_opener_does_not_stand_in_the_queue_of_bulk() {
-        let opener = Piece::new(0, None, true);
+        let opener = Size::new(0, None, true);
         assert_eq!(opener.role(0, 0, 4), Role::Express);
         assert_eq!(opener.role(1, 0, 2), Role::Express);
     }

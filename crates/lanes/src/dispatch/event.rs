@@ -1,16 +1,16 @@
-//! What the dispatcher is told and what it answers, and by which numbers works, lanes and origins are called.
+//! What the dispatcher takes and what it answers, and by which numbers attempts, lanes and origins are called.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Piece;
+use super::Size;
 #[cfg(doc)]
 use super::{Dispatcher, FREIGHT_ABOVE};
 use crate::Protocol;
 
 /// One submitted request, by the driver's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct WorkId(pub u64);
+pub struct AttemptId(pub u64);
 
 /// One connection, by the dispatcher's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ impl Role {
     }
 }
 
-/// Which way bytes go.
+/// In which direction bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the server.
@@ -54,27 +54,27 @@ pub enum Event {
     /// A request wants to be sent.
     Submitted {
         /// Its number.
-        work: WorkId,
+        attempt: AttemptId,
         /// Where it goes.
         origin: OriginId,
         /// How large it is, as far as is known.
-        piece: Piece,
+        size: Size,
     },
-    /// A second request wants to be sent beside one that runs, on another lane.
+    /// A hedge of a request that runs wants to be sent, on another lane.
     Hedged {
         /// Its number.
-        work: WorkId,
+        attempt: AttemptId,
         /// Where it goes.
         origin: OriginId,
         /// How large it is, as far as is known.
-        piece: Piece,
-        /// The first.
-        beside: WorkId,
+        size: Size,
+        /// What it hedges.
+        hedge_of: AttemptId,
     },
     /// Whoever wanted the request has gone. A running one also ends by [`Event::Finished`].
     Cancelled {
         /// Its number.
-        work: WorkId,
+        attempt: AttemptId,
     },
     /// The origin is likely to speak this protocol.
     Expected {
@@ -83,12 +83,12 @@ pub enum Event {
         /// What.
         protocol: Protocol,
     },
-    /// So many works of unknown size are about to come, of which it is being found out what they are.
+    /// So many attempts of unknown size are about to come, of which it is being found out what they are.
     Anticipated {
         /// Where to.
         origin: OriginId,
         /// How many.
-        works: usize,
+        attempts: usize,
     },
     /// A dial's TCP handshake has shown the round trip; the lane isn't open yet.
     Reached {
@@ -125,22 +125,22 @@ pub enum Event {
         /// The limit.
         max: usize,
     },
-    /// The answer to a work of unknown size tells its size.
+    /// The answer to an attempt of unknown size tells its size.
     Sized {
-        /// The work.
-        work: WorkId,
+        /// The attempt.
+        attempt: AttemptId,
         /// Bytes of its body.
         bytes: u64,
     },
-    /// A work turned out to be bulk while it ran: its h1 lane is freight from now on.
+    /// An attempt turned out to be bulk while it ran: its h1 lane is freight from now on.
     TurnedFreight {
-        /// The work.
-        work: WorkId,
+        /// The attempt.
+        attempt: AttemptId,
     },
-    /// A work ended, well or not.
+    /// An attempt ended, well or not.
     Finished {
-        /// The work.
-        work: WorkId,
+        /// The attempt.
+        attempt: AttemptId,
         /// Whether its lane can take another request.
         reusable: bool,
     },
@@ -172,14 +172,14 @@ pub enum Event {
     /// The machine, or this process, has stood still for long.
     Slept,
     /// How many bulk bytes the origin has moved since the engine started.
-    Moved {
+    FreightMoved {
         /// The origin.
         origin: OriginId,
         /// Bytes in all.
         bytes: u64,
     },
     /// How many bytes have moved over all lanes since the engine started.
-    Carried {
+    BytesMoved {
         /// From servers: of bodies.
         down: u64,
         /// To servers: of anything, and acknowledged.
@@ -201,10 +201,10 @@ pub enum Action {
         /// What for.
         role: Role,
     },
-    /// Send a work on a lane; answer with [`Event::Finished`].
+    /// Send an attempt on a lane; answer with [`Event::Finished`].
     Send {
-        /// The work.
-        work: WorkId,
+        /// The attempt.
+        attempt: AttemptId,
         /// The lane.
         lane: LaneId,
         /// As what.
@@ -217,7 +217,7 @@ pub enum Action {
     },
     /// Bulk of this direction moves at most at this rate from now on, over all lanes.
     Yield {
-        /// Which way.
+        /// Which direction.
         direction: Direction,
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
@@ -242,10 +242,10 @@ pub enum Action {
         /// Bytes.
         bytes: u32,
     },
-    /// The work can't be sent: the lane that was dialled for it failed.
+    /// The attempt can't be sent: the lane that was dialled for it failed.
     Fail {
-        /// The work.
-        work: WorkId,
+        /// The attempt.
+        attempt: AttemptId,
         /// Whose error it shares.
         because: LaneId,
     },

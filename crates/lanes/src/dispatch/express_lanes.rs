@@ -15,7 +15,7 @@ const HANDSHAKE_COST: Duration = Duration::from_micros(800);
 const INITIAL_SEGMENTS: f64 = 10.0;
 const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 
-/// What heads, frames, TLS records and packets that are not full add to the bytes of works. Reckoned without it, the last
+/// What heads, frames, TLS records and packets that are not full add to the bytes of attempts. Reckoned without it, the last
 /// of 75 small files took a round trip more than the others.
 const FRAMING: f64 = 1.12;
 
@@ -39,10 +39,10 @@ const RTT_ASSUMED: Duration = Duration::from_millis(50);
 /// Most h2 express lanes of one origin.
 pub(super) const H2_MAX: usize = 32;
 
-/// Beyond this many h2 lanes, each has to carry [`WORKS_PER_LANE`]: a few dozen files don't need more to be polite and
+/// Beyond this many h2 lanes, each has to carry [`ATTEMPTS_PER_LANE`]: a few dozen files don't need more to be polite and
 /// fast at once.
 const H2_USUAL: usize = 16;
-const WORKS_PER_LANE: usize = 32;
+const ATTEMPTS_PER_LANE: usize = 32;
 
 /// Most h1 express lanes of one origin.
 pub(super) const H1_MAX: usize = 128;
@@ -59,7 +59,7 @@ const FILL_MIN: usize = 8;
 /// Most h1 lanes dialled before the first handshake has shown the round trip.
 const H1_BLIND_MAX: usize = 32;
 
-/// How many express lanes an origin should have for `live` works of `bytes` in all, `up` of them going up, queued and
+/// How many express lanes an origin should have for `live` attempts of `bytes` in all, `up` of them going up, queued and
 /// running.
 pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
     if live == 0 {
@@ -78,8 +78,8 @@ pub(super) fn missing(have: usize, wanted: usize) -> usize {
     if missing * WORTH_ADDING <= have { 0 } else { missing }
 }
 
-/// n works over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
-/// n·(rtt + service)/handshake. But the works' bytes take their time on the path whatever the number of lanes, and
+/// n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
+/// n·(rtt + service)/handshake. But the attempts' bytes take their time on the path whatever the number of lanes, and
 /// once it is full another lane only divides it.
 fn h1(live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
     let turn = rtt.unwrap_or(RTT_ASSUMED) + SERVICE;
@@ -96,7 +96,7 @@ fn h1(live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
 }
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
-/// answers' segments; more works than streams go in turns.
+/// answers' segments; more attempts than streams go in turns.
 fn h2(live: usize, bytes: u64, rtt: Duration) -> usize {
     let time = |lanes: usize| {
         // The fullest lane counts, and it must fit with room to spare.
@@ -110,7 +110,7 @@ fn h2(live: usize, bytes: u64, rtt: Duration) -> usize {
             + turns * (rtt + SERVICE).as_secs_f64()
             + lanes * HANDSHAKE_COST.as_secs_f64()
     };
-    let most = (live / WORKS_PER_LANE).clamp(H2_USUAL, H2_MAX).min(live);
+    let most = (live / ATTEMPTS_PER_LANE).clamp(H2_USUAL, H2_MAX).min(live);
     (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
 }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn never_more_lanes_than_works() {
+    fn never_more_lanes_than_attempts() {
         for live in 1..300 {
             for rtt in [None, FAR, NEAR] {
                 assert!(wanted(Protocol::H1, live, 1 << 20, 0, rtt) <= live);

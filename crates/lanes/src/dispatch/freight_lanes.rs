@@ -63,7 +63,7 @@ impl FreightLanes {
         }
     }
 
-    /// Bulk was held back for small work: the window's goodput is not what its lanes can do, and the next one's not
+    /// Bulk was held back for small requests: the window's goodput is not what its lanes can do, and the next one's not
     /// what a step has gained.
     pub(super) fn yielded(&mut self) {
         if let Some(window) = &mut self.window {

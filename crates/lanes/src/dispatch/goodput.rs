@@ -34,7 +34,7 @@ pub(super) struct Goodput {
 /// What is under way while the path is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Load {
-    /// Small work only, which needn't fill the path.
+    /// Small requests only, which needn't fill the path.
     Small,
     /// Bulk, as fast as it goes.
     Bulk,

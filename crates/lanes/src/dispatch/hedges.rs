@@ -1,28 +1,35 @@
-//! Second requests beside slow first ones: on another lane, and before anything that waits.
+//! Hedges of slow requests: on another lane, and before anything that waits.
 
 use std::time::Instant;
 
-use super::{Action, Dispatcher, LaneId, OriginId, Piece, Role, Work, WorkId};
+use super::{Action, AttemptId, AttemptState, Dispatcher, LaneId, OriginId, Role, Size};
 
 impl Dispatcher {
-    /// Admits the hedge of a running work. It rides as what the first has become, however its size was judged before.
-    pub(super) fn hedge(&mut self, now: Instant, id: WorkId, origin: OriginId, piece: Piece, beside: WorkId) {
+    /// Admits the hedge of a running attempt. It rides as what the first has become, however its size was judged before.
+    pub(super) fn hedge(
+        &mut self,
+        now: Instant,
+        id: AttemptId,
+        origin: OriginId,
+        size: Size,
+        hedge_of: AttemptId,
+    ) {
         let state = self.origin(origin);
-        let usual = piece.role(state.openers, state.express_live, state.freight_live);
-        let role = self.works.get(&beside).map_or(usual, |first| first.role);
-        let weight = piece.weight();
-        let work = Work {
+        let usual = size.role(state.openers, state.express_live, state.freight_live);
+        let role = self.attempts.get(&hedge_of).map_or(usual, |first| first.role);
+        let weight = size.weight();
+        let attempt = AttemptState {
             origin,
             role,
-            piece,
+            size,
             weight,
             submitted: now,
             lane: None,
             opener: false,
-            beside: Some(beside),
+            hedge_of: Some(hedge_of),
         };
-        self.works.insert(id, work);
-        self.count(&work);
+        self.attempts.insert(id, attempt);
+        self.count(&attempt);
         let state = self.origin(origin);
         state.count(role, weight, false);
         state.hedges.push(id);
@@ -33,28 +40,28 @@ impl Dispatcher {
     /// keeping anybody else from the lanes that they can't use.
     pub(super) fn send_hedges(&mut self, now: Instant, origin: OriginId, role: Role) {
         for id in self.waiting_hedges(origin, role) {
-            let Some(weight) = self.works.get(&id).map(|w| w.weight) else { continue };
+            let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else { continue };
             let Some(lane) = self.pick(origin, role, weight, None, self.lane_of_first(id)) else { continue };
             self.origin(origin).hedges.retain(|hedge| *hedge != id);
             self.put_on(now, id, lane, role);
-            self.actions.push_back(Action::Send { work: id, lane, role });
+            self.actions.push_back(Action::Send { attempt: id, lane, role });
         }
     }
 
     /// The hedges of a role that wait for a lane.
-    pub(super) fn waiting_hedges(&self, origin: OriginId, role: Role) -> Vec<WorkId> {
-        let of_role = |id: &&WorkId| self.works.get(id).is_some_and(|w| w.role == role);
+    pub(super) fn waiting_hedges(&self, origin: OriginId, role: Role) -> Vec<AttemptId> {
+        let of_role = |id: &&AttemptId| self.attempts.get(id).is_some_and(|w| w.role == role);
         self.origins[origin.0].hedges.iter().filter(of_role).copied().collect()
     }
 
-    /// The lane that a work runs on.
-    pub(crate) fn lane_of(&self, work: WorkId) -> Option<LaneId> {
-        self.works.get(&work)?.lane
+    /// The lane that an attempt runs on.
+    pub(crate) fn lane_of(&self, attempt: AttemptId) -> Option<LaneId> {
+        self.attempts.get(&attempt)?.lane
     }
 
     /// The lane that a hedge must not go on.
-    fn lane_of_first(&self, hedge: WorkId) -> Option<LaneId> {
-        self.lane_of(self.works.get(&hedge)?.beside?)
+    fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
+        self.lane_of(self.attempts.get(&hedge)?.hedge_of?)
     }
 }
 
@@ -71,18 +78,18 @@ mod tests {
     const ORIGIN: OriginId = OriginId(0);
     const RTT: Duration = Duration::from_millis(20);
 
-    fn small() -> Piece {
-        Piece::new(0, Some(1000), false)
+    fn small() -> Size {
+        Size::new(0, Some(1000), false)
     }
 
     fn actions(dispatcher: &mut Dispatcher) -> Vec<Action> {
         std::iter::from_fn(|| dispatcher.poll()).collect()
     }
 
-    /// The lane that a work was sent on.
+    /// The lane that an attempt was sent on.
     fn sent(actions: &[Action], wanted: u64) -> Option<LaneId> {
         actions.iter().find_map(|action| match action {
-            Action::Send { work, lane, .. } if *work == WorkId(wanted) => Some(*lane),
+            Action::Send { attempt, lane, .. } if *attempt == AttemptId(wanted) => Some(*lane),
             _ => None,
         })
     }
@@ -95,10 +102,10 @@ mod tests {
         actions.iter().filter_map(lane).collect()
     }
 
-    /// A dispatcher with one lane on which work 0 runs.
+    /// A dispatcher with one lane on which attempt 0 runs.
     fn running(protocol: Protocol, ceiling: usize) -> (Dispatcher, Instant, LaneId) {
         let (mut dispatcher, now) = (Dispatcher::new(ceiling), Instant::now());
-        dispatcher.handle(now, Event::Submitted { work: WorkId(0), origin: ORIGIN, piece: small() });
+        dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin: ORIGIN, size: small() });
         let lane = dialled(&actions(&mut dispatcher))[0];
         dispatcher.handle(now, Event::Opened { lane, protocol, rtt: RTT });
         assert_eq!(sent(&actions(&mut dispatcher), 0), Some(lane));
@@ -109,8 +116,13 @@ mod tests {
         hedge_as(dispatcher, now, 1)
     }
 
-    fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, work: u64) -> Vec<Action> {
-        let event = Event::Hedged { work: WorkId(work), origin: ORIGIN, piece: small(), beside: WorkId(0) };
+    fn hedge_as(dispatcher: &mut Dispatcher, now: Instant, attempt: u64) -> Vec<Action> {
+        let event = Event::Hedged {
+            attempt: AttemptId(attempt),
+            origin: ORIGIN,
+            size: small(),
+            hedge_of: AttemptId(0),
+        };
         dispatcher.handle(now, event);
         actions(dispatcher)
     }
@@ -127,17 +139,18 @@ mod tests {
             dispatcher.handle(now, Event::Opened { lane: other, protocol, rtt: RTT });
             assert_eq!(sent(&actions(&mut dispatcher), 1), Some(other));
             assert_ne!(first, other);
-            dispatcher.handle(now, Event::Finished { work: WorkId(1), reusable: true });
-            dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: false });
-            assert_eq!((dispatcher.works(), dispatcher.down.small), (0, 0));
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(1), reusable: true });
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
+            assert_eq!((dispatcher.attempts(), dispatcher.down.small), (0, 0));
         }
     }
 
     #[test]
     fn a_lane_to_another_address_is_preferred() {
         let (mut dispatcher, now) = (Dispatcher::new(CONNECTIONS_MAX), Instant::now());
-        for work in 0..3 {
-            dispatcher.handle(now, Event::Submitted { work: WorkId(work), origin: ORIGIN, piece: small() });
+        for attempt in 0..3 {
+            dispatcher
+                .handle(now, Event::Submitted { attempt: AttemptId(attempt), origin: ORIGIN, size: small() });
         }
         dispatcher.handle(now, Event::Expected { origin: ORIGIN, protocol: Protocol::H1 });
         // When the first dial has been waited for, and not so late that it is waited for again.
@@ -150,8 +163,8 @@ mod tests {
         }
         let sent_on = actions(&mut dispatcher);
         assert_eq!(sent(&sent_on, 0), Some(lanes[0]));
-        for work in [1, 2] {
-            dispatcher.handle(now, Event::Finished { work: WorkId(work), reusable: true });
+        for attempt in [1, 2] {
+            dispatcher.handle(now, Event::Finished { attempt: AttemptId(attempt), reusable: true });
         }
         assert_eq!(sent(&hedge_as(&mut dispatcher, now, 3), 3), Some(lanes[2]));
         assert_eq!(
@@ -165,7 +178,7 @@ mod tests {
     fn what_comes_after_a_hedge_that_waits_is_not_kept_waiting() {
         let (mut dispatcher, now, first) = running(Protocol::H2, CONNECTIONS_MAX);
         hedge(&mut dispatcher, now);
-        dispatcher.handle(now, Event::Submitted { work: WorkId(2), origin: ORIGIN, piece: small() });
+        dispatcher.handle(now, Event::Submitted { attempt: AttemptId(2), origin: ORIGIN, size: small() });
         dispatcher.handle(now + Duration::from_secs(9), Event::Tick);
         assert_eq!(sent(&actions(&mut dispatcher), 2), Some(first));
     }
@@ -174,9 +187,9 @@ mod tests {
     fn at_the_ceiling_a_hedge_waits_until_it_is_not_wanted_any_more() {
         let (mut dispatcher, now, _) = running(Protocol::H2, 1);
         assert_eq!(hedge(&mut dispatcher, now), []);
-        dispatcher.handle(now, Event::Cancelled { work: WorkId(1) });
-        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
-        assert_eq!((dispatcher.works(), dispatcher.down.small), (0, 0));
+        dispatcher.handle(now, Event::Cancelled { attempt: AttemptId(1) });
+        dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
+        assert_eq!((dispatcher.attempts(), dispatcher.down.small), (0, 0));
         assert!(dispatcher.origins[0].hedges.is_empty());
     }
 
@@ -184,7 +197,7 @@ mod tests {
     fn when_the_first_has_failed_its_lane_is_as_good_as_any() {
         let (mut dispatcher, now, lane) = running(Protocol::H2, 1);
         assert_eq!(hedge(&mut dispatcher, now), []);
-        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
+        dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
         assert_eq!(sent(&actions(&mut dispatcher), 1), Some(lane));
     }
 
@@ -201,7 +214,7 @@ mod tests {
                     assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
                 }
                 now = dispatcher.next_tick().unwrap();
-                dispatcher.handle(now, Event::Carried { down: 0, up: 0 });
+                dispatcher.handle(now, Event::BytesMoved { down: 0, up: 0 });
                 dispatcher.handle(now, Event::Tick);
                 dialling = dialled(&actions(&mut dispatcher));
                 (dials, ticks) = (dials + dialling.len(), ticks + 1);
@@ -218,7 +231,7 @@ mod tests {
         let (mut dispatcher, now, first) = running(Protocol::H1, CONNECTIONS_MAX);
         let other = dialled(&hedge(&mut dispatcher, now))[0];
         dispatcher.handle(now, Event::Closed { lane: first });
-        dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: false });
+        dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
         let (mut dialling, mut failed) = (vec![other], Vec::new());
         dialling.extend(dialled(&actions(&mut dispatcher)));
         while let Some(lane) = dialling.pop() {
@@ -227,7 +240,7 @@ mod tests {
             dialling.extend(dialled(&then));
             failed.extend(then.into_iter().filter(|a| matches!(a, Action::Fail { .. })));
         }
-        assert!(matches!(failed[..], [Action::Fail { work: WorkId(1), .. }]), "{failed:?}");
-        assert_eq!(dispatcher.works(), 0);
+        assert!(matches!(failed[..], [Action::Fail { attempt: AttemptId(1), .. }]), "{failed:?}");
+        assert_eq!(dispatcher.attempts(), 0);
     }
 }

@@ -30,7 +30,7 @@ const OF_ONE_AGE: Duration = Duration::from_secs(1);
 /// What is known of how long a server keeps idle connections.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
-    told: Option<Duration>,
+    announced: Option<Duration>,
     /// The shortest time after which one is taken to be closed, and when that was seen.
     seen: Option<(Duration, Instant)>,
     /// The longest rest after which one was still there.
@@ -40,7 +40,7 @@ pub(super) struct IdleLimit {
 impl IdleLimit {
     /// The server says how long it keeps them.
     pub(super) fn tell(&mut self, limit: Duration) {
-        self.told = Some(limit);
+        self.announced = Some(limit);
     }
 
     /// A connection that had been idle for so long has served another request.
@@ -67,13 +67,13 @@ impl IdleLimit {
 
     /// How long a connection may have been idle to be used again; `None` while nothing is known.
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
-        let limit = self.told.into_iter().chain(self.seen(now)).min()?;
+        let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
         // The server's clock began half a round trip before ours, and a request needs another half.
         Some(limit.saturating_sub(rtt + (limit / 10).min(MARGIN_MAX)).max(USABLE_MIN))
     }
 
     fn is_known(&self) -> bool {
-        self.told.is_some() || self.seen.is_some()
+        self.announced.is_some() || self.seen.is_some()
     }
 
     fn seen(&self, now: Instant) -> Option<Duration> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_and_what_is_seen_are_kept_clear_of_by_a_round_trip_and_a_margin() {
+    fn what_is_announced_and_what_is_seen_are_kept_clear_of_by_a_round_trip_and_a_margin() {
         let (mut limit, now) = (IdleLimit::default(), Instant::now());
         assert_eq!(limit.usable(now, RTT), None);
         limit.tell(secs(5));

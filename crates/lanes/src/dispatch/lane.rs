@@ -21,7 +21,7 @@ pub(super) struct Lane {
     /// When it was dialled, then when it opened.
     pub(super) since: Instant,
     pub(super) in_flight: usize,
-    /// Bytes of the works in flight.
+    /// Bytes of the attempts in flight.
     pub(super) weight: u64,
     /// How many of them are bulk that goes up.
     pub(super) uploads: usize,
@@ -93,7 +93,7 @@ impl Lane {
         }
     }
 
-    /// Whether another work fits: a free stream, and not more than the lane's share of the queue.
+    /// Whether another attempt fits: a free stream, and not more than the lane's share of the queue.
     pub(super) fn can_take(&self, role: Role, weight: u64, share: Option<u64>) -> bool {
         let Some(protocol) = self.protocol() else { return false };
         let streams = match (protocol, role) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How long after small work more of it is expected.
-pub(super) const BESIDE: Duration = Duration::from_secs(5);
+/// How long after small requests more of them are expected.
+pub(super) const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(5);
 
 /// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
 pub(super) const NEARBY: Duration = Duration::from_millis(1);
@@ -16,20 +16,20 @@ pub(super) struct Sharing {
     pub(super) rtt: Duration,
 }
 
-/// What each lane was told last, in bytes; nothing where it is left to TCP.
+/// The limit that is in force for each lane, in bytes; nothing where it is left to TCP.
 #[derive(Debug, Default)]
-pub(super) struct Told(Option<u32>);
+pub(super) struct Applied(Option<u32>);
 
-impl Told {
+impl Applied {
     pub(super) fn is_held(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What there is to say where this is wanted: `Some` when it differs by more than one in `news` from what was said
-    /// last. `Some(None)` leaves it to TCP again.
-    pub(super) fn say(&mut self, wanted: Option<u32>, news: u32) -> Option<Option<u32>> {
+    /// The change to make where this is wanted: `Some` when it differs by more than one in `one_in` from what is in force.
+    /// `Some(None)` leaves it to TCP again.
+    pub(super) fn update(&mut self, wanted: Option<u32>, one_in: u32) -> Option<Option<u32>> {
         let Some(bytes) = wanted else { return self.0.take().map(|_| None) };
-        if self.0.is_some_and(|told| told.abs_diff(bytes) <= told / news) {
+        if self.0.is_some_and(|applied| applied.abs_diff(bytes) <= applied / one_in) {
             return None;
         }
         self.0 = Some(bytes);

@@ -7,7 +7,7 @@ use super::freight_lanes::FreightLanes;
 use super::idle::IdleLimit;
 use super::in_flight::InFlight;
 use super::queue::Queue;
-use super::{LaneId, Role, WorkId, express_lanes};
+use super::{AttemptId, LaneId, Role, express_lanes};
 use crate::Protocol;
 
 /// How much longer than the first lane of a burst its siblings may take before their share is given to others, and at
@@ -34,17 +34,17 @@ pub(super) struct OriginState {
     pub(super) lanes: Vec<LaneId>,
     pub(super) express_queue: Queue,
     pub(super) freight_queue: Queue,
-    /// Second requests that wait for a lane, few at a time.
-    pub(super) hedges: Vec<WorkId>,
-    /// Works of each role, queued and running.
+    /// Hedges that wait for a lane, few at a time.
+    pub(super) hedges: Vec<AttemptId>,
+    /// Attempts of each role, queued and running.
     pub(super) express_live: usize,
     pub(super) freight_live: usize,
     /// Openers among them.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
-    /// Bytes that express works send.
+    /// Bytes that express attempts send.
     pub(super) express_up: u64,
-    /// Works that were announced and have not come yet: lanes for them are dialled meanwhile.
+    /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) in_flight: InFlight,
     pub(super) idle: IdleLimit,
@@ -69,7 +69,7 @@ pub(super) struct OriginState {
     dial: Option<Duration>,
     /// Dials of each role that failed lately, and when the last did.
     failed: [(usize, Option<Instant>); 2],
-    /// The last answer of [`express_wanted`](Self::express_wanted): for which protocol, round trip and works.
+    /// The last answer of [`express_wanted`](Self::express_wanted): for which protocol, round trip and attempts.
     wanted: Option<((Protocol, Option<Duration>), usize, usize)>,
     /// When the shares of a burst end.
     shares_end: Option<Instant>,
@@ -100,7 +100,7 @@ impl OriginState {
         if last.is_some_and(|at| now < at + DIAL_AGAIN_AFTER) { count } else { 0 }
     }
 
-    /// Nothing of the role is left to wait for: the next work begins anew.
+    /// Nothing of the role is left to wait for: the next attempt begins anew.
     pub(super) fn forgive(&mut self, role: Role) {
         self.failed[role as usize] = (0, None);
     }
@@ -141,7 +141,7 @@ impl OriginState {
     }
 
     /// How long after its start a dial still counts as about to open.
-    pub(super) fn sibling_patience(&self) -> Duration {
+    pub(super) fn sibling_wait(&self) -> Duration {
         self.dial
             .map_or(Duration::MAX / 4, |took| took + took / 2 + SIBLING_GRACE)
             .min(Duration::from_secs(3600))
@@ -190,12 +190,12 @@ impl OriginState {
         }
     }
 
-    pub(super) fn admit(&mut self, now: Instant, work: WorkId, role: Role, weight: u64, opener: bool) {
+    pub(super) fn admit(&mut self, now: Instant, attempt: AttemptId, role: Role, weight: u64, opener: bool) {
         self.anticipated = self.anticipated.saturating_sub(1);
         self.count(role, weight, opener);
         match role {
-            Role::Express => self.express_queue.push_by_size(now, work, weight),
-            Role::Freight => self.freight_queue.push_in_turn(now, work),
+            Role::Express => self.express_queue.push_by_size(now, attempt, weight),
+            Role::Freight => self.freight_queue.push_in_turn(now, attempt),
         }
     }
 
@@ -221,19 +221,19 @@ impl OriginState {
         }
     }
 
-    /// Takes note that an express work is on its way.
-    pub(super) fn sent(&mut self, now: Instant, work: WorkId, weight: u64, up: u64, opener: bool) {
+    /// Takes note that an express attempt is on its way.
+    pub(super) fn sent(&mut self, now: Instant, attempt: AttemptId, weight: u64, up: u64, opener: bool) {
         let likely = self.opener_size.filter(|_| opener);
-        self.in_flight.add(now, work, likely.unwrap_or(weight), up);
+        self.in_flight.add(now, attempt, likely.unwrap_or(weight), up);
     }
 
     /// Takes note of an opener's size.
-    pub(super) fn sized(&mut self, now: Instant, work: WorkId, bytes: u64) {
-        self.in_flight.answered(now, work, bytes, self.rtt());
+    pub(super) fn sized(&mut self, now: Instant, attempt: AttemptId, bytes: u64) {
+        self.in_flight.answered(now, attempt, bytes, self.rtt());
         self.opener_size = Some(self.opener_size.map_or(bytes, |size| size - size / 8 + bytes / 8));
     }
 
-    /// Whether another small work may be sent.
+    /// Whether another small request may be sent.
     pub(super) fn has_room(&self) -> bool {
         self.in_flight.has_room(self.rtt())
     }
@@ -243,7 +243,7 @@ impl OriginState {
         let protocol = self.protocol.unwrap_or(Protocol::H2);
         let known = (protocol, self.path());
         let live = self.express_live + self.anticipated;
-        // Asked after every event while works queue, so the answer is kept while its ground has hardly moved.
+        // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         if let Some((of, then, wanted)) = self.wanted
             && of == known
             && live.abs_diff(then) <= then / 16

@@ -124,13 +124,13 @@ fn small_requests_do_not_wait_for_bulk_at_a_low_ceiling() {
 fn an_h1_freight_lane_does_not_make_the_server_one_of_h1() {
     let mut dispatcher = Dispatcher::new(CONNECTIONS_MAX);
     let (now, origin, rtt) = (Instant::now(), OriginId(0), Duration::from_millis(50));
-    let large = Piece::new(0, Some(8 * MIB), true);
-    dispatcher.handle(now, Event::Submitted { work: WorkId(0), origin, piece: large });
+    let large = Size::new(0, Some(8 * MIB), true);
+    dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin, size: large });
     let Some(Action::Dial { lane, role: Role::Freight, .. }) = dispatcher.poll() else { panic!("no dial") };
     dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt });
-    for work in 1..=1000 {
-        let piece = Piece::new(4700, Some(0), false);
-        dispatcher.handle(now, Event::Submitted { work: WorkId(work), origin, piece });
+    for attempt in 1..=1000 {
+        let size = Size::new(4700, Some(0), false);
+        dispatcher.handle(now, Event::Submitted { attempt: AttemptId(attempt), origin, size });
     }
     assert!(dispatcher.lanes() <= 33, "{} lanes", dispatcher.lanes());
 }
@@ -163,15 +163,15 @@ fn an_origin_gets_the_slot_that_another_has_freed() {
 #[test]
 fn freight_is_not_starved_at_the_ceiling() {
     let mut world = world(Path::new(50, Protocol::H1), 1);
-    let heavy = world.submit(Duration::from_millis(10), bulk());
+    let large = world.submit(Duration::from_millis(10), bulk());
     for _ in 0..1000 {
         world.submit(Duration::ZERO, small());
     }
     world.run();
     assert!(
-        world.end_of(&[heavy]) < crate::dispatch::sending::FREIGHT_PATIENCE + Duration::from_secs(1),
+        world.end_of(&[large]) < crate::dispatch::sending::FREIGHT_WAIT_MAX + Duration::from_secs(1),
         "{:?}",
-        world.end_of(&[heavy])
+        world.end_of(&[large])
     );
 }
 
@@ -233,7 +233,7 @@ impl Arrivals {
     }
 
     /// Some 40 MB/s of small objects for two seconds, beside this much bulk: the world after it, small and bulk.
-    fn run(&self, slices: usize) -> (World, Vec<WorkId>, Vec<WorkId>) {
+    fn run(&self, slices: usize) -> (World, Vec<AttemptId>, Vec<AttemptId>) {
         let mut world = self.world();
         let bulk = (0..slices).map(|_| world.submit(Duration::ZERO, self.want(16 * MIB))).collect();
         let mut at = Duration::from_secs(1);
@@ -250,8 +250,8 @@ impl Arrivals {
 
 impl std::fmt::Display for Arrivals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let way = if self.is_up { "up" } else { "down" };
-        write!(f, "{:?} {way}, {} ms", self.protocol, self.rtt_ms)
+        let direction = if self.is_up { "up" } else { "down" };
+        write!(f, "{:?} {direction}, {} ms", self.protocol, self.rtt_ms)
     }
 }
 
@@ -261,11 +261,11 @@ fn small_objects_beside_bulk_take_little_longer_than_alone() {
         let (world, smalls, _) = arrivals.run(0);
         let alone = world.times(&smalls);
         let (world, smalls, _) = arrivals.run(64);
-        let beside = world.times(&smalls);
-        let (p99_alone, p99) = (percentile(&alone, 99), percentile(&beside, 99));
+        let with_bulk = world.times(&smalls);
+        let (p99_alone, p99) = (percentile(&alone, 99), percentile(&with_bulk, 99));
         println!(
             "{arrivals}: p50 {:.1?} beside bulk, {:.1?} alone; p99 {p99:.1?} and {p99_alone:.1?}; {} lanes, {:?} yields",
-            percentile(&beside, 50),
+            percentile(&with_bulk, 50),
             percentile(&alone, 50),
             world.lanes_peak,
             world.yields.map(|y| y.1),
@@ -355,16 +355,16 @@ fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
 fn bulk_moves_however_much_small_work_there_is() {
     for protocol in [Protocol::H1, Protocol::H2] {
         let mut world = World::new(GIGABIT, vec![Path::new(10, protocol)], CONNECTIONS_MAX, 1);
-        let heavy = world.submit(Duration::ZERO, Want::get(16 * MIB));
+        let large = world.submit(Duration::ZERO, Want::get(16 * MIB));
         // Half as much again as the link carries, for ten seconds.
         for i in 0..3000 {
             world.submit(Duration::from_micros(i * 10_000 / 3), Want::get(600 * KIB));
         }
         world.run();
         assert!(
-            world.end_of(&[heavy]) < Duration::from_secs(8),
+            world.end_of(&[large]) < Duration::from_secs(8),
             "{protocol:?}: {:?}",
-            world.end_of(&[heavy])
+            world.end_of(&[large])
         );
     }
 }
@@ -379,7 +379,7 @@ fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
             world.submit(Duration::from_secs(1), Want::get(100 * KIB).of(1));
         }
         world.run();
-        // By itself it takes 9 s, the small work a minute. What bulk keeps of the link rises to the half.
+        // By itself it takes 9 s, the small requests a minute. What bulk keeps of the link rises to the half.
         assert!(world.end_of(&bulk) < Duration::from_secs(25), "{protocol:?}: {:?}", world.end_of(&bulk));
     }
 }

@@ -1,9 +1,9 @@
-//! How much of bulk may lie in our send buffers and be on its way from us: about what the path holds, while small work
+//! How much of bulk may lie in our send buffers and be on its way from us: about what the path holds, while small requests
 //! comes beside it.
 //!
 //! What bulk has handed to the kernel goes before a small upload that comes later, and congestion control fills whatever
 //! queue the path has with it: a full mebibyte at 1 Gbit/s is 8 ms, and of what doesn't fit small uploads lose packets too,
-//! and wait for a timeout. So once small work has been seen beside bulk, each connection that uploads has its send
+//! and wait for a timeout. So once small requests have been seen beside bulk, each connection that uploads has its send
 //! buffer clamped to its share of what the path holds. A rate to keep to would have to be known exactly: a little above
 //! what the path carries fills the queue as well, a little below wastes the path, and what is measured while it is kept
 //! says nothing new. A buffer empties as fast as the path lets it.
@@ -11,13 +11,13 @@
 use std::time::{Duration, Instant};
 
 use super::goodput::Goodput;
-use super::limit::{BESIDE, Sharing, Told};
+use super::limit::{Applied, SMALL_EXPECTED_FOR, Sharing};
 use super::strangling::Strangling;
 
 /// What the buffers hold, in bandwidth-delay products. The kernel asks for more only when a third of a buffer is free, and
 /// most of the time little less is: on average they were seen to be filled by three quarters. So bulk fills the path, and can
 /// become faster than measured while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms,
-/// where small work had come beside it from the beginning.
+/// where small requests had come beside it from the beginning.
 const GAIN: f64 = 1.75;
 
 /// And this in addition, as time: what goes out while our threads are not running.
@@ -33,7 +33,7 @@ const LANE_MIN: f64 = 32.0 * 1024.0;
 const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
 /// What differs by less than one in so many isn't said.
-const NEWS: u32 = 16;
+const CHANGE_MIN: u32 = 16;
 
 /// What the kernel takes of bulk beyond what it may send at once, as time of the goodput, shared by the lanes: it goes before
 /// the clamp is felt. Four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs
@@ -50,7 +50,7 @@ pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     small_at: Option<Instant>,
-    told: Told,
+    applied: Applied,
     unsent: u32,
     strangling: Strangling,
 }
@@ -59,7 +59,7 @@ impl Default for SendBuffer {
     fn default() -> Self {
         Self {
             small_at: None,
-            told: Told::default(),
+            applied: Applied::default(),
             unsent: UNSENT_UNKNOWN,
             strangling: Strangling::default(),
         }
@@ -67,11 +67,11 @@ impl Default for SendBuffer {
 }
 
 impl SendBuffer {
-    /// Takes note that small work is outstanding. Says whether none was expected: then it is time to decide.
+    /// Takes note that small requests are outstanding. Says whether none were expected: then it is time to decide.
     pub(super) fn small(&mut self, now: Instant) -> bool {
-        let was_beside = self.is_beside(now);
+        let expected_small = self.expects_small(now);
         self.small_at = Some(now);
-        !was_beside
+        !expected_small
     }
 
     /// What each of the lanes that upload bulk may have in its send buffer, in bytes: `Some` when that differs by much from
@@ -82,19 +82,19 @@ impl SendBuffer {
         Sharing { lanes, rtt }: Sharing,
         goodput: &Goodput,
     ) -> Option<Option<u32>> {
-        let may_hold = self.strangling.may_hold(now, self.told.is_held(), lanes, goodput);
-        // What small work alone has moved says little of the path.
+        let may_hold = self.strangling.may_hold(now, self.applied.is_held(), lanes, goodput);
+        // What small requests alone have moved says little of the path.
         let rate = goodput.rate().filter(|_| goodput.bulk_reading().is_some());
-        let is_known = may_hold && self.is_beside(now) && lanes > 0 && !rtt.is_zero();
+        let is_known = may_hold && self.expects_small(now) && lanes > 0 && !rtt.is_zero();
         let share = rate.filter(|_| is_known).map(|rate| {
             let held = rate * (rtt.as_secs_f64() * GAIN + UNATTENDED.as_secs_f64());
             (held / lanes as f64 - BEYOND).max(LANE_MIN)
         });
         let share = share.filter(|share| *share <= LANE_MAX);
-        self.told.say(share.map(|share| share as u32), NEWS)
+        self.applied.update(share.map(|share| share as u32), CHANGE_MIN)
     }
 
-    /// How much bulk the kernel may hold, small work or not, that it may not send yet, in bytes for each of `lanes`: `Some`
+    /// How much bulk the kernel may hold, small requests or not, that it may not send yet, in bytes for each of `lanes`: `Some`
     /// when that differs by much from what was said last.
     pub(super) fn unsent(&mut self, lanes: usize, goodput: Option<f64>) -> Option<u32> {
         let rate = goodput.filter(|_| lanes > 0)?;
@@ -106,8 +106,8 @@ impl SendBuffer {
         Some(unsent)
     }
 
-    fn is_beside(&self, now: Instant) -> bool {
-        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < BESIDE)
+    fn expects_small(&self, now: Instant) -> bool {
+        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < SMALL_EXPECTED_FOR)
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     const NEAR: Duration = Duration::from_millis(2);
     const HOME: Duration = Duration::from_millis(20);
 
-    fn beside() -> (SendBuffer, Instant) {
+    fn shared() -> (SendBuffer, Instant) {
         let (mut buffer, now) = (SendBuffer::default(), Instant::now());
         buffer.small(now);
         (buffer, now)
@@ -144,42 +144,45 @@ mod tests {
 
     #[test]
     fn before_anything_is_known_bulk_is_left_to_tcp() {
-        let (mut buffer, now) = beside();
+        let (mut buffer, now) = shared();
         assert_eq!(buffer.decide(now, Sharing { lanes: 2, rtt: NEAR }, &Goodput::default()), None);
         assert_eq!(buffer.decide(now, Sharing { lanes: 2, rtt: Duration::ZERO }, &path(125e6)), None);
         assert_eq!(buffer.decide(now, Sharing { lanes: 0, rtt: NEAR }, &path(125e6)), None);
     }
 
     #[test]
-    fn beside_small_work_lanes_share_little_more_than_the_path_holds() {
-        let (mut buffer, now) = beside();
+    fn beside_small_attempts_lanes_share_little_more_than_the_path_holds() {
+        let (mut buffer, now) = shared();
         let clamp = buffer.decide(now, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)).flatten().unwrap();
         assert!((450_000..=650_000).contains(&(2 * (clamp + BEYOND as u32))), "{clamp}");
         assert_eq!(
-            buffer.decide(now + BESIDE / 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
+            buffer.decide(now + SMALL_EXPECTED_FOR / 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
             None,
             "nothing new"
         );
         assert_eq!(
-            buffer.decide(now + BESIDE, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
+            buffer.decide(now + SMALL_EXPECTED_FOR, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
             Some(None),
             "and then TCP has it again"
         );
-        assert_eq!(buffer.decide(now + BESIDE * 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)), None);
+        assert_eq!(
+            buffer.decide(now + SMALL_EXPECTED_FOR * 2, Sharing { lanes: 2, rtt: NEAR }, &path(125e6)),
+            None
+        );
     }
 
     #[test]
     fn it_is_time_to_decide_when_small_work_comes_after_a_pause() {
         let (mut buffer, now) = (SendBuffer::default(), Instant::now());
         assert!(buffer.small(now));
-        assert!(!buffer.small(now + BESIDE / 2));
-        assert!(!buffer.small(now + BESIDE));
-        assert!(buffer.small(now + BESIDE * 2));
+        assert!(!buffer.small(now + SMALL_EXPECTED_FOR / 2));
+        assert!(!buffer.small(now + SMALL_EXPECTED_FOR));
+        assert!(buffer.small(now + SMALL_EXPECTED_FOR * 2));
     }
 
     #[test]
     fn more_lanes_share_the_same_path() {
-        let (mut buffer, now) = beside();
+        let (mut buffer, now) = shared();
         let two = buffer.decide(now, Sharing { lanes: 2, rtt: HOME }, &path(25e6)).flatten().unwrap();
         let eight = buffer.decide(now, Sharing { lanes: 8, rtt: HOME }, &path(25e6)).flatten().unwrap();
         let in_all = |clamp: u32, lanes: u32| lanes * (clamp + BEYOND as u32);
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
-        let (mut buffer, now) = beside();
+        let (mut buffer, now) = shared();
         assert_eq!(
             buffer.decide(now, Sharing { lanes: 32, rtt: NEAR }, &path(1e6)).flatten(),
             Some(LANE_MIN as u32)
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_long_path_that_a_few_buffers_hold_is_left_to_tcp() {
-        let (mut buffer, now) = beside();
+        let (mut buffer, now) = shared();
         assert!(buffer.decide(now, Sharing { lanes: 2, rtt: HOME }, &path(125e6)).flatten().is_some());
         assert_eq!(buffer.decide(now, Sharing { lanes: 1, rtt: HOME }, &path(1.25e9)), Some(None));
     }
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn a_clamp_does_not_keep_bulk_from_finding_a_path_that_became_faster() {
         for lanes in [1, 2, 4, 8] {
-            let (mut buffer, mut now) = beside();
+            let (mut buffer, mut now) = shared();
             let (mut rate, mut clamp) = (5e6, None);
             for _ in 0..50 {
                 buffer.small(now);
@@ -235,7 +238,7 @@ mod tests {
     fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
         const PATH: f64 = 25e6;
         for times in [1, 2, 4] {
-            let (mut buffer, start) = beside();
+            let (mut buffer, start) = shared();
             let (mut goodput, mut now, mut bytes, mut clamp) = (path(PATH), start, PATH / 10.0, None);
             now += Duration::from_secs(1);
             let began = now;

@@ -1,12 +1,12 @@
-//! Which waiting work goes on which lane.
+//! Which waiting attempt goes on which lane.
 
 use std::time::{Duration, Instant};
 
 use super::ceiling::all_but_a_quarter;
-use super::{Action, Dispatcher, LaneId, OriginId, Role, WorkId};
+use super::{Action, AttemptId, Dispatcher, LaneId, OriginId, Role};
 
 /// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
-pub(super) const FREIGHT_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const FREIGHT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
     pub(super) fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
@@ -15,7 +15,7 @@ impl Dispatcher {
         }
         let share = self.share(now, origin, role);
         while let Some(id) = self.origins[origin.0].queue(role).front() {
-            let Some(weight) = self.works.get(&id).map(|w| w.weight) else {
+            let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else {
                 self.origins[origin.0].queue(role).pop();
                 continue;
             };
@@ -25,21 +25,21 @@ impl Dispatcher {
             let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
             self.origins[origin.0].queue(role).pop();
             self.put_on(now, id, lane, role);
-            self.actions.push_back(Action::Send { work: id, lane, role });
+            self.actions.push_back(Action::Send { attempt: id, lane, role });
         }
     }
 
-    /// Takes note that a work goes on a lane.
-    pub(super) fn put_on(&mut self, now: Instant, id: WorkId, lane_id: LaneId, role: Role) {
-        let Some(work) = self.works.get_mut(&id) else { return };
-        work.lane = Some(lane_id);
-        let (origin, weight, opener, up) = (work.origin, work.weight, work.opener, work.piece.up);
+    /// Takes note that an attempt goes on a lane.
+    pub(super) fn put_on(&mut self, now: Instant, id: AttemptId, lane_id: LaneId, role: Role) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        attempt.lane = Some(lane_id);
+        let (origin, weight, opener, up) = (attempt.origin, attempt.weight, attempt.opener, attempt.size.up);
         if let Some(lane) = self.lanes.get_mut(&lane_id) {
             lane.role = role;
             lane.take(now, weight);
-            lane.uploads += usize::from(work.uploads_bulk());
+            lane.uploads += usize::from(attempt.uploads_bulk());
         }
-        if work.role == Role::Express {
+        if attempt.role == Role::Express {
             self.origins[origin.0].sent(now, id, weight, up, opener);
         }
         if role == Role::Freight {
@@ -47,7 +47,7 @@ impl Dispatcher {
         }
     }
 
-    /// The least loaded lane that may take a work of this weight, leaving one out and those at its address to the last.
+    /// The least loaded lane that may take an attempt of this weight, leaving one out and those at its address to the last.
     pub(super) fn pick(
         &self,
         origin: OriginId,
@@ -59,7 +59,7 @@ impl Dispatcher {
         let may_borrow = self.lanes.len() >= self.ceiling(role)
             && (role == Role::Express || self.has_lanes_for_bulk(origin));
         let lanes = self.origins[origin.0].lanes.iter();
-        let shunned = but.and_then(|lane| self.lanes.get(&lane)).and_then(|lane| lane.address);
+        let avoided = but.and_then(|lane| self.lanes.get(&lane)).and_then(|lane| lane.address);
         let mut best: Option<((bool, bool, u64), LaneId)> = None;
         for id in lanes.filter(|id| Some(**id) != but) {
             let Some(lane) = self.lanes.get(id) else { continue };
@@ -68,7 +68,7 @@ impl Dispatcher {
             if !(own || may_borrow && lane.in_flight == 0) || !lane.can_take(role, weight, share) {
                 continue;
             }
-            let key = (shunned.is_some() && lane.address == shunned, !own, lane.weight);
+            let key = (avoided.is_some() && lane.address == avoided, !own, lane.weight);
             if best.is_none_or(|(least, _)| key < least) {
                 best = Some((key, *id));
             }
@@ -76,7 +76,7 @@ impl Dispatcher {
         best.map(|(_, id)| id)
     }
 
-    /// Whether freight may have another of the origin's lanes: some are left for express work, if there is more than one.
+    /// Whether freight may have another of the origin's lanes: some are left for express attempts, if there is more than one.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let lanes = &self.origins[origin.0].lanes;
         let freight = lanes.iter().filter(|id| self.lanes.get(id).is_some_and(|l| l.role == Role::Freight));
@@ -87,9 +87,9 @@ impl Dispatcher {
     /// share, so that the first to open doesn't swallow what the others were opened for.
     fn share(&self, now: Instant, origin: OriginId, role: Role) -> Option<u64> {
         let state = &self.origins[origin.0];
-        let patience = state.sibling_patience();
+        let timeout = state.sibling_wait();
         let of_role = || state.lanes.iter().filter_map(|id| self.lanes.get(id)).filter(|l| l.role == role);
-        let young = of_role().filter(|l| l.is_dialling() && now < l.since + patience).count() as u64;
+        let young = of_role().filter(|l| l.is_dialling() && now < l.since + timeout).count() as u64;
         if young == 0 || role == Role::Freight {
             return None;
         }
@@ -97,14 +97,14 @@ impl Dispatcher {
         Some(state.express_weight.div_ceil((open + young).max(1)))
     }
 
-    /// Whether freight has waited its patience out at the ceiling, where it can't dial a lane of its own. It has one
+    /// Whether freight has waited long enough at the ceiling, where it can't dial a lane of its own. It has one
     /// turn then: behind a long queue of bulk, express would wait for its end.
     pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
         let state = &self.origins[origin.0];
         let Some(front) = state.freight_queue.front() else { return false };
         let since =
-            self.works.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
+            self.attempts.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
         let waited = since.map(|since| now.saturating_duration_since(since));
-        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_PATIENCE)
+        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_WAIT_MAX)
     }
 }

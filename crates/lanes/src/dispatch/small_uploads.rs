@@ -6,7 +6,7 @@
 
 use super::goodput::Goodput;
 use super::in_flight::UP_UNKNOWN;
-use super::limit::{NEARBY, Sharing, Told};
+use super::limit::{Applied, NEARBY, Sharing};
 
 /// What the buffers hold, in bandwidth-delay products.
 const GAIN: f64 = 2.0;
@@ -21,7 +21,7 @@ const LANE_MIN: f64 = 32.0 * 1024.0;
 const LANE_MAX: f64 = 1024.0 * 1024.0;
 
 /// What differs by less than one in so many isn't said.
-const NEWS: u32 = 4;
+const CHANGE_MIN: u32 = 4;
 
 /// What the path is taken to carry up, in bytes a second: what was seen, and until bulk has filled it at least what is
 /// assumed of one of which nothing is known.
@@ -33,7 +33,7 @@ pub(super) fn assumed(goodput: &Goodput) -> f64 {
 /// The clamp of connections that carry small uploads.
 #[derive(Debug, Default)]
 pub(super) struct SmallUploads {
-    told: Told,
+    applied: Applied,
 }
 
 impl SmallUploads {
@@ -50,7 +50,7 @@ impl SmallUploads {
         }
         let share = (assumed(goodput) * rtt.as_secs_f64() * GAIN + SLACK) / lanes as f64;
         let is_held = rtt >= NEARBY && share <= LANE_MAX;
-        self.told.say(is_held.then(|| share.max(LANE_MIN) as u32), NEWS)
+        self.applied.update(is_held.then(|| share.max(LANE_MIN) as u32), CHANGE_MIN)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::goodput::Goodput;
 
-/// Slower than this part of what it was, in so many readings on end, a second of them: when small work has ended, bulk
+/// Slower than this part of what it was, in so many readings on end, a second of them: when small requests have ended, bulk
 /// needs some tenths to find its pace.
 const SLOWER: f64 = 0.85;
 const READINGS: u32 = 10;

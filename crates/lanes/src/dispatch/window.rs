@@ -4,14 +4,14 @@
 //! 1 Gbit/s is 8 ms, four times the round trip of a server nearby. And many connections that all send what TCP allows each
 //! of them overflow it: with 200 objects of 32-512 KiB over 20 connections, one packet in twelve was lost, and whoever
 //! lost his last one waited 200 ms for it. So the lanes of a role share the bandwidth-delay product and a little more
-//! while small work comes. Bulk alone is left to TCP until it has filled the path, and then is given twice of it, so that
+//! while small requests come. Bulk alone is left to TCP until it has filled the path, and then is given twice of it, so that
 //! what comes next finds no queue.
 
 use std::time::{Duration, Instant};
 
 use super::Role;
 use super::goodput::Goodput;
-use super::limit::{BESIDE, NEARBY, Sharing, Told};
+use super::limit::{Applied, NEARBY, SMALL_EXPECTED_FOR, Sharing};
 use super::strangling::Strangling;
 
 /// What may be outstanding, in bandwidth-delay products: senders that probe for more (BBR by a quarter) must find it.
@@ -37,7 +37,7 @@ const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
 /// What differs by less than one in so many isn't said. It must be less than what the path may turn out to hold more than
 /// it was taken for, or nobody would ever find that out.
-const NEWS: u32 = 16;
+const CHANGE_MIN: u32 = 16;
 
 /// How often it is decided anew.
 const AGAIN: Duration = Duration::from_millis(2);
@@ -47,12 +47,12 @@ const AGAIN: Duration = Duration::from_millis(2);
 pub(super) struct Window {
     small_at: Option<Instant>,
     decided: Option<Instant>,
-    told: [Told; 2],
+    applied: [Applied; 2],
     strangling: Strangling,
 }
 
 impl Window {
-    /// Takes note that small work is outstanding.
+    /// Takes note that small requests are outstanding.
     pub(super) fn small(&mut self, now: Instant) {
         self.small_at = Some(now);
     }
@@ -76,26 +76,27 @@ impl Window {
         sharing: Sharing,
         goodput: &Goodput,
     ) -> Option<Option<u32>> {
-        let is_beside = self.small_at.is_some_and(|at| now.saturating_duration_since(at) < BESIDE);
-        let told = &mut self.told[role as usize];
-        if sharing.lanes == 0 && is_beside {
+        let expects_small =
+            self.small_at.is_some_and(|at| now.saturating_duration_since(at) < SMALL_EXPECTED_FOR);
+        let applied = &mut self.applied[role as usize];
+        if sharing.lanes == 0 && expects_small {
             // Whoever comes next finds what held before.
             return None;
         }
         let may_hold =
-            role == Role::Express || self.strangling.may_hold(now, told.is_held(), sharing.lanes, goodput);
+            role == Role::Express || self.strangling.may_hold(now, applied.is_held(), sharing.lanes, goodput);
         let seen = goodput.rate().unwrap_or_default();
         let product = |rate: f64, gain: f64| rate * sharing.rtt.as_secs_f64() * gain;
         let total = match role {
             _ if sharing.lanes == 0 || sharing.rtt < NEARBY || !may_hold => None,
-            _ if is_beside && goodput.is_full() => Some(product(seen, GAIN) + SLACK),
-            _ if is_beside => Some(product(seen.max(RATE_UNKNOWN), GAIN) + SLACK),
+            _ if expects_small && goodput.is_full() => Some(product(seen, GAIN) + SLACK),
+            _ if expects_small => Some(product(seen.max(RATE_UNKNOWN), GAIN) + SLACK),
             Role::Freight if goodput.is_full() => Some(product(seen, GAIN_ALONE) + SLACK_ALONE),
             _ => None,
         };
         let share = total.map(|total| total / sharing.lanes as f64);
         let share = share.filter(|share| *share <= LANE_MAX);
-        told.say(share.map(|share| (share as u32).max(LANE_MIN)), NEWS)
+        applied.update(share.map(|share| (share as u32).max(LANE_MIN)), CHANGE_MIN)
     }
 }
 
@@ -132,13 +133,13 @@ mod tests {
     }
 
     /// What bulk moves in five minutes, bytes a second, on a path whose round trip is longer than the shortest that was seen.
-    fn moved(true_rtt: Duration, beside: bool) -> f64 {
+    fn moved(true_rtt: Duration, shared: bool) -> f64 {
         const PATH: f64 = 125e6;
         let (mut window, mut goodput) = (Window::default(), full(PATH as u64));
         let (start, sharing) = (Instant::now() + Duration::from_secs(1), Sharing { lanes: 4, rtt: NEAR });
         let (mut now, mut bytes, mut clamp) = (start, PATH, None);
         for _ in 0..3000 {
-            if beside {
+            if shared {
                 window.small(now);
             }
             // As the dispatcher does, for both roles in turn.
@@ -155,25 +156,28 @@ mod tests {
 
     #[test]
     fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
-        for beside in [false, true] {
+        for shared in [false, true] {
             for times in [1, 2, 4, 10] {
-                let moved = moved(NEAR * times, beside);
-                assert!(moved > 0.8 * 125e6, "{times} times as long, beside: {beside}: {moved}");
+                let moved = moved(NEAR * times, shared);
+                assert!(moved > 0.8 * 125e6, "{times} times as long, shared: {shared}: {moved}");
             }
         }
     }
 
     #[test]
-    fn beside_small_work_lanes_share_little_more_than_the_path_holds() {
+    fn beside_small_attempts_lanes_share_little_more_than_the_path_holds() {
         let (mut window, now, gigabit) = (Window::default(), Instant::now(), full(125_000_000));
         window.small(now);
         let mut decide = |at, lanes| window.decide(at, Role::Freight, Sharing { lanes, rtt: NEAR }, &gigabit);
         let clamp = decide(now, 2).flatten().unwrap();
         assert!((375_000..=500_000).contains(&(2 * clamp)), "{clamp}");
-        assert_eq!(decide(now + BESIDE / 2, 2), None, "nothing new");
-        assert_eq!(decide(now + BESIDE / 2, 0), None, "nobody to tell");
-        assert_eq!(decide(now + BESIDE / 2, 4), Some(Some(clamp / 2)));
-        assert!(decide(now + BESIDE, 4).flatten().unwrap() > clamp / 2, "and then there is more room again");
+        assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 2), None, "nothing new");
+        assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 0), None, "nobody to tell");
+        assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 4), Some(Some(clamp / 2)));
+        assert!(
+            decide(now + SMALL_EXPECTED_FOR, 4).flatten().unwrap() > clamp / 2,
+            "and then there is more room again"
+        );
     }
 
     #[test]
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_taken_for_too_little_is_found_out_beside_small_work() {
+    fn a_path_that_was_taken_for_too_little_is_found_out_beside_small_attempts() {
         let (rtt, path) = (Duration::from_millis(50), 125e6);
         let (mut window, mut goodput) = (Window::default(), full(10_000_000));
         // What the connections are held to, and what comes through them.

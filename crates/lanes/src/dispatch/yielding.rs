@@ -1,13 +1,13 @@
-//! How much bulk may move while small work is outstanding: small first, on the wire too.
+//! How much bulk may move while small requests are outstanding: small first, on the wire too.
 //!
-//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So while the small work of a
+//! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So while the small requests of a
 //! direction is more than the path carries in a moment, bulk in that direction is let through at a floor rate only,
-//! which rises with time so that it is never starved. Small work that a moment carries doesn't stop bulk: the path has
+//! which rises with time so that it is never starved. Small requests that a moment carries don't stop bulk: the path has
 //! room for both, and stopping for each of many small requests would waste it.
 
 use std::time::{Duration, Instant};
 
-/// Small work that the path carries in this time, beside what a round trip keeps outstanding, doesn't make bulk yield.
+/// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// Bounds of what makes bulk yield, in outstanding bytes. The lower one keeps a slow path from stopping for a handful of
@@ -15,7 +15,7 @@ const MOMENT: Duration = Duration::from_millis(10);
 const OUTSTANDING_MIN: u64 = 64 * 1024;
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
-/// The most that is taken for small work on its way, which a full path far away holds without any backlog.
+/// The most that is taken for small requests on their way, which a full path far away holds without any backlog.
 const ON_THE_WAY_MAX: u64 = 16 << 20;
 
 /// What makes bulk yield before anything has been measured.
@@ -46,7 +46,7 @@ pub(super) struct Yielding {
 }
 
 impl Yielding {
-    /// What bulk is allowed now, bytes a second, given the bytes of small work outstanding and the path as far as it is
+    /// What bulk is allowed now, bytes a second, given the bytes of small requests outstanding and the path as far as it is
     /// known: `Some` when that differs from what was said last. `Some(None)` opens it again.
     pub(super) fn decide(
         &mut self,

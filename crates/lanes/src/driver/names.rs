@@ -42,12 +42,12 @@ impl Names {
         let (now, mut addresses) = (Instant::now(), self.addresses());
         let half_open = tried.connected.filter(|_| !is_open);
         for address in tried.failed.iter().copied().chain(half_open) {
-            addresses.shun(now, address, FAILED_FOR);
+            addresses.avoid(now, address, FAILED_FOR);
         }
     }
 
-    pub(super) fn shun(&self, now: Instant, address: SocketAddr, time: Duration) {
-        self.addresses().shun(now, address, time);
+    pub(super) fn avoid(&self, now: Instant, address: SocketAddr, time: Duration) {
+        self.addresses().avoid(now, address, time);
     }
 
     fn addresses(&self) -> MutexGuard<'_, Addresses> {
@@ -57,11 +57,11 @@ impl Names {
 
 impl Driver {
     /// Leaves the address that a lane leads to out of new connections for a while.
-    pub(super) fn shun(&self, now: Instant, lane: LaneId, time: Duration) {
+    pub(super) fn avoid(&self, now: Instant, lane: LaneId, time: Duration) {
         if let (Some(origin), Some(address)) = (self.lane_origins.get(&lane), self.lane_addresses.get(&lane))
         {
             tracing::debug!(lane = lane.0, %address, ?time, "address left out");
-            self.origins[origin.0].names.shun(now, *address, time);
+            self.origins[origin.0].names.avoid(now, *address, time);
         }
     }
 }

@@ -13,15 +13,15 @@ use crate::stream::Progress;
 
 /// Tells the driver that something has come on a connection that nobody uses. The connection is left where it is: a task of
 /// its own would have to be stopped whenever a request takes it.
-struct Stir {
+struct IdleWaker {
     lane: LaneId,
     commands: UnboundedSender<Command>,
 }
 
-impl Wake for Stir {
+impl Wake for IdleWaker {
     fn wake(self: Arc<Self>) {
         // After the driver's end nobody listens.
-        let _ = self.commands.send(Command::Stirred { lane: self.lane });
+        let _ = self.commands.send(Command::IdleReadable { lane: self.lane });
     }
 }
 
@@ -30,8 +30,8 @@ impl Driver {
     /// closed. HTTP/2 connections tell of their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
         let Some(Lane::H1(Some(connection))) = self.lanes.get_mut(&lane) else { return };
-        let stir = Stir { lane, commands: self.shared.commands.clone() };
-        let waker = Waker::from(Arc::new(stir));
+        let idle_waker = IdleWaker { lane, commands: self.shared.commands.clone() };
+        let waker = Waker::from(Arc::new(idle_waker));
         if connection.is_quiet(&mut Context::from_waker(&waker)) {
             return;
         }
@@ -44,7 +44,7 @@ impl Driver {
     /// Looks whether the machine has stood still. Idle connections are not used again then, and those in use get a moment to
     /// show that they are alive.
     pub(super) fn look_for_a_standstill(&mut self, now: Instant) {
-        let is_watched = self.dispatcher.works() > 0;
+        let is_watched = self.dispatcher.attempts() > 0;
         let Some(stopped) = self.standstill.look(now, SystemTime::now(), is_watched) else { return };
         tracing::info!(?stopped, "everything stood still: idle connections are closed");
         self.dispatcher.handle(now, Event::Slept);

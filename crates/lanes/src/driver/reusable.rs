@@ -10,7 +10,7 @@ use crate::hedge::SMALL_SILENT_MIN;
 /// Whether a lane can be used again.
 pub(crate) enum Reusable {
     No,
-    /// It was too quiet under a request that a second one overtook.
+    /// It was too quiet under a request whose hedge was sooner.
     Slow,
     /// It was gone before the request came, most likely.
     Stale,
@@ -37,18 +37,18 @@ impl Reusable {
 
     /// Of an h2 connection that has moved nothing for `idle` when a request on it failed. One that moves nothing any more
     /// is not asked again: TCP itself would take a quarter of an hour.
-    pub(super) fn after_h2(error: &Error, is_hedged: bool, idle: Duration, patience: Duration) -> Self {
+    pub(super) fn after_h2(error: &Error, is_hedged: bool, idle: Duration, timeout: Duration) -> Self {
         match error.kind() {
             Kind::Interrupted if error.is_stale() => Self::Stale,
-            Kind::Timeout if idle >= patience => Self::Broken,
-            // Cancelled because a second request was sooner.
+            Kind::Timeout if idle >= timeout => Self::Broken,
+            // Cancelled because a hedge was sooner.
             Kind::Closed if is_hedged && idle >= SMALL_SILENT_MIN => Self::Slow,
             _ => Self::H2,
         }
     }
 
     /// How long new connections leave its address out.
-    pub(super) fn shuns_for(&self) -> Option<Duration> {
+    pub(super) fn avoided_for(&self) -> Option<Duration> {
         match self {
             Self::Broken | Self::Lost => Some(FAILED_FOR),
             Self::Slow => Some(SLOW_FOR),
@@ -61,7 +61,7 @@ impl Reusable {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn error(kind: Kind) -> Error {
         Error::new(kind, "on purpose")
@@ -69,24 +69,24 @@ mod tests {
 
     #[test]
     fn a_loser_on_a_quiet_connection_makes_its_address_slow_and_not_broken() {
-        let after = |is_hedged, idle| Reusable::after_h2(&error(Kind::Closed), is_hedged, idle, PATIENCE);
+        let after = |is_hedged, idle| Reusable::after_h2(&error(Kind::Closed), is_hedged, idle, TIMEOUT);
         let quiet = after(true, SMALL_SILENT_MIN);
         assert!(matches!(quiet, Reusable::Slow));
-        assert_eq!(quiet.shuns_for(), Some(SLOW_FOR));
+        assert_eq!(quiet.avoided_for(), Some(SLOW_FOR));
         assert!(matches!(after(true, SMALL_SILENT_MIN / 2), Reusable::H2), "others come on it");
-        assert!(matches!(after(false, PATIENCE), Reusable::H2), "the caller has gone");
+        assert!(matches!(after(false, TIMEOUT), Reusable::H2), "the caller has gone");
     }
 
     #[test]
     fn an_h2_connection_that_is_silent_for_too_long_is_broken() {
-        let after = |idle| Reusable::after_h2(&error(Kind::Timeout), false, idle, PATIENCE);
-        assert_eq!(after(PATIENCE).shuns_for(), Some(FAILED_FOR));
-        assert!(matches!(after(PATIENCE / 2), Reusable::H2));
+        let after = |idle| Reusable::after_h2(&error(Kind::Timeout), false, idle, TIMEOUT);
+        assert_eq!(after(TIMEOUT).avoided_for(), Some(FAILED_FOR));
+        assert!(matches!(after(TIMEOUT / 2), Reusable::H2));
     }
 
     #[test]
     fn an_h1_connection_that_breaks_off_is_its_address_s_fault_unless_it_was_idle() {
-        let after = |error: Error, is_expired| Reusable::after_h1(&error, is_expired).shuns_for();
+        let after = |error: Error, is_expired| Reusable::after_h1(&error, is_expired).avoided_for();
         assert_eq!(after(error(Kind::Interrupted), false), Some(FAILED_FOR));
         assert_eq!(after(error(Kind::Interrupted), true), None);
         assert!(matches!(Reusable::after_h1(&error(Kind::Interrupted), true), Reusable::Stale));

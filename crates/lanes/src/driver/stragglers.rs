@@ -1,4 +1,4 @@
-//! What the driver has to do with hedging: it watches what it sends, and asks for second requests.
+//! What the driver has to do with hedging: it watches what it sends, and asks for hedges of what is slow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,14 +8,14 @@ use super::Driver;
 use crate::addresses::SLOW_FOR;
 use crate::dispatch::{Direction, LaneId, Role};
 use crate::hedge::budget_left;
-use crate::job::Job;
+use crate::submission::Submission;
 
 impl Driver {
-    /// Watches a request that is being sent, if a second one may be sent beside it.
-    pub(super) fn begin_watching(&mut self, now: Instant, job: &Job, lane: LaneId, role: Role) {
-        if let (Some(pulse), Some(origin)) = (&job.pulse, self.lane_origins.get(&lane)) {
-            let expected = job.request.expected;
-            self.watch.begin(now, job.work, (*origin, role), expected, Arc::clone(pulse));
+    /// Watches a request that is being sent, if it may be hedged.
+    pub(super) fn begin_watching(&mut self, now: Instant, submission: &Submission, lane: LaneId, role: Role) {
+        if let (Some(tracker), Some(origin)) = (&submission.tracker, self.lane_origins.get(&lane)) {
+            let expected = submission.request.expected;
+            self.watch.begin(now, submission.attempt, (*origin, role), expected, Arc::clone(tracker));
         }
     }
 
@@ -25,17 +25,17 @@ impl Driver {
         }
     }
 
-    /// Asks for second requests beside those that are stragglers.
+    /// Asks for hedges of those that are stragglers.
     pub(super) fn look_for_stragglers(&mut self, now: Instant) {
         if self.watch.next_look().is_none_or(|at| at > now) {
             return;
         }
         let most = budget_left(self.shared.counts.requests.load(Relaxed), self.hedges_asked);
-        let is_all = self.dispatcher.works() <= 1;
+        let is_all = self.dispatcher.attempts() <= 1;
         let stragglers = self.watch.look(now, most, is_all);
         self.hedges_asked += stragglers.len() as u64;
-        for lane in stragglers.iter().filter_map(|work| self.dispatcher.lane_of(*work)) {
-            self.shun(now, lane, SLOW_FOR);
+        for lane in stragglers.iter().filter_map(|attempt| self.dispatcher.lane_of(*attempt)) {
+            self.avoid(now, lane, SLOW_FOR);
         }
     }
 }

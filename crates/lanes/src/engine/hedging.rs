@@ -1,4 +1,4 @@
-//! An attempt that may get a second request beside it.
+//! An attempt that may get a hedge.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 
 use super::Lanes;
-use crate::dispatch::WorkId;
+use crate::dispatch::AttemptId;
 use crate::error::Error;
-use crate::hedge::Pulse;
+use crate::hedge::Tracker;
 use crate::{Alike, Call, Hedge, Request, Response, Verdict};
 
 type Outcome = Result<Response, Error>;
 
 impl Lanes {
-    /// Carries out one attempt, and another beside it if it becomes a straggler.
+    /// Carries out one attempt, and hedges it if it becomes a straggler.
     pub(super) async fn attempt<C: Call>(
         &self,
         call: &C,
@@ -24,32 +24,32 @@ impl Lanes {
         alike: Alike,
     ) -> (Outcome, Verdict) {
         let began = Instant::now();
-        let (work, pulse) = (self.number(), Arc::new(Pulse::new(began, alike)));
-        let mut first = pin!(self.exchange_as(work, request, Some(Arc::clone(&pulse)), None));
+        let (attempt, tracker) = (self.number(), Arc::new(Tracker::new(began, alike)));
+        let mut first = pin!(self.exchange_as(attempt, request, Some(Arc::clone(&tracker)), None));
         let outcome = tokio::select! {
             biased;
             outcome = &mut first => outcome,
             // Boxed because it is rare, and every request's future would be larger by it.
-            () = pulse.hedge_wanted() => return Box::pin(self.hedged(call, first, began, work, &pulse)).await,
+            () = tracker.hedge_wanted() => return Box::pin(self.hedged(call, first, began, attempt, &tracker)).await,
         };
         judged(call, outcome)
     }
 
-    /// Waits for the first whole answer to `first` and to what the call sends beside it; the other is cancelled. Where one
+    /// Waits for the first whole answer to `first` or to its hedge; the other is cancelled. Where one
     /// of them fails the other decides, unless that fails for good and another attempt might have helped the one.
     async fn hedged<C: Call>(
         &self,
         call: &C,
         first: Pin<&mut (impl Future<Output = Outcome> + Send)>,
         began: Instant,
-        work: WorkId,
-        pulse: &Pulse,
+        attempt: AttemptId,
+        tracker: &Tracker,
     ) -> (Outcome, Verdict) {
-        let silent = pulse.shown().map_or(Duration::ZERO, |shown| shown.moved.elapsed());
-        let second = pin!(async {
+        let silent = tracker.snapshot().map_or(Duration::ZERO, |seen| seen.moved.elapsed());
+        let hedge = pin!(async {
             let gate = self.admitted(call.throttle_key()).await;
             let admitted = Instant::now();
-            let Hedge::Beside(mut request) = call.hedge().await else { return None };
+            let Hedge::Send(mut request) = call.hedge().await else { return None };
             request.gate = Some(gate);
             request.outage = Some(self.outage(&request.origin));
             // What is collected twice takes its room twice.
@@ -59,18 +59,18 @@ impl Lanes {
             };
             // No header and no query: they carry credentials.
             let (method, origin, path) = (&request.method, &request.origin, request.target.path());
-            tracing::info!(?silent, "hedged: a second request beside a slow {method} {origin}{path}");
-            let outcome = self.exchange_as(self.number(), *request, None, Some(work)).await;
+            tracing::info!(?silent, "hedged: a hedge request beside a slow {method} {origin}{path}");
+            let outcome = self.exchange_as(self.number(), *request, None, Some(attempt)).await;
             // Where the bucket's rate was cut meanwhile, the first is waited for.
             (!outcome.as_ref().is_err_and(Error::is_held)).then_some((admitted, outcome))
         });
-        match select(first, second).await {
-            Either::Left((outcome, second)) => {
+        match select(first, hedge).await {
+            Either::Left((outcome, hedge)) => {
                 let verdict = call.judge(&outcome);
                 if is_settled(&outcome, verdict) {
                     return (outcome, verdict);
                 }
-                let Some((_, other)) = second.await else { return (outcome, verdict) };
+                let Some((_, other)) = hedge.await else { return (outcome, verdict) };
                 let left = self.gave_up(call, verdict, began);
                 decisive((outcome, left), judged(call, other))
             }

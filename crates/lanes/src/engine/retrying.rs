@@ -1,4 +1,4 @@
-//! What lies between two attempts: the pause, the turn, and what is told of an origin that is away.
+//! What lies between two attempts: the pause, the turn, and what is logged of an origin that is away.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Lanes, ORIGIN, RETRY};
 use crate::error::{Error, Kind};
 use crate::outage::Outage;
-use crate::retry::{Attempts, Bounds, Breaks, Failure, Turn};
+use crate::retry::{Backoff, Bounds, Breaks, Failure, Turn};
 use crate::{Origin, Response};
 
 /// One attempt that has ended.
@@ -22,7 +22,7 @@ pub(super) struct Tried<'a> {
     pub(super) origin: &'a Origin,
     pub(super) outage: &'a Outage,
     /// For how long a server may say nothing.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl Tried<'_> {
@@ -30,15 +30,15 @@ impl Tried<'_> {
     pub(super) fn transient(&self, now: Instant) -> Failure {
         let is_silence = self.outcome.as_ref().is_err_and(|e| e.kind() == Kind::Timeout);
         let took = now.saturating_duration_since(self.began);
-        Failure::Transient { silent: if is_silence { took.min(self.patience) } else { Duration::ZERO } }
+        Failure::Transient { silent: if is_silence { took.min(self.timeout) } else { Duration::ZERO } }
     }
 }
 
 impl Lanes {
     /// Waits until the next attempt is due. False when there shall be none.
-    pub(super) async fn waits(&self, attempts: &mut Attempts, failure: Failure, tried: &Tried<'_>) -> bool {
+    pub(super) async fn waits(&self, backoff: &mut Backoff, failure: Failure, tried: &Tried<'_>) -> bool {
         let pause =
-            attempts.next(failure, tried.began, Instant::now(), self.bounds(tried.outage), rand::random());
+            backoff.next(failure, tried.began, Instant::now(), self.bounds(tried.outage), rand::random());
         self.waits_for(pause, matches!(failure, Failure::Throttled(_)), tried).await
     }
 
@@ -54,7 +54,7 @@ impl Lanes {
     async fn waits_for(&self, pause: Option<Duration>, throttled: bool, tried: &Tried<'_>) -> bool {
         let failed = Instant::now();
         let (cause, origin) = (Cause(tried.outcome), tried.origin);
-        if tried.outage.is_to_be_told(failed) {
+        if tried.outage.is_to_be_reported(failed) {
             let retry_for_ms = self.inner.retry_for.as_millis() as u64;
             tracing::warn!(target: ORIGIN, %origin, is_away = true, retry_for_ms, cause = %cause, "away");
         }
@@ -74,8 +74,8 @@ impl Lanes {
         true
     }
 
-    /// Tells that an origin that was away is back.
-    pub(super) fn tell_if_back(&self, origin: &Origin, outage: &Outage) {
+    /// Logs that an origin that was away is back.
+    pub(super) fn report_if_back(&self, origin: &Origin, outage: &Outage) {
         if let Some(away) = outage.is_over(Instant::now()) {
             let after_ms = away.as_millis() as u64;
             tracing::warn!(target: ORIGIN, %origin, is_away = false, after_ms, "back");

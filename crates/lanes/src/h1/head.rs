@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_an_idle_connection_is_kept_is_read_where_it_is_told() {
+    fn how_long_an_idle_connection_is_kept_is_read_where_it_is_announced() {
         let secs = |value| keep_alive_timeout(value).map(|timeout| timeout.as_secs());
         assert_eq!(secs("timeout=5"), Some(5));
         assert_eq!(secs("max=100, Timeout = \"72\""), Some(72));

@@ -10,14 +10,14 @@ const PLENTY: u64 = 1000;
 struct Desk {
     watch: Watch,
     now: Instant,
-    works: u64,
+    attempts: u64,
     role: Role,
     expected: Option<u64>,
 }
 
 impl Desk {
     fn new(role: Role, expected: u64) -> Self {
-        Self { watch: Watch::new(true), now: Instant::now(), works: 0, role, expected: Some(expected) }
+        Self { watch: Watch::new(true), now: Instant::now(), attempts: 0, role, expected: Some(expected) }
     }
 
     fn small() -> Self {
@@ -29,7 +29,7 @@ impl Desk {
     }
 
     /// Lets time pass, with the looks that are due meanwhile.
-    fn pass(&mut self, ms: u64) -> Vec<WorkId> {
+    fn pass(&mut self, ms: u64) -> Vec<AttemptId> {
         let end = self.now + Duration::from_millis(ms);
         let mut found = Vec::new();
         while let Some(at) = self.watch.next_look().filter(|at| *at <= end) {
@@ -40,29 +40,29 @@ impl Desk {
         found
     }
 
-    fn send(&mut self) -> (WorkId, Arc<Pulse>) {
-        let (work, pulse) = (WorkId(self.works), Arc::new(Pulse::new(self.now, Alike(0))));
-        self.works += 1;
-        self.watch.begin(self.now, work, (OriginId(0), self.role), self.expected, Arc::clone(&pulse));
-        pulse.sent(self.now);
-        (work, pulse)
+    fn send(&mut self) -> (AttemptId, Arc<Tracker>) {
+        let (attempt, tracker) = (AttemptId(self.attempts), Arc::new(Tracker::new(self.now, Alike(0))));
+        self.attempts += 1;
+        self.watch.begin(self.now, attempt, (OriginId(0), self.role), self.expected, Arc::clone(&tracker));
+        tracker.sent(self.now);
+        (attempt, tracker)
     }
 
-    fn receive(&self, pulse: &Pulse, bytes: u64) {
-        if pulse.shown().unwrap().head.is_none() {
-            pulse.head(self.now);
+    fn receive(&self, tracker: &Tracker, bytes: u64) {
+        if tracker.snapshot().unwrap().head.is_none() {
+            tracker.head(self.now);
         }
-        pulse.body(self.now, bytes as usize);
-        pulse.sunk(self.now);
+        tracker.body(self.now, bytes as usize);
+        tracker.sunk(self.now);
     }
 
-    fn end(&mut self, (work, pulse): &(WorkId, Arc<Pulse>)) {
-        pulse.whole();
-        self.watch.end(self.now, *work);
+    fn end(&mut self, (attempt, tracker): &(AttemptId, Arc<Tracker>)) {
+        tracker.whole();
+        self.watch.end(self.now, *attempt);
     }
 
     /// Sends requests and answers each after `ms`, one after the other.
-    fn answer(&mut self, count: usize, ms: u64) -> Vec<WorkId> {
+    fn answer(&mut self, count: usize, ms: u64) -> Vec<AttemptId> {
         let mut found = Vec::new();
         for _ in 0..count {
             let sent = self.send();
@@ -171,9 +171,9 @@ fn what_was_usual_long_ago_is_forgotten() {
 fn other_kinds_of_requests_are_no_measure() {
     let mut desk = Desk::small();
     desk.answer(10, 20);
-    let pulse = Arc::new(Pulse::new(desk.now, Alike(1)));
-    desk.watch.begin(desk.now, WorkId(900), (OriginId(0), Role::Express), None, Arc::clone(&pulse));
-    pulse.sent(desk.now);
+    let tracker = Arc::new(Tracker::new(desk.now, Alike(1)));
+    desk.watch.begin(desk.now, AttemptId(900), (OriginId(0), Role::Express), None, Arc::clone(&tracker));
+    tracker.sent(desk.now);
     assert_eq!(desk.pass(60_000), []);
 }
 
@@ -181,12 +181,12 @@ fn other_kinds_of_requests_are_no_measure() {
 fn the_wait_for_a_lane_is_no_silence() {
     let mut desk = Desk::small();
     desk.answer(10, 20);
-    let waiting = Arc::new(Pulse::new(desk.now, Alike(0)));
-    desk.watch.begin(desk.now, WorkId(900), (OriginId(0), Role::Express), None, Arc::clone(&waiting));
+    let waiting = Arc::new(Tracker::new(desk.now, Alike(0)));
+    desk.watch.begin(desk.now, AttemptId(900), (OriginId(0), Role::Express), None, Arc::clone(&waiting));
     assert_eq!(desk.answer(100, 20), []);
     waiting.sent(desk.now);
     assert_eq!(desk.answer(9, 20), []);
-    assert_eq!(desk.answer(5, 20), [WorkId(900)]);
+    assert_eq!(desk.answer(5, 20), [AttemptId(900)]);
 }
 
 #[test]
@@ -230,13 +230,13 @@ fn bulk_that_is_held_back_is_not_slow() {
 #[test]
 fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
     let mut desk = Desk::bulk();
-    // 16 MiB in 160 ms each, in pieces.
-    let slice = |desk: &mut Desk, slow: Option<&Arc<Pulse>>| {
+    // 16 MiB in 160 ms each, chunk by chunk.
+    let slice = |desk: &mut Desk, slow: Option<&Arc<Tracker>>| {
         let sent = desk.send();
         let mut found = Vec::new();
         for _ in 0..16 {
             desk.receive(&sent.1, MIB);
-            slow.inspect(|pulse| desk.receive(pulse, 64 << 10));
+            slow.inspect(|tracker| desk.receive(tracker, 64 << 10));
             found.extend(desk.pass(10));
         }
         desk.end(&sent);
@@ -260,7 +260,7 @@ fn slices_that_share_a_full_link_are_not_slow() {
         for _ in 0..100 {
             for slot in &mut slices {
                 desk.receive(&slot.1, 2 * MIB / lanes as u64);
-                if slot.1.shown().unwrap().bytes >= 16 * MIB {
+                if slot.1.snapshot().unwrap().bytes >= 16 * MIB {
                     desk.end(&slot.clone());
                     *slot = desk.send();
                 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use super::{Attempts, Bounds, Budget, Failure, Turn};
+use super::{Backoff, Bounds, Budget, Failure, Turn};
 use crate::outage::Outage;
 
 const RETRY_FOR: Duration = Duration::from_secs(120);
@@ -29,11 +29,11 @@ struct Found {
 }
 
 /// `calls` begin at once, at a server that does `away` until `back` and then serves.
-fn run(calls: usize, away: Does, back: Duration, patience: Duration) -> Found {
+fn run(calls: usize, away: Does, back: Duration, timeout: Duration) -> Found {
     let start = Instant::now();
     let (outage, mut budget) = (Outage::new(start), Budget::new());
     let bounds = Bounds { outage: &outage, retry_for: RETRY_FOR };
-    let mut attempts: Vec<Attempts> = (0..calls).map(|_| Attempts::default()).collect();
+    let mut attempts: Vec<Backoff> = (0..calls).map(|_| Backoff::default()).collect();
     let mut failed_at = vec![None; calls];
     // When which call goes on, and when its attempt began where one ends.
     let mut steps: BinaryHeap<Reverse<(Instant, usize, Option<Instant>)>> =
@@ -59,14 +59,14 @@ fn run(calls: usize, away: Does, back: Duration, patience: Duration) -> Found {
             }
             found.attempts += 1;
             let ends = match away {
-                Does::Hush if now < start + back => now + patience,
+                Does::Hush if now < start + back => now + timeout,
                 _ => now + Duration::from_millis(50),
             };
             steps.push(Reverse((ends, call, Some(now))));
             continue;
         };
         let does = if began < start + back { away } else { Does::Serve };
-        let silent = if does == Does::Hush { patience } else { Duration::ZERO };
+        let silent = if does == Does::Hush { timeout } else { Duration::ZERO };
         if does == Does::Serve {
             outage.heard(now);
             budget.succeed();

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 use super::adapter::reads_ahead_and_writes_through;
 use super::held::Held;
 
-/// A socket that is read in large pieces, however small those are that are asked for: rustls asks for what completes
+/// A socket that is read in large chunks, however small those are that are asked for: rustls asks for what completes
 /// a record, at most 16 KiB.
 #[derive(Debug)]
 pub(crate) struct Ahead<S> {

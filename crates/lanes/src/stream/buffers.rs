@@ -49,7 +49,7 @@ pub(super) fn clamp(tcp: &TcpStream, locks: &mut Locks, bytes: u32) -> bool {
 }
 
 /// Lets the socket be readable only once `bytes` have come, or its end. A wish, too: where it can't be had, bulk is read
-/// in smaller pieces.
+/// in smaller chunks.
 pub(super) fn low_water(tcp: &TcpStream, bytes: u32) {
     // Elsewhere it is not known to hold for what waits for many sockets at once.
     #[cfg(target_os = "linux")]
@@ -100,7 +100,7 @@ impl Number {
         }
     }
 
-    /// How many of the bytes that were written the peer has not acknowledged. Where that isn't told, all of them count
+    /// How many of the bytes that were written the peer has not acknowledged. Where that isn't known, all of them count
     /// as acknowledged.
     pub(super) fn unacknowledged(self) -> u64 {
         #[cfg(target_os = "linux")]

@@ -89,7 +89,7 @@ async fn records_of_odd_sizes_arrive_whole_however_the_network_cuts_them() {
 }
 
 #[tokio::test]
-async fn records_that_have_arrived_come_as_one_piece() {
+async fn records_that_have_arrived_come_as_one_read() {
     let (mut client, mut server) = connected(ROOMY, &version::TLS13).await;
     let all = pattern(20_000);
     for tiny in all.chunks(10) {
@@ -168,8 +168,8 @@ async fn a_forged_record_is_an_error_and_nothing_behind_it_is_read() {
 async fn new_keys_in_the_middle_of_a_body_lose_nothing() {
     let (mut client, mut server) = connected(ROOMY, &version::TLS13).await;
     let all = pattern(90_000);
-    for piece in all.chunks(30_000) {
-        record(&mut server, piece).await;
+    for chunk in all.chunks(30_000) {
+        record(&mut server, chunk).await;
         server.get_mut().1.refresh_traffic_keys().unwrap();
     }
     server.shutdown().await.unwrap();

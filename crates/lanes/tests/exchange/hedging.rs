@@ -1,4 +1,4 @@
-//! Second requests beside slow first ones.
+//! Hedges beside slow first ones.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -38,7 +38,7 @@ impl Call for Ask {
     }
 
     async fn hedge(&self) -> Hedge {
-        Hedge::Beside(Box::new(get(&self.origin, self.target)))
+        Hedge::Send(Box::new(get(&self.origin, self.target)))
     }
 }
 
@@ -50,10 +50,10 @@ fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
 }
 
-/// A server that answers at once what is not `/odd`; the first and the second request for that are up to the test.
+/// A server that answers at once what is not `/odd`; the first request and the hedge for that are up to the test.
 fn odd(
     first: impl Fn(TcpStream) + Send + Sync + 'static,
-    second: impl Fn(TcpStream) + Send + Sync + 'static,
+    hedge: impl Fn(TcpStream) + Send + Sync + 'static,
 ) -> Script {
     let odds = Mutex::new(0);
     Script::serve(move |_, mut stream| {
@@ -67,7 +67,7 @@ fn odd(
                 *odds += 1;
                 *odds
             };
-            return if number == 1 { first(stream) } else { second(stream) };
+            return if number == 1 { first(stream) } else { hedge(stream) };
         }
     })
 }
@@ -87,13 +87,13 @@ async fn usual(lanes: &Lanes, origin: &Origin) {
 
 /// Both ends of a moment that a test waits for.
 fn moment() -> (Sender<()>, Mutex<Receiver<()>>) {
-    let (tell, told) = channel();
-    (tell, Mutex::new(told))
+    let (tell, announced) = channel();
+    (tell, Mutex::new(announced))
 }
 
 #[tokio::test]
 async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
-    let (tell, told) = moment();
+    let (tell, announced) = moment();
     let stalls = move |mut stream: TcpStream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nfir").unwrap();
         // Until the other end closes it.
@@ -104,7 +104,7 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
     let lanes = Lanes::start(Config::default()).unwrap();
     usual(&lanes, &script.origin).await;
     assert_eq!(ask(&lanes, &script.origin, "/odd").await, "second");
-    let given_up = tokio::task::spawn_blocking(move || told.lock().unwrap().recv());
+    let given_up = tokio::task::spawn_blocking(move || announced.lock().unwrap().recv());
     given_up.await.unwrap().unwrap();
     let counters = lanes.counters();
     assert_eq!((counters.hedges, counters.retries, counters.requests), (1, 0, USUAL + 2));
@@ -114,11 +114,11 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
 #[tokio::test]
 async fn where_one_of_two_fails_the_other_decides() {
     for first_fails in [true, false] {
-        let ((tell, told), (tell_end, ended)) = (moment(), moment());
+        let ((tell, announced), (tell_end, ended)) = (moment(), moment());
         // Whichever is to fail does so when both are under way, and only then the other answers.
         let fails = move |mut stream: TcpStream| {
             if first_fails {
-                told.lock().unwrap().recv().unwrap();
+                announced.lock().unwrap().recv().unwrap();
             }
             answer(&mut stream, "500 Internal Server Error", "");
             tell_end.send(()).unwrap();
@@ -175,7 +175,7 @@ impl Call for Final {
 #[tokio::test]
 async fn where_both_fail_and_one_may_be_tried_again_it_is() {
     for first_fails_for_good in [true, false] {
-        let ((tried_again, judged), (tell, told)) = (moment(), moment());
+        let ((tried_again, judged), (tell, announced)) = (moment(), moment());
         let odds = Mutex::new(0);
         let script = Script::serve(move |_, mut stream| {
             while let Some(target) = read_target(&mut stream) {
@@ -189,7 +189,7 @@ async fn where_both_fail_and_one_may_be_tried_again_it_is() {
                     1 | 2 => {
                         // Both are under way before either fails.
                         if number == 1 {
-                            told.lock().unwrap().recv().unwrap()
+                            announced.lock().unwrap().recv().unwrap()
                         } else {
                             tell.send(()).unwrap()
                         }

@@ -1,4 +1,4 @@
-//! What a recorder is told.
+//! What a recorder sees.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use laneway_lanes::{Body, Config, Lanes, Protocol};
 use super::support::{Script, read_request, request};
 
 #[tokio::test]
-async fn a_recorder_is_told_of_each_lane_and_each_request_on_it() {
+async fn a_recorder_hears_of_each_lane_and_each_request_on_it() {
     let script = Script::serve(|_, mut stream| {
         while !read_request(&mut stream).is_empty() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour").unwrap();
@@ -31,15 +31,20 @@ async fn a_recorder_is_told_of_each_lane_and_each_request_on_it() {
         .map(|moment| moment.what)
         .filter(|what| !matches!(what, What::Dialled { lane: 1.., .. } | What::Opened { lane: 1.., .. }))
         .collect();
-    let sent =
-        |work| What::Sent { work, lane: 0, role: Role::Express, label: "PUT /key".to_owned(), bytes: 3 };
+    let sent = |attempt| What::Sent {
+        attempt,
+        lane: 0,
+        role: Role::Express,
+        label: "PUT /key".to_owned(),
+        bytes: 3,
+    };
     let expected = [
         What::Dialled { lane: 0, role: Role::Express },
         What::Opened { lane: 0, protocol: Protocol::H1 },
         sent(0),
-        What::Finished { work: 0, bytes: 4 },
+        What::Finished { attempt: 0, bytes: 4 },
         sent(1),
-        What::Finished { work: 1, bytes: 4 },
+        What::Finished { attempt: 1, bytes: 4 },
     ];
     assert_eq!(of_the_first_lane, expected);
 }

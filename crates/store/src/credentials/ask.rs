@@ -134,7 +134,7 @@ impl Call for Ask {
         let mut request = Request::new(self.origin.clone(), self.method.clone(), self.target.clone());
         request.headers = self.headers.clone();
         request.body = Body::from(self.body.clone());
-        request.patience = Some(PATIENCE);
+        request.no_progress = Some(PATIENCE);
         Ok(request)
     }
 

@@ -1,4 +1,4 @@
-//! Requests that a server forgets, and second ones beside them.
+//! Requests that a server forgets, and their hedges.
 
 use super::*;
 

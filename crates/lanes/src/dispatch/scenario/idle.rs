@@ -27,10 +27,10 @@ fn a_minute_of_bulk_after_a_burst_of_small_work_ends_with_requests_that_find_a_c
             world.run();
             assert!(world.last_end() > Duration::from_secs(66), "bulk took {:?}", world.last_end());
             // How often each of these found a lane that was gone.
-            let gone = |works: &[WorkId]| {
+            let gone = |attempts: &[AttemptId]| {
                 let gone =
-                    |w: &WorkId| world.requests[w.0 as usize].stale + world.requests[w.0 as usize].bounces;
-                works.iter().map(gone).collect::<Vec<_>>()
+                    |w: &AttemptId| world.requests[w.0 as usize].stale + world.requests[w.0 as usize].bounces;
+                attempts.iter().map(gone).collect::<Vec<_>>()
             };
             assert!(gone(&ends).iter().all(|gone| *gone <= 1), "{idle_s} s, {ending:?}: {:?}", gone(&ends));
             // After the minute's rest it is known that it is less than that, and after the next that it is a second. Of
@@ -60,17 +60,17 @@ fn after_a_stale_lane_a_new_one_is_dialled_and_not_another_of_its_age_asked() {
 }
 
 #[test]
-fn what_the_server_tells_of_its_patience_is_kept_to() {
+fn what_the_server_tells_of_its_idle_timeout_is_kept_to() {
     let (mut dispatcher, now, origin) = (Dispatcher::new(CONNECTIONS_MAX), Instant::now(), OriginId(0));
-    let piece = Piece::new(1000, Some(0), false);
-    let mut told = Vec::new();
-    dispatcher.handle(now, Event::Submitted { work: WorkId(0), origin, piece });
-    told.extend(std::iter::from_fn(|| dispatcher.poll()));
-    let Some(Action::Dial { lane, .. }) = told.first().copied() else { panic!("{told:?}") };
+    let size = Size::new(1000, Some(0), false);
+    let mut announced = Vec::new();
+    dispatcher.handle(now, Event::Submitted { attempt: AttemptId(0), origin, size });
+    announced.extend(std::iter::from_fn(|| dispatcher.poll()));
+    let Some(Action::Dial { lane, .. }) = announced.first().copied() else { panic!("{announced:?}") };
     let rtt = Duration::from_millis(100);
     dispatcher.handle(now, Event::Opened { lane, protocol: Protocol::H1, rtt });
     dispatcher.handle(now, Event::KeepsIdle { lane, limit: Duration::from_secs(5) });
-    dispatcher.handle(now, Event::Finished { work: WorkId(0), reusable: true });
+    dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
     while dispatcher.poll().is_some() {}
     let due = dispatcher.next_tick().expect("the lane is to be closed in time");
     assert_eq!(due, now + Duration::from_millis(4400));

@@ -42,7 +42,7 @@ struct Pipe {
     origin: usize,
     role: Role,
     /// The streams and the number of bytes each ends at, the first to end last.
-    streams: Vec<(f64, WorkId)>,
+    streams: Vec<(f64, AttemptId)>,
     /// Bytes that each stream present from the beginning would have had.
     served: f64,
     rate: f64,
@@ -80,7 +80,7 @@ impl Link {
     }
 
     /// A body begins to flow. The link has been [advanced](Self::advance) to now.
-    pub(super) fn begin(&mut self, lane: LaneId, origin: usize, role: Role, work: WorkId, bytes: u64) {
+    pub(super) fn begin(&mut self, lane: LaneId, origin: usize, role: Role, attempt: AttemptId, bytes: u64) {
         self.stale = true;
         let at = self.pipes.iter().position(|p| p.lane == lane).unwrap_or_else(|| {
             let window = self.resting.remove(&lane).unwrap_or(INITIAL_WINDOW);
@@ -103,13 +103,13 @@ impl Link {
         let pipe = &mut self.pipes[at];
         let until = pipe.served + bytes as f64;
         let place = pipe.streams.partition_point(|(other, _)| *other > until);
-        pipe.streams.insert(place, (until, work));
+        pipe.streams.insert(place, (until, attempt));
     }
 
     /// A body stops flowing before its end.
-    pub(super) fn stop(&mut self, lane: LaneId, work: WorkId) {
+    pub(super) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
         if let Some(pipe) = self.pipes.iter_mut().find(|p| p.lane == lane) {
-            pipe.streams.retain(|(_, other)| *other != work);
+            pipe.streams.retain(|(_, other)| *other != attempt);
             self.rest();
         }
     }
@@ -124,8 +124,8 @@ impl Link {
         self.stale = true;
     }
 
-    /// Lets everything flow until `now`; the works whose bodies have ended are added to `ended`.
-    pub(super) fn advance(&mut self, now: Nanos, ended: &mut Vec<WorkId>) {
+    /// Lets everything flow until `now`; the attempts whose bodies have ended are added to `ended`.
+    pub(super) fn advance(&mut self, now: Nanos, ended: &mut Vec<AttemptId>) {
         // With the rates that held until now.
         self.next();
         let seconds = (now - self.at) as f64 * 1e-9;
@@ -148,7 +148,7 @@ impl Link {
                 self.stale |= pipe.is_held;
             }
             while pipe.streams.last().is_some_and(|(until, _)| *until <= pipe.served + NOTHING) {
-                ended.extend(pipe.streams.pop().map(|(_, work)| work));
+                ended.extend(pipe.streams.pop().map(|(_, attempt)| attempt));
             }
         }
         if is_due {
@@ -157,9 +157,12 @@ impl Link {
     }
 
     /// What flows, and how many bytes of it are still to come.
-    pub(super) fn flowing(&self) -> Vec<(WorkId, u64)> {
+    pub(super) fn flowing(&self) -> Vec<(AttemptId, u64)> {
         let of_pipe = |pipe: &Pipe| -> Vec<_> {
-            pipe.streams.iter().map(|(until, work)| (*work, (until - pipe.served).ceil() as u64)).collect()
+            pipe.streams
+                .iter()
+                .map(|(until, attempt)| (*attempt, (until - pipe.served).ceil() as u64))
+                .collect()
         };
         self.pipes.iter().flat_map(of_pipe).collect()
     }

@@ -9,7 +9,7 @@ pub(super) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-/// A server and the way to it. Rates are bytes a second.
+/// A server and the path to it. Rates are bytes a second.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) rtt: Duration,
@@ -84,7 +84,7 @@ impl Path {
 pub(super) struct Want {
     pub(super) up: u64,
     pub(super) down: u64,
-    /// Whether the dispatcher is told the answer's size.
+    /// Whether the dispatcher knows the answer's size.
     pub(super) known: bool,
     pub(super) origin: usize,
 }
@@ -106,7 +106,7 @@ impl Want {
         Self { origin, ..self }
     }
 
-    pub(super) fn piece(&self) -> Piece {
-        Piece::new(self.up, self.known.then_some(self.down), !self.known || self.down > 0)
+    pub(super) fn size(&self) -> Size {
+        Size::new(self.up, self.known.then_some(self.down), !self.known || self.down > 0)
     }
 }

@@ -89,13 +89,13 @@ fn check(world: &World) {
     let lost = world.requests.iter().position(|r| r.ended.is_none());
     assert_eq!(lost, None, "a request never ended");
     let dispatcher = &world.dispatcher;
-    assert_eq!(dispatcher.works(), 0);
+    assert_eq!(dispatcher.attempts(), 0);
     for state in &dispatcher.origins {
         let counts = (state.express_live, state.freight_live, state.openers, state.express_weight);
         assert_eq!(counts, (0, 0, 0, 0), "something is still counted");
     }
-    for way in [&dispatcher.down, &dispatcher.up] {
-        assert_eq!((way.small, way.bulk), (0, 0), "bytes or bulk are still counted");
+    for direction in [&dispatcher.down, &dispatcher.up] {
+        assert_eq!((direction.small, direction.bulk), (0, 0), "bytes or bulk are still counted");
     }
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
     assert!(
@@ -115,7 +115,7 @@ fn path(random: &mut StdRng) -> Path {
         Duration::from_millis(random.random_range(1..1000))
     };
     let ending = [Ending::Found, Ending::Seen, Ending::Reset][random.random_range(0..3)];
-    // With a shorter patience than a few round trips every connection would be gone when it is used again.
+    // With a shorter timeout than a few round trips every connection would be gone when it is used again.
     let is_patient = idle_max > Duration::from_millis(500);
     Path {
         rtt: Duration::from_micros(10_f64.powf(random.random_range(2.0..5.3)) as u64),

@@ -1,11 +1,11 @@
-//! How much of bulk lies in send buffers beside small work.
+//! How much of bulk lies in send buffers beside small requests.
 
 use super::*;
 
 const SMALL_AT: Duration = Duration::from_secs(2);
 
 /// Bulk for some nine seconds, and one small request beside it.
-fn beside(bulk: Want, small: Want, protocol: Protocol) -> World {
+fn shared(bulk: Want, small: Want, protocol: Protocol) -> World {
     let path = Path { freight: protocol, ..Path::new(20, protocol) };
     let mut world = World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1);
     for _ in 0..64 {
@@ -17,13 +17,13 @@ fn beside(bulk: Want, small: Want, protocol: Protocol) -> World {
 }
 
 #[test]
-fn small_work_beside_bulk_uploads_clamps_their_send_buffers_at_once_and_for_a_while() {
+fn small_attempts_beside_bulk_uploads_clamps_their_send_buffers_at_once_and_for_a_while() {
     for protocol in [Protocol::H1, Protocol::H2] {
         for small in [Want::put(16 * KIB), Want::get(16 * KIB)] {
-            let world = beside(Want::put(16 * MIB), small, protocol);
-            let told = &world.send_buffers;
-            let (Some((first, Some(_))), Some((last, None))) = (told.first(), told.last()) else {
-                panic!("{protocol:?}: {told:?}");
+            let world = shared(Want::put(16 * MIB), small, protocol);
+            let announced = &world.send_buffers;
+            let (Some((first, Some(_))), Some((last, None))) = (announced.first(), announced.last()) else {
+                panic!("{protocol:?}: {announced:?}");
             };
             assert_eq!(*first, SMALL_AT, "{protocol:?}");
             assert!(*last >= SMALL_AT + Duration::from_secs(5), "{protocol:?}: {last:?}");
@@ -36,7 +36,7 @@ fn send_buffers_are_left_to_tcp_where_bulk_comes_down_or_goes_alone() {
     for (bulk, small) in
         [(Want::get(16 * MIB), Want::put(16 * KIB)), (Want::put(16 * MIB), Want::put(16 * MIB))]
     {
-        let world = beside(bulk, small, Protocol::H1);
+        let world = shared(bulk, small, Protocol::H1);
         assert!(world.send_buffers.is_empty(), "{:?}", world.send_buffers);
     }
 }
@@ -55,6 +55,6 @@ fn connections_that_download_have_no_share_of_the_send_buffers() {
         world.run();
         world.send_buffers[0].1.expect("a clamp")
     };
-    let (alone, beside) = (total(0), total(64));
-    assert!(alone.abs_diff(beside) <= alone / 4, "{alone} and {beside}");
+    let (alone, shared) = (total(0), total(64));
+    assert!(alone.abs_diff(shared) <= alone / 4, "{alone} and {shared}");
 }

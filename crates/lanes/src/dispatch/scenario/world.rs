@@ -57,34 +57,34 @@ struct Connection {
     role: Role,
     /// Once it is open.
     protocol: Option<Protocol>,
-    riding: Vec<WorkId>,
-    /// Works that wait for a stream.
-    waiting: VecDeque<WorkId>,
+    riding: Vec<AttemptId>,
+    /// Attempts that wait for a stream.
+    waiting: VecDeque<AttemptId>,
     answers: usize,
-    is_limit_told: bool,
+    is_limit_announced: bool,
     last_used: Nanos,
     is_last: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    Submit(WorkId),
+    Submit(AttemptId),
     Anticipate(usize, usize),
-    Cancel(WorkId),
+    Cancel(AttemptId),
     Reached(LaneId, Nanos),
     DialEnds(LaneId, Nanos),
-    Answer(WorkId, LaneId),
-    GiveUp(WorkId, LaneId),
+    Answer(AttemptId, LaneId),
+    GiveUp(AttemptId, LaneId),
     Reset(LaneId),
     /// The server's end of a connection that has been idle since then comes.
     IdleEnds(LaneId, Nanos),
-    Stale(WorkId, LaneId),
-    Valve(Way, Option<u64>, usize),
+    Stale(AttemptId, LaneId),
+    Valve(DirectionState, Option<u64>, usize),
 }
 
 /// Which link, so that it can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum DirectionState {
     Down,
     Up,
 }
@@ -100,7 +100,7 @@ pub(super) struct World {
     pub(super) yields: [(Option<u64>, usize); 2],
     /// What was said of send buffers, and when.
     pub(super) send_buffers: Vec<(Duration, Option<u32>)>,
-    /// Requests that were sent, and second ones that were asked for.
+    /// Requests that were sent, and hedges that were asked for.
     pub(super) sent: u64,
     pub(super) hedged: u64,
     hedging: Hedging,
@@ -149,16 +149,16 @@ impl World {
         }
     }
 
-    pub(super) fn submit(&mut self, after: Duration, want: Want) -> WorkId {
-        let work = WorkId(self.requests.len() as u64);
+    pub(super) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
+        let attempt = AttemptId(self.requests.len() as u64);
         self.requests.push(Request { submitted: self.now + nanos(after), ..Request::new(want) });
-        self.at(nanos(after), Due::Submit(work));
-        work
+        self.at(nanos(after), Due::Submit(attempt));
+        attempt
     }
 
     /// The program says that so many requests to an origin are about to come, true or not.
-    pub(super) fn anticipate(&mut self, after: Duration, origin: usize, works: usize) {
-        self.at(nanos(after), Due::Anticipate(origin, works));
+    pub(super) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
+        self.at(nanos(after), Due::Anticipate(origin, attempts));
     }
 
     /// The machine stands still, and every server forgets it.
@@ -180,8 +180,8 @@ impl World {
         self.dispatcher.handle(self.start + Duration::from_nanos(self.now), event);
     }
 
-    fn request(&mut self, work: WorkId) -> &mut Request {
-        &mut self.requests[work.0 as usize]
+    fn request(&mut self, attempt: AttemptId) -> &mut Request {
+        &mut self.requests[attempt.0 as usize]
     }
 
     /// Runs until nothing is left to happen.
@@ -192,13 +192,13 @@ impl World {
             let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
             let due = self.due.peek().map(|Reverse((at, _, _))| *at);
             let next = [due, self.down.next(), self.up.next()].into_iter().flatten().min();
-            if next.is_none() && self.dispatcher.works() == 0 {
+            if next.is_none() && self.dispatcher.attempts() == 0 {
                 break;
             }
             let now =
-                [next, tick, self.next_look()].into_iter().flatten().min().expect("works are forgotten");
+                [next, tick, self.next_look()].into_iter().flatten().min().expect("attempts are forgotten");
             only_ticks = if next == Some(now) { 0 } else { only_ticks + 1 };
-            assert!(only_ticks < 10_000, "{} works are forgotten", self.dispatcher.works());
+            assert!(only_ticks < 10_000, "{} attempts are forgotten", self.dispatcher.attempts());
             let dials_max = 100 + 20 * self.requests.len() * (1 + self.now as usize / 1_000_000_000);
             assert!(self.dials <= dials_max, "{} dials", self.dials);
             self.now = self.now.max(now);
@@ -224,10 +224,10 @@ impl World {
     fn tick(&mut self) {
         for origin in 0..self.paths.len() {
             let bytes = (self.down.bulk[origin] + self.answered[origin]) as u64;
-            self.tell(Event::Moved { origin: OriginId(origin), bytes });
+            self.tell(Event::FreightMoved { origin: OriginId(origin), bytes });
         }
         let (down, up) = (self.down.carried as u64, self.up.carried as u64);
-        self.tell(Event::Carried { down, up });
+        self.tell(Event::BytesMoved { down, up });
         self.tell(Event::Tick);
     }
 
@@ -236,78 +236,79 @@ impl World {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         self.up.advance(self.now, &mut sent);
         self.down.advance(self.now, &mut received);
-        for work in sent {
-            self.wait_for_answer(work);
+        for attempt in sent {
+            self.wait_for_answer(attempt);
         }
-        for work in received {
-            self.end(work, true);
+        for attempt in received {
+            self.end(attempt, true);
             self.carry_out();
         }
     }
 
     fn happen(&mut self, due: Due) {
         match due {
-            Due::Submit(work) => {
-                let want = self.request(work).want;
-                self.submitted(work);
+            Due::Submit(attempt) => {
+                let want = self.request(attempt).want;
+                self.submitted(attempt);
                 if self.chance(self.paths[want.origin].faults.cancels) {
                     let after = self.random.random_range(0..200_000_000);
-                    self.at(after, Due::Cancel(work));
+                    self.at(after, Due::Cancel(attempt));
                 }
             }
-            Due::Anticipate(origin, works) => {
-                self.tell(Event::Anticipated { origin: OriginId(origin), works });
+            Due::Anticipate(origin, attempts) => {
+                self.tell(Event::Anticipated { origin: OriginId(origin), attempts });
             }
-            Due::Cancel(work) if self.request(work).ended.is_none() => {
-                self.cancel(work);
-                self.cancel_other(work);
+            Due::Cancel(attempt) if self.request(attempt).ended.is_none() => {
+                self.cancel(attempt);
+                self.cancel_other(attempt);
             }
             Due::Reached(lane, rtt) => {
                 self.tell(Event::Reached { lane, rtt: Duration::from_nanos(rtt) });
             }
             Due::DialEnds(lane, rtt) => self.dial_ends(lane, Duration::from_nanos(rtt)),
-            Due::Answer(work, lane) if self.is_on(work, lane) => self.answer(work, lane),
-            Due::GiveUp(work, lane) if self.is_on(work, lane) => {
-                self.end(work, false);
+            Due::Answer(attempt, lane) if self.is_on(attempt, lane) => self.answer(attempt, lane),
+            Due::GiveUp(attempt, lane) if self.is_on(attempt, lane) => {
+                self.end(attempt, false);
             }
             Due::Reset(lane) => self.reset(lane),
             Due::IdleEnds(lane, since) => self.idle_ends(lane, since),
-            Due::Stale(work, lane) if self.is_on(work, lane) => self.found_stale(work, lane),
-            Due::Valve(way, rate, said) if self.yields[way as usize].1 == said => match way {
-                Way::Down => self.down.set_valve(rate),
-                Way::Up => self.up.set_valve(rate),
+            Due::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
+            Due::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => match direction
+            {
+                DirectionState::Down => self.down.set_valve(rate),
+                DirectionState::Up => self.up.set_valve(rate),
             },
             Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
         }
     }
 
-    fn cancel(&mut self, work: WorkId) {
-        self.tell(Event::Cancelled { work });
-        if self.request(work).running {
-            self.end(work, false);
+    fn cancel(&mut self, attempt: AttemptId) {
+        self.tell(Event::Cancelled { attempt });
+        if self.request(attempt).running {
+            self.end(attempt, false);
         } else {
-            self.request(work).ended = Some(self.now);
+            self.request(attempt).ended = Some(self.now);
         }
     }
 
-    fn is_on(&self, work: WorkId, lane: LaneId) -> bool {
-        self.connections.get(&lane).is_some_and(|c| c.riding.contains(&work))
+    fn is_on(&self, attempt: AttemptId, lane: LaneId) -> bool {
+        self.connections.get(&lane).is_some_and(|c| c.riding.contains(&attempt))
     }
 
     /// How long each of these took from its submission, the shortest first.
-    pub(super) fn times(&self, works: &[WorkId]) -> Vec<Duration> {
-        let took = |w: &WorkId| {
+    pub(super) fn times(&self, attempts: &[AttemptId]) -> Vec<Duration> {
+        let took = |w: &AttemptId| {
             let request = &self.requests[w.0 as usize];
             Duration::from_nanos(request.ended.expect("not ended") - request.submitted)
         };
-        let mut times: Vec<_> = works.iter().map(took).collect();
+        let mut times: Vec<_> = attempts.iter().map(took).collect();
         times.sort();
         times
     }
 
     /// When the last of these ended.
-    pub(super) fn end_of(&self, works: &[WorkId]) -> Duration {
-        let ends = works.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
+    pub(super) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
+        let ends = attempts.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }
 

@@ -28,7 +28,7 @@ impl World {
             riding: Vec::new(),
             waiting: VecDeque::new(),
             answers: 0,
-            is_limit_told: false,
+            is_limit_announced: false,
             last_used: 0,
             is_last: false,
         };
@@ -54,10 +54,10 @@ impl World {
         while let Some(action) = self.dispatcher.poll() {
             match action {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin.0, role),
-                Action::Send { work, lane, role } => self.send(work, lane, role),
+                Action::Send { attempt, lane, role } => self.send(attempt, lane, role),
                 Action::Close { lane } => {
                     let left = self.connections.remove(&lane).map(|c| c.riding);
-                    assert!(left.is_none_or(|works| works.is_empty()), "closed a lane in use");
+                    assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
                 // The simulated path has no queue of its own beyond what flows.
@@ -67,20 +67,21 @@ impl World {
                     self.send_buffers.push((Duration::from_nanos(self.now), bytes))
                 }
                 Action::Yield { direction, rate } => {
-                    let way = if direction == Direction::Down { Way::Down } else { Way::Up };
-                    let said = self.yields[way as usize].1 + 1;
-                    self.yields[way as usize] = (rate, said);
-                    if way == Way::Down {
+                    let direction =
+                        if direction == Direction::Down { DirectionState::Down } else { DirectionState::Up };
+                    let said = self.yields[direction as usize].1 + 1;
+                    self.yields[direction as usize] = (rate, said);
+                    if direction == DirectionState::Down {
                         self.hold_bulk(rate.is_some());
                     }
                     // What was sent already still comes.
                     let far = self.paths.iter().map(|p| nanos(p.rtt)).max().unwrap_or_default();
-                    let after = if rate.is_some() && way == Way::Down { far } else { 0 };
-                    self.at(after, Due::Valve(way, rate, said));
+                    let after = if rate.is_some() && direction == DirectionState::Down { far } else { 0 };
+                    self.at(after, Due::Valve(direction, rate, said));
                 }
-                Action::Fail { work, .. } => {
+                Action::Fail { attempt, .. } => {
                     let now = self.now;
-                    let request = self.request(work);
+                    let request = self.request(attempt);
                     (request.failed, request.ended) = (true, Some(now));
                 }
             }
@@ -88,12 +89,12 @@ impl World {
         self.lanes_peak = self.lanes_peak.max(self.connections.len());
         assert!(self.connections.len() <= self.ceiling, "{} lanes", self.connections.len());
         assert_eq!(self.connections.len(), self.dispatcher.lanes(), "a lane was lost");
-        for (way, (said, _)) in [&self.dispatcher.down, &self.dispatcher.up].iter().zip(&self.yields) {
-            assert!(way.small > 0 || said.is_none(), "bulk yields to nothing");
+        for (direction, (said, _)) in [&self.dispatcher.down, &self.dispatcher.up].iter().zip(&self.yields) {
+            assert!(direction.small > 0 || said.is_none(), "bulk yields to nothing");
         }
     }
 
-    fn send(&mut self, work: WorkId, lane: LaneId, role: Role) {
+    fn send(&mut self, attempt: AttemptId, lane: LaneId, role: Role) {
         let connection = self.connections.get_mut(&lane).expect("sent on a lane that isn't there");
         let path = &self.paths[connection.origin];
         let protocol = connection.protocol.expect("sent on a lane that isn't open");
@@ -109,11 +110,11 @@ impl World {
             Ending::Found | Ending::Seen => None,
         };
         if let Some(after) = after.filter(|_| is_idle && protocol == Protocol::H1) {
-            connection.riding.push(work);
-            let request = &mut self.requests[work.0 as usize];
+            connection.riding.push(attempt);
+            let request = &mut self.requests[attempt.0 as usize];
             (request.running, request.role) = (true, role);
             request.lanes.push(lane);
-            return self.at(after, Due::Stale(work, lane));
+            return self.at(after, Due::Stale(attempt, lane));
         }
         let is_idle = is_idle && self.now - connection.last_used > nanos(path.idle_max);
         if connection.is_last || is_idle {
@@ -124,53 +125,53 @@ impl World {
                 self.tell(Event::Stale { lane });
                 self.tell(Event::Closed { lane });
             }
-            self.tell(Event::Finished { work, reusable: false });
-            return self.bounce(work);
+            self.tell(Event::Finished { attempt, reusable: false });
+            return self.bounce(attempt);
         }
         let waits = protocol == Protocol::H2 && connection.riding.len() >= path.streams_max;
         if waits {
-            connection.waiting.push_back(work);
+            connection.waiting.push_back(attempt);
         } else {
-            connection.riding.push(work);
+            connection.riding.push(attempt);
         }
-        let request = &mut self.requests[work.0 as usize];
+        let request = &mut self.requests[attempt.0 as usize];
         (request.running, request.role) = (true, role);
         request.lanes.push(lane);
-        self.begin_watching(work);
+        self.begin_watching(attempt);
         if !waits {
-            self.ask(work);
+            self.ask(attempt);
         }
     }
 
-    fn bounce(&mut self, work: WorkId) {
+    fn bounce(&mut self, attempt: AttemptId) {
         let now = self.now;
-        let request = self.request(work);
+        let request = self.request(attempt);
         request.bounces += 1;
         if request.bounces >= BOUNCES_MAX {
             request.ended = Some(now);
             return;
         }
-        self.submitted(work);
+        self.submitted(attempt);
     }
 
-    fn ask(&mut self, work: WorkId) {
-        let request = &self.requests[work.0 as usize];
+    fn ask(&mut self, attempt: AttemptId) {
+        let request = &self.requests[attempt.0 as usize];
         let (want, lane) = (request.want, *request.lanes.last().unwrap());
-        self.pulse(work, |pulse, now| pulse.sent(now));
+        self.track(attempt, |tracker, now| tracker.sent(now));
         if self.chance(self.paths[want.origin].faults.resets) {
             let after = self.random.random_range(0..200_000_000);
             self.at(after, Due::Reset(lane));
         }
         if want.up > 0 {
-            let role = self.request(work).role;
-            self.up.begin(lane, want.origin, role, work, want.up);
+            let role = self.request(attempt).role;
+            self.up.begin(lane, want.origin, role, attempt, want.up);
         } else {
-            self.wait_for_answer(work);
+            self.wait_for_answer(attempt);
         }
     }
 
-    pub(super) fn wait_for_answer(&mut self, work: WorkId) {
-        let request = &self.requests[work.0 as usize];
+    pub(super) fn wait_for_answer(&mut self, attempt: AttemptId) {
+        let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
         let path = &self.paths[origin];
         let usual = nanos(path.rtt + path.service);
@@ -178,16 +179,16 @@ impl World {
         let stall = if stalls { self.random.random_range(0..2 * NO_PROGRESS) } else { 0 };
         self.stalled += Duration::from_nanos(stall.min(NO_PROGRESS));
         if stall < NO_PROGRESS {
-            self.at(usual + stall, Due::Answer(work, lane));
+            self.at(usual + stall, Due::Answer(attempt, lane));
         } else {
-            self.at(usual + NO_PROGRESS, Due::GiveUp(work, lane));
+            self.at(usual + NO_PROGRESS, Due::GiveUp(attempt, lane));
         }
     }
 
     /// The answer's head comes.
-    pub(super) fn answer(&mut self, work: WorkId, lane: LaneId) {
-        let (want, role) = (self.request(work).want, self.request(work).role);
-        self.pulse(work, |pulse, now| pulse.head(now));
+    pub(super) fn answer(&mut self, attempt: AttemptId, lane: LaneId) {
+        let (want, role) = (self.request(attempt).want, self.request(attempt).role);
+        self.track(attempt, |tracker, now| tracker.head(now));
         let path = &self.paths[want.origin];
         let (answers_max, drains) = (path.answers_max, path.faults.drains);
         let drains = self.chance(drains);
@@ -201,7 +202,7 @@ impl World {
         }
         let mut body = want.down;
         if !want.known {
-            self.tell(Event::Sized { work, bytes: want.down });
+            self.tell(Event::Sized { attempt, bytes: want.down });
         }
         if !want.known && want.down > FREIGHT_ABOVE {
             // What the opener doesn't take itself is asked for in slices.
@@ -214,51 +215,51 @@ impl World {
             }
             body = by_itself;
             if is_h1 && role == Role::Express {
-                self.request(work).role = Role::Freight;
-                self.tell(Event::TurnedFreight { work });
+                self.request(attempt).role = Role::Freight;
+                self.tell(Event::TurnedFreight { attempt });
             }
         }
         if is_last && is_h1 {
             self.tell(Event::Draining { lane });
         }
         if body > 0 {
-            let role = self.request(work).role;
-            self.down.begin(lane, want.origin, role, work, body);
+            let role = self.request(attempt).role;
+            self.down.begin(lane, want.origin, role, attempt, body);
         } else {
-            self.end(work, true);
+            self.end(attempt, true);
         }
     }
 
-    /// A running work ends, well or not.
-    pub(super) fn end(&mut self, work: WorkId, well: bool) {
-        self.stop_watching(work, well);
+    /// A running attempt ends, well or not.
+    pub(super) fn end(&mut self, attempt: AttemptId, well: bool) {
+        self.stop_watching(attempt, well);
         let now = self.now;
-        let request = self.request(work);
+        let request = self.request(attempt);
         (request.ended, request.running) = (Some(now), false);
         let lane = *request.lanes.last().unwrap();
-        self.up.stop(lane, work);
-        self.down.stop(lane, work);
+        self.up.stop(lane, attempt);
+        self.down.stop(lane, attempt);
         let mut reusable = false;
         if let Some(connection) = self.connections.get_mut(&lane) {
             let is_h2 = connection.protocol == Some(Protocol::H2);
-            connection.riding.retain(|w| *w != work);
-            connection.waiting.retain(|w| *w != work);
+            connection.riding.retain(|w| *w != attempt);
+            connection.waiting.retain(|w| *w != attempt);
             connection.last_used = now;
             reusable = is_h2 || well && !connection.is_last;
             let max = self.paths[connection.origin].streams_max;
             let next = connection.waiting.pop_front();
             connection.riding.extend(next);
-            if is_h2 && !std::mem::replace(&mut connection.is_limit_told, true) {
+            if is_h2 && !std::mem::replace(&mut connection.is_limit_announced, true) {
                 self.tell(Event::Streams { lane, max });
             }
             if let Some(next) = next {
                 self.ask(next);
             }
         }
-        self.tell(Event::Finished { work, reusable });
+        self.tell(Event::Finished { attempt, reusable });
         self.rests(lane);
         if well {
-            self.cancel_other(work);
+            self.cancel_other(attempt);
         }
     }
 
@@ -280,22 +281,22 @@ impl World {
     }
 
     /// A request has found its connection closed: it goes again, and costs nobody an attempt.
-    pub(super) fn found_stale(&mut self, work: WorkId, lane: LaneId) {
+    pub(super) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
         self.connections.remove(&lane);
         self.forget_flows(lane);
-        self.request(work).stale += 1;
-        self.request(work).running = false;
-        self.stop_watching(work, false);
+        self.request(attempt).stale += 1;
+        self.request(attempt).running = false;
+        self.stop_watching(attempt, false);
         self.tell(Event::Stale { lane });
-        self.tell(Event::Finished { work, reusable: false });
-        self.submitted(work);
+        self.tell(Event::Finished { attempt, reusable: false });
+        self.submitted(attempt);
     }
 
     /// The connection dies, and everything on it.
     pub(super) fn reset(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.remove(&lane) else { return };
-        for work in connection.riding.into_iter().chain(connection.waiting) {
-            self.end(work, false);
+        for attempt in connection.riding.into_iter().chain(connection.waiting) {
+            self.end(attempt, false);
         }
         self.forget_flows(lane);
         self.tell(Event::Closed { lane });

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::hedge::{Alike, Pulse, Watch, budget_left};
+use crate::hedge::{Alike, Tracker, Watch, budget_left};
 
 /// What the world knows of hedging.
 #[derive(Default)]
 pub(super) struct Hedging {
     watch: Option<Watch>,
-    pulses: BTreeMap<WorkId, Arc<Pulse>>,
-    /// The first of two, by the second, and the other way round.
-    others: BTreeMap<WorkId, WorkId>,
-    firsts: BTreeMap<WorkId, WorkId>,
+    trackers: BTreeMap<AttemptId, Arc<Tracker>>,
+    /// The request by its hedge, and the other way round.
+    others: BTreeMap<AttemptId, AttemptId>,
+    firsts: BTreeMap<AttemptId, AttemptId>,
 }
 
 impl World {
@@ -32,35 +32,35 @@ impl World {
     }
 
     /// A request goes to a lane.
-    pub(super) fn begin_watching(&mut self, work: WorkId) {
+    pub(super) fn begin_watching(&mut self, attempt: AttemptId) {
         self.sent += 1;
-        let (now, request) = (self.instant(), &self.requests[work.0 as usize]);
+        let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
-        // What its answer makes more requests of is not doubled.
-        let may_be_doubled = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&work);
-        if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_doubled) {
-            let pulse = Arc::new(Pulse::new(now, Alike(0)));
-            watch.begin(now, work, (OriginId(want.origin), role), Some(want.down), Arc::clone(&pulse));
-            self.hedging.pulses.insert(work, pulse);
+        // What its answer makes more requests of is not hedged.
+        let may_be_hedged = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&attempt);
+        if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_hedged) {
+            let tracker = Arc::new(Tracker::new(now, Alike(0)));
+            watch.begin(now, attempt, (OriginId(want.origin), role), Some(want.down), Arc::clone(&tracker));
+            self.hedging.trackers.insert(attempt, tracker);
         }
     }
 
-    pub(super) fn pulse(&self, work: WorkId, beat: impl FnOnce(&Pulse, Instant)) {
-        if let Some(pulse) = self.hedging.pulses.get(&work) {
-            beat(pulse, self.instant());
+    pub(super) fn track(&self, attempt: AttemptId, note: impl FnOnce(&Tracker, Instant)) {
+        if let Some(tracker) = self.hedging.trackers.get(&attempt) {
+            note(tracker, self.instant());
         }
     }
 
     /// Of a body so much is still to come. It has come without a silence: it flows.
-    fn flowed(&self, work: WorkId, left: u64) {
-        let total = self.requests[work.0 as usize].want.down;
-        self.pulse(work, |pulse, now| {
-            let before = pulse.shown().map_or(0, |shown| shown.bytes);
+    fn flowed(&self, attempt: AttemptId, left: u64) {
+        let total = self.requests[attempt.0 as usize].want.down;
+        self.track(attempt, |tracker, now| {
+            let before = tracker.snapshot().map_or(0, |seen| seen.bytes);
             let come = (total - left.min(total)).saturating_sub(before);
             if come > 0 {
-                pulse.sunk(now);
-                pulse.body(now, come as usize);
-                pulse.sunk(now);
+                tracker.sunk(now);
+                tracker.body(now, come as usize);
+                tracker.sunk(now);
             }
         });
     }
@@ -72,12 +72,12 @@ impl World {
         }
     }
 
-    /// Looks for stragglers and sends second requests.
+    /// Looks for stragglers and sends hedges.
     pub(super) fn look(&mut self) {
-        for (work, left) in self.down.flowing() {
-            self.flowed(work, left);
+        for (attempt, left) in self.down.flowing() {
+            self.flowed(attempt, left);
         }
-        let (now, is_all) = (self.instant(), self.dispatcher.works() <= 1);
+        let (now, is_all) = (self.instant(), self.dispatcher.attempts() <= 1);
         let most = budget_left(self.sent, self.hedged);
         let Some(watch) = &mut self.hedging.watch else { return };
         for first in watch.look(now, most, is_all) {
@@ -88,41 +88,41 @@ impl World {
                 self.hedged,
                 self.sent
             );
-            let work = WorkId(self.requests.len() as u64);
+            let attempt = AttemptId(self.requests.len() as u64);
             let (want, submitted) = (self.request(first).want, self.now);
             self.requests.push(Request { submitted, ..Request::new(want) });
-            self.hedging.others.extend([(first, work), (work, first)]);
-            self.hedging.firsts.insert(work, first);
-            self.submitted(work);
+            self.hedging.others.extend([(first, attempt), (attempt, first)]);
+            self.hedging.firsts.insert(attempt, first);
+            self.submitted(attempt);
         }
     }
 
-    /// Tells the dispatcher of a request, a second one or not.
-    pub(super) fn submitted(&mut self, work: WorkId) {
-        let want = self.request(work).want;
-        let (origin, piece) = (OriginId(want.origin), want.piece());
-        self.tell(match self.hedging.firsts.get(&work) {
-            Some(first) => Event::Hedged { work, origin, piece, beside: *first },
-            None => Event::Submitted { work, origin, piece },
+    /// Tells the dispatcher of a request, a hedge or not.
+    pub(super) fn submitted(&mut self, attempt: AttemptId) {
+        let want = self.request(attempt).want;
+        let (origin, size) = (OriginId(want.origin), want.size());
+        self.tell(match self.hedging.firsts.get(&attempt) {
+            Some(first) => Event::Hedged { attempt, origin, size, hedge_of: *first },
+            None => Event::Submitted { attempt, origin, size },
         });
     }
 
     /// A running request has ended.
-    pub(super) fn stop_watching(&mut self, work: WorkId, well: bool) {
+    pub(super) fn stop_watching(&mut self, attempt: AttemptId, well: bool) {
         let now = self.instant();
         if well {
-            self.flowed(work, 0);
-            self.pulse(work, |pulse, _| pulse.whole());
+            self.flowed(attempt, 0);
+            self.track(attempt, |tracker, _| tracker.whole());
         }
         if let Some(watch) = &mut self.hedging.watch {
-            watch.end(now, work);
+            watch.end(now, attempt);
         }
-        self.hedging.pulses.remove(&work);
+        self.hedging.trackers.remove(&attempt);
     }
 
     /// Cancels the other of two, where there is one.
-    pub(super) fn cancel_other(&mut self, work: WorkId) {
-        let other = self.hedging.others.get(&work).copied();
+    pub(super) fn cancel_other(&mut self, attempt: AttemptId) {
+        let other = self.hedging.others.get(&attempt).copied();
         if let Some(other) = other.filter(|other| self.request(*other).ended.is_none()) {
             self.cancel(other);
         }

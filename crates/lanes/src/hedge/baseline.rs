@@ -1,9 +1,9 @@
-//! What comparable requests have shown lately.
+//! How long comparable requests took lately.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::pulse::Shown;
+use super::tracker::Snapshot;
 
 /// How many are remembered, and for how long: enough for a high quantile, and no older than what the path is now.
 const REMEMBERED: usize = 64;
@@ -15,7 +15,7 @@ pub(super) const FEWEST: usize = 3;
 /// Whose longest silence is taken for usual. Of 64 three may be stragglers themselves.
 const USUAL: f64 = 0.95;
 
-/// Smaller bodies come in one piece and say nothing of a rate.
+/// Smaller bodies come in one read and say nothing of a rate.
 const BODY_MIN: u64 = 64 * 1024;
 
 /// One answer that came whole.
@@ -30,20 +30,20 @@ struct Answer {
 
 /// Comparable requests of one origin.
 #[derive(Debug, Default)]
-pub(super) struct Contemporaries {
+pub(super) struct Baseline {
     answers: VecDeque<Answer>,
 }
 
-impl Contemporaries {
+impl Baseline {
     /// Takes note of an answer that has come whole.
-    pub(super) fn note(&mut self, now: Instant, shown: &Shown) {
-        let took = shown.head.map(|head| shown.moved.saturating_duration_since(head).as_secs_f64());
-        let rate = took.filter(|took| shown.bytes >= BODY_MIN && *took > 0.0);
-        let rate = rate.map(|took| shown.bytes as f64 / took);
+    pub(super) fn note(&mut self, now: Instant, seen: &Snapshot) {
+        let took = seen.head.map(|head| seen.moved.saturating_duration_since(head).as_secs_f64());
+        let rate = took.filter(|took| seen.bytes >= BODY_MIN && *took > 0.0);
+        let rate = rate.map(|took| seen.bytes as f64 / took);
         if self.answers.len() >= REMEMBERED {
             self.answers.pop_front();
         }
-        self.answers.push_back(Answer { ended: now, silence: shown.silence, rate });
+        self.answers.push_back(Answer { ended: now, silence: seen.silence, rate });
     }
 
     /// Forgets what is too old.

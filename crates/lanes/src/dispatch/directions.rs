@@ -7,20 +7,20 @@ use super::lane::Lane;
 use super::limit::Sharing;
 use super::origin::OriginState;
 use super::yielding::Yielding;
-use super::{Action, Direction, Dispatcher, LaneId, Role, Work};
+use super::{Action, AttemptState, Direction, Dispatcher, LaneId, Role};
 
 /// One direction, over all origins: what leaves this machine or comes to it shares a path.
 #[derive(Debug, Default)]
-pub(super) struct Way {
-    /// Bytes of small works, queued and running.
+pub(super) struct DirectionState {
+    /// Bytes of small attempts, queued and running.
     pub(super) small: u64,
-    /// Bulk works, queued and running.
+    /// Bulk attempts, queued and running.
     pub(super) bulk: usize,
     pub(super) goodput: Goodput,
     pub(super) yielding: Yielding,
 }
 
-impl Way {
+impl DirectionState {
     /// Takes a reading of the bytes moved so far.
     pub(super) fn read(&mut self, now: Instant, bytes: u64) {
         let load = match self.bulk {
@@ -37,28 +37,28 @@ impl Way {
 }
 
 impl Dispatcher {
-    /// Counts a work in the directions that it takes.
-    pub(super) fn count(&mut self, work: &Work) {
-        if work.role == Role::Express {
-            self.down.small += work.piece.down;
-            self.up.small += work.piece.up;
-            self.origin(work.origin).express_up += work.piece.up;
+    /// Counts an attempt in the directions that it takes.
+    pub(super) fn count(&mut self, attempt: &AttemptState) {
+        if attempt.role == Role::Express {
+            self.down.small += attempt.size.down;
+            self.up.small += attempt.size.up;
+            self.origin(attempt.origin).express_up += attempt.size.up;
         } else {
-            self.way(work.piece.direction()).bulk += 1;
+            self.direction(attempt.size.direction()).bulk += 1;
         }
     }
 
-    pub(super) fn discount(&mut self, work: &Work) {
-        if work.role == Role::Express {
-            self.down.small -= work.piece.down;
-            self.up.small -= work.piece.up;
-            self.origin(work.origin).express_up -= work.piece.up;
+    pub(super) fn discount(&mut self, attempt: &AttemptState) {
+        if attempt.role == Role::Express {
+            self.down.small -= attempt.size.down;
+            self.up.small -= attempt.size.up;
+            self.origin(attempt.origin).express_up -= attempt.size.up;
         } else {
-            self.way(work.piece.direction()).bulk -= 1;
+            self.direction(attempt.size.direction()).bulk -= 1;
         }
     }
 
-    fn way(&mut self, direction: Direction) -> &mut Way {
+    fn direction(&mut self, direction: Direction) -> &mut DirectionState {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,
@@ -102,9 +102,9 @@ impl Dispatcher {
         self.actions.extend(said.map(|bytes| Action::SendBuffer { role: Role::Express, bytes }));
     }
 
-    /// Decides how much bulk may move beside the small work that is outstanding.
+    /// Decides how much bulk may move beside the small requests that are outstanding.
     pub(super) fn yield_bulk(&mut self, now: Instant) {
-        let is_stuck = self.small_work_is_stuck();
+        let is_stuck = self.small_attempts_are_stuck();
         let rtt = self.origins.iter().map(OriginState::rtt).filter(|rtt| !rtt.is_zero()).min();
         if self.down.small > 0 {
             self.window.small(now);
@@ -113,12 +113,12 @@ impl Dispatcher {
         if self.up.bulk > 0 && self.up.small + self.down.small > 0 && self.send_buffer.small(now) {
             self.clamp_uploads(now);
         }
-        for (direction, way) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
-            let outstanding = if way.bulk > 0 && !is_stuck { way.small } else { 0 };
-            let rate = way.goodput.rate();
-            let said = way.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
-            if !way.is_idle() {
-                way.goodput.begin(now);
+        for (direction, state) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
+            let outstanding = if state.bulk > 0 && !is_stuck { state.small } else { 0 };
+            let rate = state.goodput.rate();
+            let said = state.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
+            if !state.is_idle() {
+                state.goodput.begin(now);
             }
             self.actions.extend(said.map(|rate| Action::Yield { direction, rate }));
         }
@@ -127,9 +127,9 @@ impl Dispatcher {
         }
     }
 
-    /// Whether small work of some origin waits, at the ceiling, for a lane that something else holds. Where that is bulk,
+    /// Whether small requests of some origin wait, at the ceiling, for a lane that something else holds. Where that is bulk,
     /// slowing it would only prolong the wait.
-    fn small_work_is_stuck(&self) -> bool {
+    fn small_attempts_are_stuck(&self) -> bool {
         let carries =
             |id: &LaneId| self.lanes.get(id).is_some_and(|l| l.role == Role::Express && !l.is_draining());
         let is_stuck = |origin: &OriginState| origin.express_live > 0 && !origin.lanes.iter().any(carries);

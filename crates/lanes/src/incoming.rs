@@ -1,4 +1,4 @@
-//! A request on its way, and the answer as it comes in.
+//! An answer as it comes in: into the request's sink, or into memory.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,31 +8,16 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
-use tokio::sync::oneshot;
 
-use crate::dispatch::{Role, WorkId};
+use crate::dispatch::Role;
 use crate::error::{Error, Kind};
-use crate::hedge::Pulse;
+use crate::hedge::Tracker;
 use crate::outage::{Outage, is_sign_of_life};
 use crate::throttle::Gate;
-use crate::{Head, Protocol, Request, Response, Route, Sink};
-
-/// A submitted request and where its outcome is awaited. When nobody waits any more, it is cancelled.
-pub(crate) struct Job {
-    pub(crate) work: WorkId,
-    pub(crate) request: Request,
-    pub(crate) reply: oneshot::Sender<Result<Response, Error>>,
-    pub(crate) submitted: Instant,
-    /// How many new lanes have turned out to be gone when it was to be sent on them.
-    pub(crate) bounces: u8,
-    /// Where it shows its signs of life, if a second request may be sent beside it.
-    pub(crate) pulse: Option<Arc<Pulse>>,
-    /// The request that this one is a second one for.
-    pub(crate) beside: Option<WorkId>,
-}
+use crate::{Head, Protocol, Response, Route, Sink};
 
 /// The answer being received: into the request's sink, or into memory.
-pub(crate) struct Intake {
+pub(crate) struct Incoming {
     sink: Option<Box<dyn Sink>>,
     head: Option<Head>,
     /// Whether the sink takes the body.
@@ -41,7 +26,7 @@ pub(crate) struct Intake {
     sunk: u64,
     /// Where an origin's freight bytes are counted.
     moved: Option<Arc<AtomicU64>>,
-    pulse: Option<Arc<Pulse>>,
+    tracker: Option<Arc<Tracker>>,
     gate: Option<Arc<Gate>>,
     outage: Option<Arc<Outage>>,
     pub(crate) queued: Duration,
@@ -49,11 +34,15 @@ pub(crate) struct Intake {
     first_byte: Duration,
 }
 
-impl Intake {
-    pub(crate) fn new(sink: Option<Box<dyn Sink>>, submitted: Instant, pulse: Option<Arc<Pulse>>) -> Self {
+impl Incoming {
+    pub(crate) fn new(
+        sink: Option<Box<dyn Sink>>,
+        submitted: Instant,
+        tracker: Option<Arc<Tracker>>,
+    ) -> Self {
         let now = Instant::now();
-        if let Some(pulse) = &pulse {
-            pulse.sent(now);
+        if let Some(tracker) = &tracker {
+            tracker.sent(now);
         }
         Self {
             sink,
@@ -62,7 +51,7 @@ impl Intake {
             collected: BytesMut::new(),
             sunk: 0,
             moved: None,
-            pulse,
+            tracker,
             gate: None,
             outage: None,
             queued: now.saturating_duration_since(submitted),
@@ -107,8 +96,8 @@ impl Intake {
         if let Some(outage) = self.outage.as_ref().filter(|_| is_sign_of_life(head.status)) {
             outage.heard(now);
         }
-        if let Some(pulse) = &self.pulse {
-            pulse.head(now);
+        if let Some(tracker) = &self.tracker {
+            tracker.head(now);
         }
         match (&self.gate, head.status) {
             (Some(gate), StatusCode::TOO_MANY_REQUESTS) => gate.shut(),
@@ -142,12 +131,12 @@ impl Intake {
         if let Some(moved) = &self.moved {
             moved.fetch_add(bytes.len() as u64, Relaxed);
         }
-        if let Some(pulse) = &self.pulse {
-            pulse.body(Instant::now(), bytes.len());
+        if let Some(tracker) = &self.tracker {
+            tracker.body(Instant::now(), bytes.len());
         }
         let route = self.keep(bytes);
-        if let Some(pulse) = &self.pulse {
-            pulse.sunk(Instant::now());
+        if let Some(tracker) = &self.tracker {
+            tracker.sunk(Instant::now());
         }
         route
     }
@@ -185,8 +174,8 @@ impl Intake {
     /// The response, once the body has ended.
     pub(crate) fn finish(self, protocol: Protocol, stopped: bool) -> Result<Response, Error> {
         let head = self.head.ok_or_else(|| Error::new(Kind::Protocol, "an answer ended without a head"))?;
-        if let Some(pulse) = self.pulse.filter(|_| head.status.is_success()) {
-            pulse.whole();
+        if let Some(tracker) = self.tracker.filter(|_| head.status.is_success()) {
+            tracker.whole();
         }
         Ok(Response {
             head,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::Group;
-use crate::dispatch::{OriginId, WorkId};
+use crate::dispatch::{AttemptId, OriginId};
 
 /// What others got at most so long ago shows that the path is alive; beside a longer silence, in half of that.
 const RECENTLY: Duration = Duration::from_millis(100);
@@ -16,30 +16,30 @@ const ANSWERED_TO_SILENT: usize = 4;
 
 /// What goes on beside an attempt, in its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Beside {
+pub(super) enum Others {
     /// Others get something, or have got all that they wanted.
     Moving,
     /// There are no others.
-    Nothing,
+    None,
     /// Others get nothing either.
-    Silence,
+    Silent,
 }
 
 /// Everything that is watched, at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct Activity {
     /// Each origin's last two moves, so that one can be left out.
     moves: FxHashMap<OriginId, [Option<Move>; 2]>,
     silent: FxHashMap<Group, usize>,
 }
 
-/// When, and by which work; that of a work that has ended is nobody's any more.
-type Move = (Instant, Option<WorkId>);
+/// When, and by which attempt; that of an attempt that has ended is nobody's any more.
+type Move = (Instant, Option<AttemptId>);
 
-impl Surroundings {
+impl Activity {
     /// An attempt is running.
-    pub(super) fn running(&mut self, work: WorkId, group: Group, moved: Instant, is_silent: bool) {
-        self.note(group.origin, (moved, Some(work)));
+    pub(super) fn running(&mut self, attempt: AttemptId, group: Group, moved: Instant, is_silent: bool) {
+        self.note(group.origin, (moved, Some(attempt)));
         *self.silent.entry(group).or_default() += usize::from(is_silent);
     }
 
@@ -59,19 +59,19 @@ impl Surroundings {
     }
 
     /// What goes on beside an attempt that is silent since then, while so many of its kind were answered.
-    pub(super) fn beside(
+    pub(super) fn others(
         &self,
         now: Instant,
-        work: WorkId,
+        attempt: AttemptId,
         group: Group,
         since: Instant,
         answered: usize,
-    ) -> Beside {
+    ) -> Others {
         let half = now.saturating_duration_since(since) / 2;
         let lately = now.checked_sub(half.max(RECENTLY)).unwrap_or(now);
         let mut moves = self.moves.get(&group.origin).into_iter().flatten().flatten();
-        let moved = moves.any(|(at, by)| *by != Some(work) && *at > lately);
+        let moved = moves.any(|(at, by)| *by != Some(attempt) && *at > lately);
         let silent = self.silent.get(&group).copied().unwrap_or_default();
-        if moved || answered >= ANSWERED_TO_SILENT * silent.max(1) { Beside::Moving } else { Beside::Silence }
+        if moved || answered >= ANSWERED_TO_SILENT * silent.max(1) { Others::Moving } else { Others::Silent }
     }
 }

@@ -1,4 +1,4 @@
-//! What a running attempt shows of itself: written where its bytes come in, read by who watches for stragglers.
+//! How far a running attempt has come: written where its bytes come in, read by who watches for stragglers.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,9 +9,9 @@ use futures_util::task::AtomicWaker;
 
 use super::Alike;
 
-/// One attempt's signs of life, and where it is told that a second one is wanted beside it.
+/// One attempt's signs of life, and where it hears that a hedge is wanted.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Tracker {
     pub(crate) alike: Alike,
     born: Instant,
     /// When the request went out, when its head came and when anything of it moved last: microseconds after `born` and
@@ -30,9 +30,9 @@ pub(crate) struct Pulse {
     waker: AtomicWaker,
 }
 
-/// What a pulse showed at one moment.
+/// What a tracker has seen by one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct Snapshot {
     pub(crate) sent: Instant,
     pub(crate) head: Option<Instant>,
     pub(crate) moved: Instant,
@@ -43,7 +43,7 @@ pub(crate) struct Shown {
     pub(crate) is_whole: bool,
 }
 
-impl Pulse {
+impl Tracker {
     pub(crate) fn new(now: Instant, alike: Alike) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -98,9 +98,9 @@ impl Pulse {
         self.silence.fetch_max(at.saturating_sub(before), Relaxed);
     }
 
-    /// What it shows; `None` before the request went out.
-    pub(crate) fn shown(&self) -> Option<Shown> {
-        Some(Shown {
+    /// What has been seen so far; `None` before the request went out.
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        Some(Snapshot {
             sent: self.instant(&self.sent)?,
             head: self.instant(&self.head),
             moved: self.instant(&self.moved)?,
@@ -111,18 +111,18 @@ impl Pulse {
         })
     }
 
-    /// Tells whoever waits for the attempt that a second one is wanted.
+    /// Tells whoever waits for the attempt that a hedge is wanted.
     pub(crate) fn want_hedge(&self) {
         self.is_wanted.store(true, Relaxed);
         self.waker.wake();
     }
 
-    /// Whether a second attempt is or was wanted.
+    /// Whether a hedge is or was wanted.
     pub(crate) fn is_hedged(&self) -> bool {
         self.is_wanted.load(Relaxed)
     }
 
-    /// Resolves when a second attempt is wanted.
+    /// Resolves when a hedge is wanted.
     pub(crate) async fn hedge_wanted(&self) {
         poll_fn(|cx| {
             self.waker.register(cx.waker());

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::{Command, Reusable};
-use crate::dispatch::{FREIGHT_ABOVE, LaneId, WorkId};
+use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
-use crate::job::{Intake, Job};
+use crate::incoming::Incoming;
 use crate::shared::Shared;
+use crate::submission::Submission;
 use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
 
@@ -21,7 +22,7 @@ use crate::{Protocol, Request, Response, Route};
 const RESTED: Duration = Duration::from_millis(500);
 
 /// A request's ride on a lane.
-pub(super) struct Carriage {
+pub(super) struct Exchange {
     pub(super) lane: LaneId,
     /// Whether it runs on a freight thread already.
     pub(super) freight: bool,
@@ -33,7 +34,7 @@ pub(super) struct Carriage {
 /// Where the outcome goes. Dropped without one, because the sink panicked or the engine ends, it frees the lane, which
 /// nobody may use again, and tells whoever waits.
 struct Waiter {
-    work: WorkId,
+    attempt: AttemptId,
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
     shared: Arc<Shared>,
@@ -104,9 +105,9 @@ impl Waiter {
         }
         self.shared.note(|| {
             let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
-            What::Finished { work: self.work.0, bytes }
+            What::Finished { attempt: self.attempt.0, bytes }
         });
-        self.shared.tell(Command::Finished { work: self.work, lane: self.lane, reusable });
+        self.shared.tell(Command::Finished { attempt: self.attempt, lane: self.lane, reusable });
         let _ = reply.send(outcome);
     }
 }
@@ -121,20 +122,20 @@ impl Drop for Waiter {
     }
 }
 
-impl Carriage {
-    pub(super) async fn over_h1(self, mut connection: Box<H1>, job: Box<Job>) {
-        let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
-        let mut waiter = self.waiter(work, reply, &request);
+impl Exchange {
+    pub(super) async fn over_h1(self, mut connection: Box<H1>, submission: Box<Submission>) {
+        let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = *submission;
+        let mut waiter = self.waiter(attempt, reply, &request);
         let is_opener = request.expected.is_none() && request.sink.is_some();
-        let patience = request.patience.unwrap_or(self.shared.no_progress);
-        let mut intake = Intake::new(request.sink.take(), submitted, pulse)
+        let timeout = request.no_progress.unwrap_or(self.shared.no_progress);
+        let mut incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .counting(self.freight_bytes())
             .through(request.gate.take())
             .heard_by(request.outage.take());
-        self.shared.counts.asked(&request, beside.is_some());
+        self.shared.counts.asked(&request, hedge_of.is_some());
         let asked = tokio::select! {
             biased;
-            asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
+            asked = connection.ask(&mut request, &mut incoming, &self.shared) => asked,
             () = waiter.gone() => Err(cancelled()),
         };
         if self.freight {
@@ -144,8 +145,8 @@ impl Carriage {
             Ok(pending) => pending,
             Err(e) => return waiter.end_broken(e, &connection),
         };
-        if let Some(bytes) = intake.announced().filter(|_| is_opener) {
-            self.shared.tell(Command::Sized { work, bytes });
+        if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
+            self.shared.tell(Command::Sized { attempt, bytes });
         }
         if let Some(limit) = pending.keeps_idle {
             self.shared.tell(Command::KeepsIdle { lane: self.lane, limit });
@@ -153,23 +154,23 @@ impl Carriage {
         let moves = pending.route == Route::Freight && !self.freight;
         let home = self.shared.freight(self.lane.0).clone();
         if moves {
-            self.shared.tell(Command::TurnedFreight(work));
-            intake = intake.counting(Some(Arc::clone(&self.moved)));
+            self.shared.tell(Command::TurnedFreight(attempt));
+            incoming = incoming.counting(Some(Arc::clone(&self.moved)));
         }
         if pending.is_last() {
-            // Told before the body comes, so that others need not wait for its end to have a lane dialled.
+            // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
             self.shared.tell(Command::Draining { lane: self.lane });
         }
         let rest = async move {
             let received = tokio::select! {
                 biased;
-                received = connection.receive(pending, &mut intake, patience, &self.shared) => received,
+                received = connection.receive(pending, &mut incoming, timeout, &self.shared) => received,
                 () = waiter.gone() => Err(cancelled()),
             };
             match received {
                 Ok((stopped, again)) => {
                     let reusable = if again { Reusable::H1(connection) } else { Reusable::No };
-                    waiter.end(intake.finish(Protocol::H1, stopped), reusable);
+                    waiter.end(incoming.finish(Protocol::H1, stopped), reusable);
                 }
                 Err(e) => waiter.end_broken(e, &connection),
             }
@@ -181,21 +182,22 @@ impl Carriage {
         }
     }
 
-    pub(super) async fn over_h2(self, mut connection: H2, job: Box<Job>) {
-        let patience = job.request.patience.unwrap_or(self.shared.no_progress);
-        if connection.ready(patience).await.is_err() {
+    pub(super) async fn over_h2(self, mut connection: H2, submission: Box<Submission>) {
+        let timeout = submission.request.no_progress.unwrap_or(self.shared.no_progress);
+        if connection.ready(timeout).await.is_err() {
             let is_unused = connection.answers().load(Relaxed) == 0;
-            return self.shared.tell(Command::Bounced { job, lane: self.lane, is_unused });
+            return self.shared.tell(Command::Bounced { submission, lane: self.lane, is_unused });
         }
-        let Job { work, mut request, reply, submitted, pulse, beside, .. } = *job;
-        let mut waiter = self.waiter(work, reply, &request);
+        let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = *submission;
+        let mut waiter = self.waiter(attempt, reply, &request);
         let is_opener = request.expected.is_none() && request.sink.is_some();
-        let (mut intake, hedged) = (Intake::new(request.sink.take(), submitted, pulse.clone()), pulse);
-        intake = intake
+        let (mut incoming, hedged) =
+            (Incoming::new(request.sink.take(), submitted, tracker.clone()), tracker);
+        incoming = incoming
             .counting(self.freight_bytes())
             .through(request.gate.take())
             .heard_by(request.outage.take());
-        self.shared.counts.asked(&request, beside.is_some());
+        self.shared.counts.asked(&request, hedge_of.is_some());
         let (progress, answers) = (connection.progress(), connection.answers());
         let before = (progress.idle(Instant::now()), answers.load(Relaxed));
         // What had rested, and answered nobody since, was gone before the request came, most likely.
@@ -209,14 +211,14 @@ impl Carriage {
             if progress.is_given_up() {
                 return Reusable::No;
             }
-            let is_hedged = hedged.is_some_and(|pulse| pulse.is_hedged());
-            Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), patience)
+            let is_hedged = hedged.is_some_and(|tracker| tracker.is_hedged());
+            Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), timeout)
         };
         let sent = request.body.len();
         let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
         let asked = tokio::select! {
             biased;
-            asked = connection.ask(&mut request, &mut intake, &self.shared) => asked,
+            asked = connection.ask(&mut request, &mut incoming, &self.shared) => asked,
             () = waiter.gone() => Err(cancelled()),
         };
         if self.freight {
@@ -230,24 +232,24 @@ impl Carriage {
                 return waiter.end(outcome, reusable);
             }
         };
-        if let Some(bytes) = intake.announced().filter(|_| is_opener) {
-            self.shared.tell(Command::Sized { work, bytes });
+        if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
+            self.shared.tell(Command::Sized { attempt, bytes });
         }
         let moves = pending.route == Route::Freight && !self.freight;
         if moves && !is_small {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight.
             drop(pending);
-            return waiter.end(intake.finish(Protocol::H2, true), Reusable::H2);
+            return waiter.end(incoming.finish(Protocol::H2, true), Reusable::H2);
         }
         let home = self.shared.freight(self.lane.0).clone();
         let rest = async move {
             let received = tokio::select! {
                 biased;
-                received = pending.receive(&mut intake, patience, &self.shared) => received,
+                received = pending.receive(&mut incoming, timeout, &self.shared) => received,
                 () = waiter.gone() => Err(cancelled()),
             };
-            let outcome = received.and_then(|stopped| intake.finish(Protocol::H2, stopped));
+            let outcome = received.and_then(|stopped| incoming.finish(Protocol::H2, stopped));
             let reusable = reusable(&outcome);
             waiter.end(outcome, reusable);
         };
@@ -265,12 +267,12 @@ impl Carriage {
 
     fn waiter(
         &self,
-        work: WorkId,
+        attempt: AttemptId,
         reply: oneshot::Sender<Result<Response, Error>>,
         request: &Request,
     ) -> Waiter {
         let (shared, asked) = (Arc::clone(&self.shared), Asked::of(request));
-        Waiter { work, lane: self.lane, reply: Some(reply), shared, asked }
+        Waiter { attempt, lane: self.lane, reply: Some(reply), shared, asked }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::{
 /// When the last clone is dropped, jobs that still run end where they are.
 #[derive(Clone, Debug)]
 pub struct Client {
-    engine: Arc<Engine>,
-    runtime: Arc<Runtime>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) runtime: Arc<Runtime>,
 }
 
 impl Client {

@@ -368,7 +368,7 @@ async fn stream_one(
     });
     let fetched = match writer {
         Ok(_) => job
-            .unless_cancelled(in_order::fetch(&job, &store, &id, None, chunks))
+            .unless_cancelled(in_order::fetch(&job, &store, &id, in_order::Wish::default(), chunks))
             .await
             .and_then(|fetched| fetched),
         Err(e) => Err(Error::local("the writing thread", "can't be started", e)),

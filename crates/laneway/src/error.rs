@@ -5,6 +5,7 @@ mod kind;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use laneway_store::SinkError;
 
@@ -104,6 +105,11 @@ impl Error {
     /// The job was cancelled before the item was done.
     pub(crate) fn cancelled(target: impl Into<String>) -> Self {
         Self::own(ErrorKind::Cancelled, target, "cancelled")
+    }
+
+    /// A call took longer than its caller allows.
+    pub(crate) fn timed_out(target: impl Into<String>, deadline: Duration) -> Self {
+        Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))
     }
 
     /// A file operation failed. `message` says what was done.

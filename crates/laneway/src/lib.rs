@@ -29,6 +29,7 @@ mod location;
 mod lookup;
 mod mapping;
 mod names;
+mod objects;
 mod pattern;
 mod plan;
 mod progress;
@@ -58,6 +59,7 @@ pub use laneway_store::{
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
+pub use objects::{Bucket, Delete, DeleteMany, Download, Get, Head, List, ListDir, Listed, Pending};
 pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};

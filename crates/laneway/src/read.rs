@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_store::ObjectId;
 
-use crate::download::in_order;
+use crate::download::in_order::{self, Wish};
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
 use crate::{Error, Item, Location, Op, Outcome, ReadRequest};
@@ -23,7 +23,8 @@ pub(crate) async fn read(
     }
     let store = job.store(*provider)?;
     let id = ObjectId::new(bucket, key);
-    let fetched = in_order::fetch(&job, store, &id, request.range, out).await?;
+    let fetched =
+        in_order::fetch(&job, store, &id, Wish { range: request.range, ..Wish::default() }, out).await?;
     Ok(fetched.moved)
 }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::Error;
 
@@ -13,6 +14,16 @@ pub(crate) struct Runtime {
     handle: Handle,
     /// Dropped, it ends the thread.
     _stop: oneshot::Sender<()>,
+}
+
+/// A task under way. Dropped, it is ended.
+#[derive(Debug)]
+pub(crate) struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Runtime {
@@ -38,6 +49,28 @@ impl Runtime {
     /// Runs a task to its end, whether or not anybody waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(task);
+    }
+
+    /// Runs a task to its end, or until what is returned is dropped.
+    pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        Task(self.handle.spawn(task).abort_handle())
+    }
+
+    /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
+    ///
+    /// # Errors
+    /// Those of the task; class `cancelled` when the runtime ended first.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let running = self.handle.spawn(task);
+        let _ends_with_this = Task(running.abort_handle());
+        match running.await {
+            Ok(done) => done,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(_) => Err(Error::cancelled("the request")),
+        }
     }
 
     /// Runs a task and waits for it, blocking the thread.

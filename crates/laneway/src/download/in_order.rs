@@ -9,8 +9,8 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use laneway_lanes::Reservation;
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store};
-use tokio::sync::mpsc;
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
+use tokio::sync::{mpsc, oneshot};
 
 use super::large::{Fetched, log_second_try};
 use super::new_bytes::new_bytes;
@@ -28,6 +28,7 @@ use crate::{ByteRange, Error, Progress};
 const SLICE: u64 = SLICE_MIN;
 
 /// The next bytes, and the part of the memory budget that they stand on.
+#[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
     _held: Arc<Reservation>,
@@ -41,6 +42,24 @@ pub(crate) fn chunks() -> (Chunks, mpsc::Receiver<Chunk>) {
     mpsc::channel(1)
 }
 
+/// What is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// Which bytes; `None` for all.
+    pub(crate) range: Option<ByteRange>,
+    /// The state that the object must be in.
+    pub(crate) version: Option<Version>,
+    /// Who is to hear what comes, before the first byte does.
+    pub(crate) described: Option<oneshot::Sender<Described>>,
+}
+
+/// What comes.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) meta: ObjectMeta,
+    pub(crate) range: Range<u64>,
+}
+
 /// Fetches an object, or a range of it, in order.
 ///
 /// # Errors
@@ -49,10 +68,11 @@ pub(crate) async fn fetch(
     job: &Running,
     store: &Store,
     id: &ObjectId,
-    range: Option<ByteRange>,
+    wish: Wish,
     out: Chunks,
 ) -> Result<Fetched, Error> {
-    let mut ordered = InOrder { job, store, id, out, attempts: 1 };
+    let Wish { range, version, described } = wish;
+    let mut ordered = InOrder { job, store, id, version, described, out, attempts: 1 };
     match range {
         None => ordered.whole(true).await,
         Some(range) => ordered.range(range).await,
@@ -63,6 +83,8 @@ struct InOrder<'a> {
     job: &'a Running,
     store: &'a Store,
     id: &'a ObjectId,
+    version: Option<Version>,
+    described: Option<oneshot::Sender<Described>>,
     out: Chunks,
     attempts: u32,
 }
@@ -78,7 +100,9 @@ impl InOrder<'_> {
             let held = Arc::new(self.job.engine.lanes.memory().reserve(len as usize).await);
             let mut get = Get::new(self.id);
             (get.range, get.expected) = (Some(first..last + 1), Some(len));
+            get.version = self.version.as_ref();
             let got = self.store.get(get).await?;
+            self.describe(&got.meta, got.range.clone());
             let moved = Moved {
                 bytes: got.body.len() as u64,
                 attempts: got.attempts,
@@ -89,12 +113,13 @@ impl InOrder<'_> {
             self.send(got.body, held).await?;
             return Ok(Fetched { moved, version: got.meta.version });
         }
-        let meta = self.store.head(self.id, None).await?;
+        let meta = self.store.head(self.id, self.version.as_ref()).await?;
         let Some(range) = range.within(meta.size) else {
             let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
             return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
         };
         self.job.progress.sized(range.end - range.start);
+        self.describe(&meta, range.clone());
         let wanted = if range == (0..meta.size) {
             Wanted::to_compare_with(&meta.checksums, false)
         } else {
@@ -114,7 +139,7 @@ impl InOrder<'_> {
         let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
         let hedge = || HeadSink::hedge(&head, progress);
         let get = Get { sink: Some(&sink), second: Some(&hedge), ..Get::new(self.id) };
-        let ended = self.store.get(get).await;
+        let ended = self.store.get(Get { version: self.version.as_ref(), ..get }).await;
         let (meta, bytes) = {
             let mut head = lock(&head);
             head.attempt += 1;
@@ -128,6 +153,7 @@ impl InOrder<'_> {
             (Err(e), Some(meta)) if e.is_interrupted() => meta,
             (Err(e), _) => return Err(e.into()),
         };
+        self.describe(&meta, 0..meta.size);
         let have = bytes.len() as u64;
         let is_all = have == meta.size;
         let wanted = Wanted::to_compare_with(&meta.checksums, is_all);
@@ -190,6 +216,13 @@ impl InOrder<'_> {
                     self.send(bytes, held).await?;
                 }
             }
+        }
+    }
+
+    fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
+        if let Some(described) = self.described.take() {
+            // Nobody waits for it any more.
+            drop(described.send(Described { meta: meta.clone(), range }));
         }
     }
 

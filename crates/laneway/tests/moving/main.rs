@@ -17,6 +17,7 @@ mod listings;
 mod long_jobs;
 mod memory;
 mod no_clobber;
+mod objects;
 mod protected;
 mod removals;
 mod resuming;

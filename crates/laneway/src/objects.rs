@@ -1,0 +1,18 @@
+//! Objects one by one: what programs ask for, beside the jobs that move many.
+//!
+//! Each verb of a [`Bucket`] makes a *call*: a value with settings, which runs when it is awaited, on any runtime or none, and
+//! whose `call()` does the same and blocks the thread. A call that is dropped is cancelled, and what it held is free at once.
+
+mod bucket;
+mod call;
+mod delete;
+mod get;
+mod head;
+mod list;
+
+pub use bucket::Bucket;
+pub use call::Pending;
+pub use delete::{Delete, DeleteMany};
+pub use get::{Download, Get};
+pub use head::Head;
+pub use list::{List, ListDir, Listed};

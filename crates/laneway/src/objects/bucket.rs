@@ -1,0 +1,111 @@
+//! Where a program's objects are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
+
+use crate::location::url;
+use crate::{Client, Error, Location};
+
+/// A bucket, or the part of one below a prefix, by which every key is lengthened. Clones are cheap and share everything.
+///
+/// Keys are bytes of the store, kept exactly: nothing is normalised, and no slash is put between prefix and key, so that a
+/// prefix that means a folder ends in one.
+#[derive(Clone)]
+pub struct Bucket(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    provider: Provider,
+    bucket: String,
+    prefix: String,
+}
+
+impl Client {
+    /// The bucket of a URL such as `gs://lake` or `s3://lake/warehouse/`, with the prefix that comes along. Nothing is
+    /// asked of the store.
+    ///
+    /// # Errors
+    /// Where the text is no URL of a store, or names no bucket.
+    pub fn bucket(&self, at: &str) -> Result<Bucket, Error> {
+        match at.parse()? {
+            Location::Object { provider, bucket, key } if !bucket.is_empty() => {
+                Ok(Bucket(Arc::new(Inner { client: self.clone(), provider, bucket, prefix: key })))
+            }
+            _ => Err(Error::usage(
+                at,
+                "names no bucket: gs://BUCKET or s3://BUCKET does, and a prefix may follow",
+            )),
+        }
+    }
+}
+
+impl Bucket {
+    /// Its URL, with the prefix.
+    pub fn url(&self) -> String {
+        self.url_of("")
+    }
+
+    /// Its name, without scheme and prefix.
+    pub fn name(&self) -> &str {
+        &self.0.bucket
+    }
+
+    /// What every key begins with in the store; empty for the whole bucket.
+    pub fn prefix(&self) -> &str {
+        &self.0.prefix
+    }
+
+    /// Whose protocol the store speaks.
+    pub fn provider(&self) -> Provider {
+        self.0.provider
+    }
+
+    /// The part of this bucket below a longer prefix.
+    #[must_use]
+    pub fn below(&self, prefix: &str) -> Self {
+        let Inner { client, provider, bucket, .. } = &*self.0;
+        let prefix = format!("{}{prefix}", self.0.prefix);
+        Self(Arc::new(Inner { client: client.clone(), provider: *provider, bucket: bucket.clone(), prefix }))
+    }
+
+    /// The client whose engine carries out its calls.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub(super) fn store(&self) -> Result<Store, Error> {
+        self.0.client.engine.store(self.0.provider).cloned()
+    }
+
+    /// The object that a key means.
+    ///
+    /// # Errors
+    /// For an empty key.
+    pub(super) fn id(&self, key: &str) -> Result<ObjectId, Error> {
+        match self.0.prefix.is_empty() && key.is_empty() {
+            true => Err(Error::usage(self.url(), "an object's key is not empty")),
+            false => Ok(ObjectId::new(&self.0.bucket, format!("{}{key}", self.0.prefix))),
+        }
+    }
+
+    /// Takes the bucket's prefix off the key of an object that the store has described.
+    pub(super) fn relative(&self, meta: &mut ObjectMeta) {
+        let prefix = self.0.prefix.len();
+        if meta.id.key.starts_with(&self.0.prefix) {
+            meta.id.key.drain(..prefix);
+        }
+    }
+
+    pub(super) fn url_of(&self, key: &str) -> String {
+        let Inner { provider, bucket, prefix, .. } = &*self.0;
+        url(*provider, &ObjectId::new(bucket, format!("{prefix}{key}")))
+    }
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bucket").field(&self.url()).finish()
+    }
+}

@@ -1,0 +1,105 @@
+//! How calls are carried out: on the engine's thread, for as long as somebody waits for them.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::running::Running;
+use crate::shared::Common;
+use crate::{Bucket, Client, Error, Job};
+
+/// A call under way. It may be awaited on any runtime; dropped, it is cancelled.
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Pending<T>(Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>);
+
+impl<T> Pending<T> {
+    pub(super) fn new(future: impl Future<Output = Result<T, Error>> + Send + 'static) -> Self {
+        Self(Box::pin(future))
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
+/// Ends what takes longer than its caller allows.
+///
+/// # Errors
+/// Those of `call`; a timeout, which names `url`.
+pub(super) async fn within<T>(
+    deadline: Option<Duration>,
+    url: &str,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match deadline {
+        None => call.await,
+        Some(deadline) => match tokio::time::timeout(deadline, call).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::timed_out(url, deadline)),
+        },
+    }
+}
+
+/// Runs a call on the client's own thread.
+pub(super) fn pending<T: Send + 'static>(
+    client: &Client,
+    call: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Pending<T> {
+    let client = client.clone();
+    Pending::new(async move { client.runtime.run(call).await })
+}
+
+/// What a call's transfers are counted in: a job that nobody watches.
+pub(super) fn job(bucket: &Bucket) -> Arc<Running> {
+    let (_, ends) = Job::new();
+    Running::new(Arc::clone(&bucket.client().engine), ends, false, Common::default())
+}
+
+/// What every verb's call can do besides: be awaited, be called blocking, end at a deadline. The verb has the fields `bucket`
+/// and `deadline`, and a method `run`.
+macro_rules! callable {
+    ($verb:ty, $output:ty) => {
+        impl $verb {
+            /// Ends the call, with an error that says so, if it takes longer than this. Without one a call ends when the
+            /// store has given nothing for as long as the client's
+            /// [`retry_for`](crate::Settings::retry_for) allows; a transfer that makes progress is never ended.
+            pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
+                self.deadline = Some(deadline);
+                self
+            }
+
+            /// The same, blocking the thread until it is done. Not to be called on a thread that runs async tasks.
+            ///
+            /// # Errors
+            /// As awaiting it.
+            pub fn call(self) -> Result<$output, $crate::Error> {
+                let client = self.bucket.client().clone();
+                client.runtime.wait_for(self.run())?
+            }
+        }
+
+        impl IntoFuture for $verb {
+            type Output = Result<$output, $crate::Error>;
+            type IntoFuture = $crate::objects::call::Pending<$output>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                let client = self.bucket.client().clone();
+                $crate::objects::call::pending(&client, self.run())
+            }
+        }
+    };
+}
+
+pub(super) use callable;

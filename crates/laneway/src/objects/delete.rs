@@ -1,0 +1,116 @@
+//! Removing objects: one, or a stream of them.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
+use laneway_store::{Condition, Version};
+
+use super::call::{callable, within};
+use crate::{Bucket, Error};
+
+/// Removes an object; made by [`Bucket::delete`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Delete {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    key: String,
+    condition: Condition,
+}
+
+impl Bucket {
+    /// Removes an object. GCS says where there was none; S3 doesn't, there it is a success.
+    pub fn delete(&self, key: &str) -> Delete {
+        let condition = Condition::None;
+        Delete { bucket: self.clone(), deadline: None, key: key.to_owned(), condition }
+    }
+
+    /// Removes the objects of a stream of keys, in full batches (1000 keys a request on S3, 100 on GCS), several of them
+    /// at once. Each key comes back with its outcome, batch by batch in the order of the stream. It works as
+    /// fast as its outcomes are taken; dropped, it stops.
+    pub fn delete_many<K>(&self, keys: K) -> DeleteMany
+    where
+        K: Stream<Item = String> + Send + 'static,
+    {
+        DeleteMany(outcomes(self.clone(), keys).boxed())
+    }
+}
+
+callable!(Delete, ());
+
+impl Delete {
+    /// Only in this state: an object that was replaced stays, and that is an error.
+    pub fn if_version(mut self, version: &Version) -> Self {
+        self.condition = Condition::Matches(version.clone());
+        self
+    }
+
+    async fn run(self) -> Result<(), Error> {
+        let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
+        within(self.deadline, &self.bucket.url_of(&self.key), async {
+            Ok(store.delete(&id, &self.condition).await?)
+        })
+        .await
+    }
+}
+
+/// The outcomes of [`Bucket::delete_many`].
+#[must_use = "nothing is removed until the outcomes are taken"]
+pub struct DeleteMany(BoxStream<'static, (String, Result<(), Error>)>);
+
+impl Stream for DeleteMany {
+    /// A key as it was given, and how it went.
+    type Item = (String, Result<(), Error>);
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_next_unpin(context)
+    }
+}
+
+impl fmt::Debug for DeleteMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeleteMany").finish_non_exhaustive()
+    }
+}
+
+/// Keys that go to the store together.
+const BATCH: usize = 1000;
+
+/// Batches under way at once.
+const BATCHES_AT_ONCE: usize = 8;
+
+fn outcomes(
+    bucket: Bucket,
+    keys: impl Stream<Item = String> + Send + 'static,
+) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
+    let remove = move |keys: Vec<String>| {
+        let bucket = bucket.clone();
+        async move {
+            let results = remove(bucket.clone(), keys.clone()).await.unwrap_or_else(|lost| {
+                let cause = |_| Err(bucket.store().err().unwrap_or_else(|| Error::cancelled(bucket.url())));
+                drop(lost);
+                keys.iter().map(cause).collect()
+            });
+            stream::iter(keys.into_iter().zip(results))
+        }
+    };
+    keys.chunks(BATCH).map(remove).buffered(BATCHES_AT_ONCE).flatten()
+}
+
+/// Removes a batch.
+///
+/// # Errors
+/// What concerns no single key: a store that can't be asked, an engine that has ended.
+async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
+    let client = bucket.client().clone();
+    let batch = async move {
+        let store = bucket.store()?;
+        let keys: Vec<String> = keys.iter().map(|key| format!("{}{key}", bucket.prefix())).collect();
+        let results = store.delete_many(bucket.name(), &keys).await;
+        Ok(results.into_iter().map(|result| result.map_err(Error::from)).collect())
+    };
+    client.runtime.run(batch).await
+}

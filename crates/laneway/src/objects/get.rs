@@ -1,0 +1,325 @@
+//! An object's bytes: whole, or streamed in order.
+
+use std::io::{self, Read};
+use std::ops::{Bound, Range, RangeBounds};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures_util::Stream;
+use laneway_store::{ObjectMeta, Version};
+use tokio::sync::{mpsc, oneshot};
+
+use super::call::{callable, job, within};
+use crate::download::in_order::{self, Chunk, Described, Wish};
+use crate::event::Verified;
+use crate::runtime::Task;
+use crate::{Bucket, ByteRange, Error};
+
+/// Reads an object or a range of it; made by [`Bucket::get`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Get {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    key: String,
+    part: Part,
+    version: Option<Version>,
+}
+
+impl Bucket {
+    /// Reads an object. What comes back tells its metadata first and then gives the bytes, in order: as they come, or all at once.
+    /// A small object is one request; a large one is fetched ahead in slices over as many connections as pay, all of one
+    /// version.
+    pub fn get(&self, key: &str) -> Get {
+        Get { bucket: self.clone(), deadline: None, key: key.to_owned(), part: Part::All, version: None }
+    }
+}
+
+callable!(Get, Download);
+
+impl Get {
+    /// Only these bytes, as in `0..100` or `100..`. What reaches beyond the end is cut there; a range that is empty, or begins at the
+    /// end or behind it, is an error.
+    pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
+        self.part = Part::of(&range);
+        self
+    }
+
+    /// Only the last bytes, so many of them or all that there are.
+    pub fn last(mut self, bytes: u64) -> Self {
+        self.part = Part::Bytes(ByteRange::Last(bytes));
+        self
+    }
+
+    /// Only in this state: an object that was replaced is an error.
+    pub fn if_version(mut self, version: &Version) -> Self {
+        self.version = Some(version.clone());
+        self
+    }
+
+    async fn run(self) -> Result<Download, Error> {
+        let Self { bucket, deadline, key, part, version } = self;
+        let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
+        let range = part.range(&url)?;
+        let job = job(&bucket);
+        let (chunks, taken) = in_order::chunks();
+        let (describe, described) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let task = bucket.client().runtime.task(async move {
+            let wish = Wish { range, version, described: Some(describe) };
+            let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
+            // Nobody waits for it any more.
+            drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
+        });
+        let Ok(Described { mut meta, range }) = described.await else {
+            let gone = || Error::cancelled(bucket.url_of(&key));
+            return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
+        };
+        bucket.relative(&mut meta);
+        let state = State::Coming { taken, ended, _task: task };
+        Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
+    }
+}
+
+/// What of an object is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    All,
+    Bytes(ByteRange),
+    Nothing { start: u64, end: u64 },
+}
+
+impl Part {
+    fn of(range: &impl RangeBounds<u64>) -> Self {
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let last = match range.end_bound() {
+            Bound::Included(last) => Some(*last),
+            Bound::Excluded(0) => return Self::Nothing { start, end: 0 },
+            Bound::Excluded(end) => Some(end - 1),
+            Bound::Unbounded => None,
+        };
+        match last {
+            None if start == 0 => Self::All,
+            None => Self::Bytes(ByteRange::From(start)),
+            Some(last) if start <= last => Self::Bytes(ByteRange::Between(start, last)),
+            Some(last) => Self::Nothing { start, end: last + 1 },
+        }
+    }
+
+    /// The range to ask for; `None` for the whole object.
+    ///
+    /// # Errors
+    /// Where no byte is asked for.
+    fn range(self, url: &str) -> Result<Option<ByteRange>, Error> {
+        match self {
+            Self::All => Ok(None),
+            Self::Bytes(range) => Ok(Some(range)),
+            Self::Nothing { start, end } => {
+                Err(Error::invalid_range(url, format!("the range {start}..{end} holds no byte")))
+            }
+        }
+    }
+}
+
+/// An object that is being read. Dropped, it is read no further.
+///
+/// It is a [`Stream`] of chunks, and a [`Read`] for threads that may block. The checksum of a whole object is compared before
+/// its last chunk counts as the end: bytes that differ are an error, and those of at most 8 MiB are not even handed out before.
+#[derive(Debug)]
+pub struct Download {
+    meta: ObjectMeta,
+    range: Range<u64>,
+    state: State,
+    /// What [`Read`] has not handed on yet.
+    rest: Bytes,
+    verified: Option<Verified>,
+    url: String,
+}
+
+#[derive(Debug)]
+enum State {
+    Coming {
+        taken: mpsc::Receiver<Chunk>,
+        ended: oneshot::Receiver<Result<Verified, Error>>,
+        /// Dropped, it ends the reading.
+        _task: Task,
+    },
+    Over,
+}
+
+impl Download {
+    /// What the store tells of the whole object. Its key comes without the bucket's prefix.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// Which bytes of the object come.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    /// How the bytes were verified; `None` before the end.
+    pub fn verified(&self) -> Option<Verified> {
+        self.verified
+    }
+
+    /// The next bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// What the store says; bytes that differ from their checksum. Nothing follows.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        std::future::poll_fn(|context| self.poll_chunk(context)).await
+    }
+
+    /// All bytes that haven't been taken yet.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk).
+    pub async fn bytes(mut self) -> Result<Bytes, Error> {
+        let mut whole = Whole::of(&self.range);
+        while let Some(chunk) = self.chunk().await? {
+            whole.add(chunk);
+        }
+        Ok(whole.bytes())
+    }
+
+    /// Like [`chunk`](Self::chunk), blocking the thread. Not to be called on a thread that runs async tasks.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk).
+    pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, Error> {
+        let State::Coming { taken, .. } = &mut self.state else { return Ok(None) };
+        if let Some(chunk) = taken.blocking_recv() {
+            return Ok(Some(chunk.bytes));
+        }
+        let State::Coming { ended, .. } = std::mem::replace(&mut self.state, State::Over) else {
+            return Ok(None);
+        };
+        self.end(ended.blocking_recv().unwrap_or_else(|_| Err(Error::cancelled(&self.url))))
+    }
+
+    /// Like [`bytes`](Self::bytes), blocking the thread. Not to be called on a thread that runs async tasks.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk).
+    pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
+        let mut whole = Whole::of(&self.range);
+        while let Some(chunk) = self.chunk_blocking()? {
+            whole.add(chunk);
+        }
+        Ok(whole.bytes())
+    }
+
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        let State::Coming { taken, ended, .. } = &mut self.state else { return Poll::Ready(Ok(None)) };
+        if let Some(chunk) = ready!(taken.poll_recv(context)) {
+            return Poll::Ready(Ok(Some(chunk.bytes)));
+        }
+        let ended = ready!(Pin::new(ended).poll(context));
+        self.state = State::Over;
+        Poll::Ready(self.end(ended.unwrap_or_else(|_| Err(Error::cancelled(&self.url)))))
+    }
+
+    fn end(&mut self, ended: Result<Verified, Error>) -> Result<Option<Bytes>, Error> {
+        self.verified = Some(ended?);
+        Ok(None)
+    }
+}
+
+impl Stream for Download {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_chunk(context).map(Result::transpose)
+    }
+}
+
+impl Read for Download {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.chunk_blocking().map_err(io::Error::other)? {
+                Some(chunk) => self.rest = chunk,
+                None => return Ok(0),
+            }
+        }
+        let len = buffer.len().min(self.rest.len());
+        self.rest.copy_to_slice(&mut buffer[..len]);
+        Ok(len)
+    }
+}
+
+/// Chunks put together. One that is all there is isn't copied.
+struct Whole {
+    len: usize,
+    one: Bytes,
+    more: BytesMut,
+}
+
+impl Whole {
+    fn of(range: &Range<u64>) -> Self {
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        Self { len, one: Bytes::new(), more: BytesMut::new() }
+    }
+
+    fn add(&mut self, chunk: Bytes) {
+        if self.one.is_empty() && self.more.is_empty() {
+            self.one = chunk;
+            return;
+        }
+        if self.more.is_empty() {
+            self.more.reserve(self.len);
+            self.more.extend_from_slice(&std::mem::take(&mut self.one));
+        }
+        self.more.extend_from_slice(&chunk);
+    }
+
+    fn bytes(self) -> Bytes {
+        match self.more.is_empty() {
+            true => self.one,
+            false => self.more.freeze(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_every_kind_say_which_bytes_are_meant() {
+        let bytes = Part::Bytes;
+        assert_eq!(Part::of(&..), Part::All);
+        assert_eq!(Part::of(&(0..)), Part::All);
+        assert_eq!(Part::of(&(7..)), bytes(ByteRange::From(7)));
+        assert_eq!(Part::of(&(7..9)), bytes(ByteRange::Between(7, 8)));
+        assert_eq!(Part::of(&(7..=9)), bytes(ByteRange::Between(7, 9)));
+        assert_eq!(Part::of(&..u64::MAX), bytes(ByteRange::Between(0, u64::MAX - 1)));
+        for nothing in
+            [Part::of(&(7..7)), Part::of(&(0..0)), Part::of(&Range { start: 9, end: 7 }), Part::of(&..0)]
+        {
+            assert!(
+                nothing.range("gs://b/k").unwrap_err().to_string().contains("holds no byte"),
+                "{nothing:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_is_all_there_is_is_not_copied() {
+        let chunk = Bytes::from(vec![7; 100]);
+        let mut whole = Whole::of(&(0..100));
+        whole.add(chunk.clone());
+        assert_eq!(whole.bytes().as_ptr(), chunk.as_ptr());
+        let mut whole = Whole::of(&(0..6));
+        for chunk in [b"ab".as_slice(), b"cd", b"ef"] {
+            whole.add(Bytes::copy_from_slice(chunk));
+        }
+        assert_eq!(whole.bytes(), "abcdef");
+    }
+}

@@ -1,0 +1,227 @@
+//! What is in a bucket.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use laneway_store::ObjectMeta;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::runtime::Task;
+use crate::{Bucket, Error};
+
+/// Pages that are fetched or wait for their reader at once.
+const PAGES_AT_ONCE: usize = 2;
+
+/// The objects below a prefix, as a stream that is read while pages arrive; made by [`Bucket::list`]. Nothing is asked
+/// before it is polled, and dropped it asks no more. After an error nothing follows.
+#[derive(Debug)]
+#[must_use = "nothing is listed until the stream is read"]
+pub struct List(Pages);
+
+/// What lies directly below a prefix, as [`List`]; made by [`Bucket::list_dir`].
+#[derive(Debug)]
+#[must_use = "nothing is listed until the stream is read"]
+pub struct ListDir(Pages);
+
+/// An entry of [`ListDir`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listed {
+    /// An object.
+    Object(Box<ObjectMeta>),
+    /// What keys further down begin with: it ends in a slash, and is what [`Bucket::list_dir`] takes.
+    Prefix(String),
+}
+
+impl Bucket {
+    /// The objects whose keys begin with `prefix`, in the order of their keys' bytes (directory buckets of S3 have none).
+    /// Their keys come without the bucket's own prefix, as all verbs take them.
+    pub fn list(&self, prefix: &str) -> List {
+        List(Pages::new(self, prefix, None))
+    }
+
+    /// What lies directly below `prefix`, which usually ends in a slash: objects, and the prefixes of what lies further down.
+    /// No order holds between the two.
+    pub fn list_dir(&self, prefix: &str) -> ListDir {
+        ListDir(Pages::new(self, prefix, Some("/".to_owned())))
+    }
+}
+
+impl List {
+    /// Only keys that sort after this one, which needs not exist.
+    pub fn start_after(mut self, key: &str) -> Self {
+        self.0.start_after(key);
+        self
+    }
+
+    /// The next object, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<Result<ObjectMeta, Error>> {
+        loop {
+            match self.0.next_blocking()? {
+                Ok(Listed::Object(meta)) => return Some(Ok(*meta)),
+                Ok(Listed::Prefix(_)) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl Stream for List {
+    type Item = Result<ObjectMeta, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match ready!(self.0.poll_entry(context)) {
+                Some(Ok(Listed::Object(meta))) => return Poll::Ready(Some(Ok(*meta))),
+                // Not asked for, so that there are none.
+                Some(Ok(Listed::Prefix(_))) => {}
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl ListDir {
+    /// Only keys and prefixes that sort after this key, which needs not exist.
+    pub fn start_after(mut self, key: &str) -> Self {
+        self.0.start_after(key);
+        self
+    }
+
+    /// The next entry, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<Result<Listed, Error>> {
+        self.0.next_blocking()
+    }
+}
+
+impl Stream for ListDir {
+    type Item = Result<Listed, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_entry(context)
+    }
+}
+
+/// Pages of a listing, fetched on the engine's thread a page ahead of their reader.
+#[derive(Debug)]
+struct Pages {
+    bucket: Bucket,
+    list: laneway_store::List,
+    arriving: Option<Arriving>,
+    entries: VecDeque<Listed>,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Arriving {
+    batches: mpsc::UnboundedReceiver<Batch>,
+    /// Dropped, it ends the listing.
+    _task: Task,
+}
+
+/// What arrives of a listing at a time.
+#[derive(Debug)]
+enum Batch {
+    /// Entries as they arrive. The last ones of a page carry its permit, so that the next page is asked for once they are read.
+    Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
+    Failed(Error),
+}
+
+impl Pages {
+    fn new(bucket: &Bucket, prefix: &str, delimiter: Option<String>) -> Self {
+        let prefix = format!("{}{prefix}", bucket.prefix());
+        let list = laneway_store::List { delimiter, ..laneway_store::List::new(bucket.name(), prefix) };
+        Self { bucket: bucket.clone(), list, arriving: None, entries: VecDeque::new(), is_over: false }
+    }
+
+    fn start_after(&mut self, key: &str) {
+        self.list.start_after = Some(format!("{}{key}", self.bucket.prefix()));
+    }
+
+    fn poll_entry(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Listed, Error>>> {
+        loop {
+            if let Some(entry) = self.entries.pop_front() {
+                return Poll::Ready(Some(Ok(entry)));
+            }
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            let some = ready!(self.arriving().batches.poll_recv(context));
+            if let Some(error) = self.take(some) {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    fn next_blocking(&mut self) -> Option<Result<Listed, Error>> {
+        loop {
+            if let Some(entry) = self.entries.pop_front() {
+                return Some(Ok(entry));
+            }
+            if self.is_over {
+                return None;
+            }
+            let some = self.arriving().batches.blocking_recv();
+            if let Some(error) = self.take(some) {
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Takes what has arrived; the error with which the listing ends.
+    fn take(&mut self, some: Option<Batch>) -> Option<Error> {
+        match some {
+            Some(Batch::Entries(entries, _page)) => self.entries.extend(entries),
+            Some(Batch::Failed(error)) => {
+                self.is_over = true;
+                return Some(error);
+            }
+            None => self.is_over = true,
+        }
+        None
+    }
+
+    fn arriving(&mut self) -> &mut Arriving {
+        let (bucket, list) = (&self.bucket, &self.list);
+        self.arriving.get_or_insert_with(|| {
+            let (out, batches) = mpsc::unbounded_channel();
+            let fill = fill(bucket.clone(), list.clone(), out);
+            Arriving { batches, _task: bucket.client().runtime.task(fill) }
+        })
+    }
+}
+
+async fn fill(bucket: Bucket, mut list: laneway_store::List, out: mpsc::UnboundedSender<Batch>) {
+    let store = match bucket.store() {
+        Ok(store) => store,
+        Err(error) => return drop(out.send(Batch::Failed(error))),
+    };
+    let relative = |mut meta: ObjectMeta| {
+        bucket.relative(&mut meta);
+        Listed::Object(Box::new(meta))
+    };
+    let pages = Arc::new(Semaphore::new(PAGES_AT_ONCE));
+    loop {
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&pages).acquire_owned().await else { return };
+        let hand_on = |arrived: Vec<ObjectMeta>| {
+            drop(out.send(Batch::Entries(arrived.into_iter().map(relative).collect(), None)));
+        };
+        let page = match store.list_arriving(&list, hand_on).await {
+            Ok(page) => page,
+            Err(error) => return drop(out.send(Batch::Failed(error.into()))),
+        };
+        let below =
+            |prefix: &String| Listed::Prefix(prefix[bucket.prefix().len().min(prefix.len())..].to_owned());
+        let mut last: Vec<Listed> = page.prefixes.iter().map(below).collect();
+        last.extend(page.objects.into_iter().map(relative));
+        let next = page.next;
+        if out.send(Batch::Entries(last, Some(permit))).is_err() || next.is_none() {
+            return;
+        }
+        list.token = next;
+    }
+}

@@ -351,6 +351,7 @@ impl Search<'_> {
         if let Some(existing) = existing {
             targets = self.unless_existing(ends, targets, existing, tree).await?;
         }
+        targets = self.unless_archived(ends, targets).await;
         if self.request.dry_run {
             let (cost, planned) = (ITEM_COST, std::mem::take(&mut targets));
             let run = Box::pin(plan(Arc::clone(self.job), ends.clone(), planned));
@@ -401,6 +402,19 @@ impl Search<'_> {
             }
         }
         Ok(left)
+    }
+}
+
+impl Search<'_> {
+    /// The targets that can be read as far as the listing says; the others are told of.
+    async fn unless_archived(&self, ends: &Ends, targets: Vec<Target>) -> Vec<Target> {
+        let is_archived = |target: &Target| target.from.meta.as_ref().is_some_and(|meta| meta.archived);
+        let (archived, left): (Vec<_>, Vec<_>) = targets.into_iter().partition(is_archived);
+        for target in archived {
+            let begun = ends.begin(self.job, &target);
+            self.job.skip_archived(begun, target.size()).await;
+        }
+        left
     }
 }
 

@@ -185,6 +185,11 @@ impl<'a> Search<'a> {
             self.job.skip(begun, size.unwrap_or(0), crate::upload::EXISTS).await;
             return Ok(());
         }
+        if target.meta.as_ref().is_some_and(|meta| meta.archived) {
+            let begun = target.begin(&self.job, store);
+            self.job.skip_archived(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
         if self.request.dry_run {
             let run = plan(Arc::clone(&self.job), store.clone(), target);
             return self.send(Unit::Small { cost: ITEM_COST, run: Box::pin(run) }).await;

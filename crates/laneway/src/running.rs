@@ -151,12 +151,15 @@ impl Running {
     /// The same of an item that a listing named, and no user: one that lies in an archive is left out.
     pub(crate) async fn end_listed(&self, begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         match result {
-            Err(error) if error.is_archived() => {
-                self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
-                self.skip(begun, bytes_known, "it lies in an archive and has to be restored first").await;
-            }
+            Err(error) if error.is_archived() => self.skip_archived(begun, bytes_known).await,
             result => self.end(begun, bytes_known, result).await,
         }
+    }
+
+    /// Tells that an item was left alone because it lies in an archive.
+    pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
+        self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
+        self.skip(begun, bytes, "it lies in an archive and has to be restored first").await;
     }
 
     /// Tells that an item was left alone.

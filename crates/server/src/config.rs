@@ -117,6 +117,8 @@ pub struct S3Config {
     /// How many seconds the server's clock is ahead of this machine's; negative, behind. What is signed at a time that
     /// differs from it by more than 15 minutes is refused.
     pub clock_ahead_s: i64,
+    /// How long it takes to restore what is archived. Default 1 minute, which is the least that S3 names, for expedited ones.
+    pub restores_take: Duration,
     /// Whether ETags are MD5s, as at S3 without KMS. Off, they are opaque, which spares 1.6 CPU seconds per GiB.
     pub md5_etags: bool,
     /// Whether answers to reads carry checksums where they are asked for. Off, as in servers that know none.
@@ -133,6 +135,7 @@ impl Default for S3Config {
             opt_in_regions: BTreeSet::new(),
             part_size_min: 5 << 20,
             clock_ahead_s: 0,
+            restores_take: Duration::from_secs(60),
             md5_etags: true,
             checksums: true,
         }

@@ -14,6 +14,7 @@ pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;
+pub(crate) mod restore;
 pub(crate) mod uploads;
 pub(crate) mod writer;
 
@@ -34,6 +35,7 @@ use listing::{Index, Page, Query};
 pub use object::{Attributes, Object};
 use object::{StoredChecksum, opaque_etag};
 use precondition::{Failed, Precondition};
+use restore::{Place, Restore};
 use uploads::{Upload, UploadChecksum, Uploads};
 use writer::{Writer, Written};
 
@@ -218,6 +220,16 @@ impl Objects {
         self.delete(bucket, key, &Precondition::default()).is_ok()
     }
 
+    /// Restores an archived object at once, for so many days; answers whether it was archived.
+    pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
+        let now = now_us();
+        let copied = self.restore_if(bucket, key, |object| match object.place(now) {
+            Place::AtHand => Err(()),
+            Place::Archive { .. } | Place::Copied { .. } => Ok((Restore::copy(now, days), ())),
+        });
+        copied.is_ok_and(|restored| restored.is_ok())
+    }
+
     pub(crate) fn writer(&self, wanted: Wanted, expected: Option<u64>) -> Writer {
         Writer::new(self.disk.as_ref(), wanted, expected)
     }
@@ -335,6 +347,7 @@ impl Objects {
             parts: new.parts,
             part_sizes: new.part_sizes,
             attributes: new.attributes,
+            restore: None,
             created_us: now,
             updated_us: now,
             checksum: new.checksum,
@@ -398,6 +411,28 @@ impl Objects {
         }
         index.insert(key.as_bytes().into(), object.clone());
         Ok(object)
+    }
+
+    /// Restores an archived object unless that is refused. Nothing else of it changes.
+    pub(crate) fn restore_if<T, E>(
+        &self,
+        bucket: &str,
+        key: &str,
+        decide: impl FnOnce(&Object) -> Result<(Restore, T), E>,
+    ) -> Result<Result<T, E>, Refused> {
+        let bucket = self.bucket(bucket)?;
+        let mut index = write(&bucket.objects);
+        let object = index.get_mut(key.as_bytes()).ok_or(Refused::NoObject)?;
+        let (restore, answer) = match decide(object) {
+            Ok(decided) => decided,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let restored = Arc::new(Object { restore: Some(restore), ..Object::clone(object) });
+        if let Some(disk) = &self.disk {
+            disk.publish(&bucket.name, &restored)?;
+        }
+        *object = restored;
+        Ok(Ok(answer))
     }
 
     pub(crate) fn delete(&self, bucket: &str, key: &str, precondition: &Precondition) -> Result<(), Refused> {

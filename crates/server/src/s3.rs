@@ -121,7 +121,7 @@ pub(crate) async fn answer(
     let without_body = request.method() == http::Method::HEAD;
     let mut answer = match called(shared, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
-        Ok(answer) => archive::telling_class(answer),
+        Ok(answer) => archive::finished(answer),
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
@@ -409,6 +409,13 @@ impl S3 for Dialect {
     ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
         let output = tagging::delete(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
+    }
+
+    async fn restore_object(
+        &self,
+        request: S3Request<RestoreObjectInput>,
+    ) -> S3Result<S3Response<RestoreObjectOutput>> {
+        archive::restore(self, request.input)
     }
 
     async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {

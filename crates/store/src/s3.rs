@@ -20,6 +20,7 @@ mod multipart;
 mod partition;
 mod put;
 mod regions;
+mod restore_status;
 mod session;
 mod tags;
 mod write_conditions;
@@ -68,6 +69,8 @@ pub(crate) struct S3 {
     conditions: WriteConditions,
     /// What the endpoint makes of checksums in requests, once it has shown it.
     checksums: ChecksumSupport,
+    /// Whether listings may be asked what is restored from archives.
+    restores: restore_status::Asking,
 }
 
 impl S3 {
@@ -100,6 +103,7 @@ impl S3 {
             sessions: Sessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
+            restores: restore_status::Asking::default(),
         }))
     }
 

@@ -1,9 +1,9 @@
 //! Tags that copies by parts would lose, and archives that trees meet.
 
-use laneway::{CopyRequest, CopySizes, CustomerKey, Op, Outcome};
-use laneway_server::{Asked, Attributes, Config};
+use laneway::{CopyRequest, CopySizes, CustomerKey, Location, Op, Outcome};
+use laneway_server::{Asked, Attributes, Config, Habits, RefusedHeaders};
 
-use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
 
 fn s3() -> Kind {
     DIALECTS.into_iter().find(|kind| kind.provider == laneway::Provider::S3).unwrap()
@@ -51,6 +51,67 @@ fn a_tree_leaves_out_what_lies_in_an_archive_and_says_how_much() {
         assert!(report.items.iter().all(|item| !matches!(item.outcome, Outcome::Failed(_))));
     }
     assert_eq!(std::fs::read(stage.path("down/warm")).unwrap(), b"warm");
+}
+
+/// A tree of twenty archived objects, one that was restored and one that never was archived.
+fn archived_tree(habits: Habits) -> Stage {
+    let stage = Stage::with(s3(), Config { habits, ..Config::default() });
+    let cold = Attributes { storage_class: Some("DEEP_ARCHIVE".into()), ..Attributes::default() };
+    for key in (0..20).map(|i| format!("t/{i}")).chain(["t/restored".to_owned()]) {
+        stage.server.store().put_with(BUCKET, &key, b"cold", cold.clone()).unwrap();
+    }
+    assert!(stage.server.store().restore(BUCKET, "t/restored", 1));
+    stage.object("t/warm", b"warm");
+    // By the answer the client knows whose service it is.
+    std::fs::create_dir_all(stage.path("")).unwrap();
+    stage.cp(stage.url("t/warm"), stage.path("warm")).all_done();
+    stage
+}
+
+/// How many requests of these verbs it took to copy the tree there; the archived objects are left out each time.
+fn requests_of(stage: &Stage, to: Place, verbs: [&str; 2]) -> [u64; 2] {
+    let count = || {
+        let counters = stage.server.counters();
+        verbs.map(|verb| counters.requests_by_verb.get(verb).copied().unwrap_or(0))
+    };
+    let before = count();
+    let report = stage.cp_r(stage.url("t"), to);
+    assert_eq!((report.summary.files, report.summary.skipped, report.summary.failed), (2, 20, 0));
+    let warnings = report.warnings.join("\n");
+    assert!(warnings.contains("one of 20 objects that lie in an archive"), "{warnings}");
+    let after = count();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+#[test]
+fn amazons_listings_spare_a_tree_the_requests_for_what_lies_in_an_archive() {
+    let stage = archived_tree(Habits::s3());
+    assert_eq!(requests_of(&stage, stage.path("down").into(), ["list", "get"]), [1, 2]);
+    assert_eq!(std::fs::read(stage.path("down/restored")).unwrap(), b"cold");
+    assert_eq!(requests_of(&stage, stage.url("copies/").into(), ["list", "copy"]), [1, 2]);
+    let planned = stage.copy(CopyRequest {
+        recursive: true,
+        dry_run: true,
+        ..CopyRequest::new(vec![stage.url("t")], Location::Local(stage.path("dry")))
+    });
+    assert_eq!((planned.summary.files, planned.summary.skipped), (2, 20));
+}
+
+#[test]
+fn where_listings_may_not_tell_what_is_restored_all_of_a_tree_is_tried() {
+    let silent = archived_tree(Habits::minio());
+    assert_eq!(requests_of(&silent, silent.path("down").into(), ["list", "get"]), [1, 22]);
+    assert_eq!(std::fs::read(silent.path("down/restored")).unwrap(), b"cold");
+
+    let prefixes = &["x-amz-optional-object-attributes"];
+    let refused_headers = Some(RefusedHeaders { prefixes, status: 400, code: "InvalidArgument" });
+    let refusing = archived_tree(Habits { refused_headers, ..Habits::s3() });
+    assert_eq!(requests_of(&refusing, refusing.path("down").into(), ["list", "get"]), [2, 22]);
+    assert_eq!(
+        requests_of(&refusing, refusing.path("again").into(), ["list", "get"]),
+        [1, 22],
+        "it is known now"
+    );
 }
 
 #[test]

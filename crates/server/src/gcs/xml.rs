@@ -205,6 +205,7 @@ fn attributes(headers: &HeaderMap) -> Result<Attributes, Problem> {
         custom_time: text(HeaderName::from_static("x-goog-custom-time")),
         metadata: metadata.collect(),
         asked,
+        ..Attributes::default()
     })
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 use super::content::Content;
+use super::restore::Restore;
 use crate::checksum::{Algorithm, Sums, base64, hex};
 
 /// What the writer of an object says about it.
@@ -23,6 +24,9 @@ pub struct Attributes {
     pub content_language: Option<String>,
     /// The storage class; STANDARD if absent.
     pub storage_class: Option<String>,
+    /// The archive tier of an object of the class INTELLIGENT_TIERING: `ARCHIVE_ACCESS` or `DEEP_ARCHIVE_ACCESS`.
+    #[serde(default)]
+    pub archive_status: Option<String>,
     /// GCS's `customTime`, an RFC 3339 time that its writer chose.
     #[serde(default)]
     pub custom_time: Option<String>,
@@ -61,6 +65,8 @@ pub struct Object {
     pub(crate) part_sizes: Vec<u64>,
     /// What its writer said about it.
     pub attributes: Attributes,
+    #[serde(default)]
+    pub(crate) restore: Option<Restore>,
     /// Microseconds since 1970.
     pub created_us: u64,
     /// Microseconds since 1970.

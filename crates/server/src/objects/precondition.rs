@@ -73,6 +73,7 @@ mod tests {
             parts: None,
             part_sizes: Vec::new(),
             attributes: Default::default(),
+            restore: None,
             created_us: 0,
             updated_us: 0,
             checksum: None,

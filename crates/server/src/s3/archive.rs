@@ -1,38 +1,209 @@
-//! Objects in the classes GLACIER and DEEP_ARCHIVE, whose bytes can't be read before they are restored.
+//! Archived objects: those of the classes GLACIER and DEEP_ARCHIVE, and intelligently tiered ones in an archive tier. Their
+//! bytes can't be read before they are restored.
+
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use s3s::{S3Error, S3ErrorCode, S3Result};
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
-use super::error_document_with;
+use super::{Dialect, error_document_with, refusal, timestamp};
 use crate::body::ResponseBody;
-use crate::objects::Object;
+use crate::objects::restore::{Place, Restore};
+use crate::objects::{Object, now_us};
 
-const MESSAGE: &str = "The operation is not valid for the object's storage class";
-
-/// Carries the class from the refusal to where its document is written: the framework's errors have no elements of their own.
+/// Carry what a refusal says to where its document is written: the framework's errors have no elements of their own.
 const CLASS: HeaderName = HeaderName::from_static("archived-in");
+const TIER: HeaderName = HeaderName::from_static("archived-in-tier");
+const WHY: HeaderName = HeaderName::from_static("archived-why");
+/// Has a restore answered 202: the framework answers 200 to all.
+const ACCEPTED: HeaderName = HeaderName::from_static("restore-accepted");
 
 /// Lets those through who may read the bytes.
 pub(super) fn admit(object: &Object) -> S3Result<()> {
-    let class = match object.storage_class() {
-        "GLACIER" => HeaderValue::from_static("GLACIER"),
-        "DEEP_ARCHIVE" => HeaderValue::from_static("DEEP_ARCHIVE"),
-        _ => return Ok(()),
-    };
-    let mut error = S3Error::with_message(S3ErrorCode::InvalidObjectState, MESSAGE);
-    error.set_headers(HeaderMap::from_iter([(CLASS, class)]));
-    Err(error)
+    match object.place(now_us()) {
+        Place::AtHand | Place::Copied { .. } => Ok(()),
+        Place::Archive { .. } => {
+            Err(invalid_state(object, "The operation is not valid for the object's storage class"))
+        }
+    }
 }
 
-/// An answer; a refusal to read what is archived tells the class, as S3 does.
+fn invalid_state(object: &Object, message: &'static str) -> S3Error {
+    let mut error = S3Error::with_message(S3ErrorCode::InvalidObjectState, message);
+    let tier = object.archive_tier(now_us());
+    let lines = [(CLASS, Some(object.storage_class())), (TIER, tier), (WHY, Some(message))];
+    let lines = lines.into_iter().filter_map(|(name, text)| Some((name, HeaderValue::from_str(text?).ok()?)));
+    error.set_headers(HeaderMap::from_iter(lines));
+    error
+}
+
+/// An answer as S3 gives it: one that refuses what is archived says in which class and tier the object lies.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_InvalidObjectState.html)
-pub(super) fn telling_class(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
-    let class = answer.headers_mut().remove(CLASS);
-    match class.as_ref().and_then(|class| class.to_str().ok()) {
-        Some(class) => {
-            let class = ("StorageClass", class);
-            error_document_with(StatusCode::FORBIDDEN, "InvalidObjectState", MESSAGE, &[class])
+pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    if answer.headers_mut().remove(ACCEPTED).is_some() {
+        *answer.status_mut() = StatusCode::ACCEPTED;
+    }
+    let mut text = |name| {
+        let value = answer.headers_mut().remove(name)?;
+        Some(value.to_str().ok()?.to_owned())
+    };
+    let (class, tier, why) = (text(CLASS), text(TIER), text(WHY));
+    let Some((class, why)) = class.zip(why) else { return answer };
+    let mut elements = vec![("StorageClass", class.as_str())];
+    elements.extend(tier.as_deref().map(|tier| ("AccessTier", tier)));
+    error_document_with(StatusCode::FORBIDDEN, "InvalidObjectState", &why, &elements)
+}
+
+/// RestoreObject.
+/// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_RestoreObject.html)
+pub(super) fn restore(
+    dialect: &Dialect,
+    input: RestoreObjectInput,
+) -> S3Result<S3Response<RestoreObjectOutput>> {
+    let request = input.restore_request.unwrap_or_default();
+    if request.output_location.is_some() || request.select_parameters.is_some() || request.type_.is_some() {
+        return Err(s3_error!(NotImplemented, "Restores into other objects are not implemented."));
+    }
+    let (now, takes) = (now_us(), dialect.config.restores_take);
+    let status = dialect
+        .objects
+        .restore_if(&input.bucket, &input.key, |object| decide(object, &request, now, takes))
+        .map_err(refusal)??;
+    let mut answer = S3Response::new(RestoreObjectOutput::default());
+    if status == StatusCode::ACCEPTED {
+        answer.headers.insert(ACCEPTED, HeaderValue::from_static("1"));
+    }
+    Ok(answer)
+}
+
+/// What becomes of a request to restore, and how it is answered.
+fn decide(
+    object: &Object,
+    request: &RestoreRequest,
+    now_us: u64,
+    takes: Duration,
+) -> S3Result<(Restore, StatusCode)> {
+    let ready_us = now_us.saturating_add(takes.as_micros() as u64);
+    let days = || {
+        let days = request.days.and_then(|days| u32::try_from(days).ok()).filter(|days| *days > 0);
+        days.ok_or_else(|| {
+            let message =
+                "The XML you provided was not well-formed or did not validate against our published schema";
+            S3Error::with_message(S3ErrorCode::MalformedXML, message)
+        })
+    };
+    match object.place(now_us) {
+        Place::AtHand => {
+            let message = "Restore is not allowed for the object's current storage class";
+            Err(invalid_state(object, message))
         }
-        None => answer,
+        Place::Archive { restoring: true } => {
+            Err(s3_error!(RestoreAlreadyInProgress, "Object restore is already in progress"))
+        }
+        Place::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
+            match request.days {
+                None => Ok((Restore::for_good(ready_us), StatusCode::ACCEPTED)),
+                Some(_) => Err(s3_error!(
+                    InvalidArgument,
+                    "What is restored from the archive tiers of S3 Intelligent-Tiering stays: it takes no days."
+                )),
+            }
+        }
+        Place::Archive { restoring: false } => Ok((Restore::copy(ready_us, days()?), StatusCode::ACCEPTED)),
+        // The copy is there, and stays for so many days from now.
+        Place::Copied { .. } => Ok((Restore::copy(now_us, days()?), StatusCode::OK)),
+    }
+}
+
+/// `x-amz-restore` of what is being restored, or is.
+pub(super) fn header(object: &Object) -> Option<String> {
+    match object.place(now_us()) {
+        Place::AtHand | Place::Archive { restoring: false } => None,
+        Place::Archive { restoring: true } => Some("ongoing-request=\"true\"".to_owned()),
+        Place::Copied { until_us } => {
+            let until = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(until_us));
+            Some(format!("ongoing-request=\"false\", expiry-date=\"{until}\""))
+        }
+    }
+}
+
+/// `x-amz-archive-status` of what is intelligently tiered.
+pub(super) fn tier(object: &Object) -> Option<ArchiveStatus> {
+    object.archive_tier(now_us()).map(|tier| ArchiveStatus::from(tier.to_owned()))
+}
+
+/// What listings say where it was asked for: nothing of what nobody has restored.
+pub(super) fn status(object: &Object, now_us: u64) -> Option<RestoreStatus> {
+    let (is_restore_in_progress, until_us) = match object.place(now_us) {
+        Place::AtHand | Place::Archive { restoring: false } => return None,
+        Place::Archive { restoring: true } => (true, None),
+        Place::Copied { until_us } => (false, Some(until_us)),
+    };
+    let restore_expiry_date = until_us.map(timestamp);
+    Some(RestoreStatus { is_restore_in_progress: Some(is_restore_in_progress), restore_expiry_date })
+}
+
+/// Whether a listing is asked for [`status`].
+///
+/// # Errors
+/// 400 for any other attribute.
+pub(super) fn is_asked_for(attributes: Option<&OptionalObjectAttributesList>) -> S3Result<bool> {
+    let attributes = attributes.map_or(&[][..], |attributes| attributes);
+    match attributes.iter().all(|attribute| attribute.as_str() == OptionalObjectAttributes::RESTORE_STATUS) {
+        true => Ok(!attributes.is_empty()),
+        false => Err(s3_error!(InvalidArgument, "Invalid attribute name specified")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Storage;
+    use crate::objects::{Attributes, Objects};
+
+    const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
+
+    fn object(class: &str, tier: Option<&str>) -> Object {
+        let attributes = Attributes {
+            storage_class: Some(class.to_owned()),
+            archive_status: tier.map(str::to_owned),
+            ..Attributes::default()
+        };
+        let store = Objects::open(&Storage::Memory, true).unwrap();
+        Arc::unwrap_or_clone(store.put_with("b", "k", b"x", attributes).unwrap())
+    }
+
+    fn asked(object: &mut Object, days: Option<i32>, now_us: u64) -> Result<u16, String> {
+        let request = RestoreRequest { days, ..Default::default() };
+        let decided = decide(object, &request, now_us, Duration::from_secs(3600));
+        let (restore, status) = decided.map_err(|error| error.code().as_str().to_owned())?;
+        object.restore = Some(restore);
+        Ok(status.as_u16())
+    }
+
+    #[test]
+    fn a_restore_is_accepted_goes_on_and_is_prolonged() {
+        let mut cold = object("DEEP_ARCHIVE", None);
+        assert_eq!(asked(&mut cold, None, 0), Err("MalformedXML".into()));
+        assert_eq!(asked(&mut cold, Some(0), 0), Err("MalformedXML".into()));
+        assert_eq!(asked(&mut cold, Some(1), 0), Ok(202));
+        assert_eq!(asked(&mut cold, Some(1), 1), Err("RestoreAlreadyInProgress".into()));
+        assert_eq!(asked(&mut cold, Some(5), DAY_US), Ok(200));
+        assert_eq!(cold.place(DAY_US), Place::Copied { until_us: 7 * DAY_US });
+        assert_eq!(asked(&mut cold, Some(1), 7 * DAY_US), Ok(202), "the copy has gone");
+    }
+
+    #[test]
+    fn what_is_tiered_takes_no_days_and_what_is_at_hand_no_restore() {
+        let mut tiered = object("INTELLIGENT_TIERING", Some("DEEP_ARCHIVE_ACCESS"));
+        assert_eq!(asked(&mut tiered, Some(1), 0), Err("InvalidArgument".into()));
+        assert_eq!(asked(&mut tiered, None, 0), Ok(202));
+        assert_eq!(asked(&mut tiered, None, DAY_US), Err("InvalidObjectState".into()));
+        for class in ["STANDARD", "GLACIER_IR"] {
+            assert_eq!(asked(&mut object(class, None), Some(1), 0), Err("InvalidObjectState".into()));
+        }
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         object.attributes.clone()
     };
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
+    attributes.archive_status = None;
     // Neither encryption nor access nor locks are copied.
     attributes.asked = asked;
     let new = NewObject {

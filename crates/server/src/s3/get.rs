@@ -39,6 +39,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
         parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
+        restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
         ..Default::default()
@@ -76,6 +77,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     let attributes = &object.attributes;
     let mut output = HeadObjectOutput {
         accept_ranges: Some("bytes".to_owned()),
+        archive_status: archive::tier(&object),
         cache_control: attributes.cache_control.clone(),
         content_disposition: attributes.content_disposition.clone(),
         content_encoding: attributes.content_encoding.clone(),
@@ -86,6 +88,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         last_modified: Some(timestamp(object.updated_us)),
         metadata: metadata(&object),
         parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
+        restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         ..Default::default()
     };

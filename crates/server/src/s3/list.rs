@@ -5,8 +5,9 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::directory::is_directory;
-use super::{Dialect, checksums, refusal, timestamp};
+use super::{Dialect, archive, checksums, refusal, timestamp};
 use crate::objects::listing::{From as Start, Page, Query};
+use crate::objects::now_us;
 
 /// Most entries on a page.
 const KEYS_MAX: i32 = 1000;
@@ -19,7 +20,10 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
     let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
-    let write = Writing::of(input.encoding_type.as_ref());
+    let write = Writing {
+        restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
+        ..Writing::of(input.encoding_type.as_ref())
+    };
     let next = page.next.take();
     let (contents, common_prefixes) = write.entries(page);
     let next_marker = match &next {
@@ -51,7 +55,10 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
     let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
-    let write = Writing::of(input.encoding_type.as_ref());
+    let write = Writing {
+        restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
+        ..Writing::of(input.encoding_type.as_ref())
+    };
     let next = page.next.take();
     if is_directory(&input.bucket) {
         // Their listings come in no order; this is not that of the keys.
@@ -107,14 +114,18 @@ pub(super) fn query(
     })
 }
 
-/// How keys are written: as they are, or percent-encoded for keys that XML can't hold.
+/// How entries are written.
 pub(super) struct Writing {
+    /// Whether keys are percent-encoded, for those that XML can't hold.
     encoded: bool,
+    /// Whether it is told what was restored from archives.
+    restores: bool,
 }
 
 impl Writing {
     pub(super) fn of(encoding: Option<&EncodingType>) -> Writing {
-        Writing { encoded: encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL) }
+        let encoded = encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL);
+        Writing { encoded, restores: false }
     }
 
     pub(super) fn text(&self, key: &str) -> String {
@@ -122,6 +133,7 @@ impl Writing {
     }
 
     fn entries(&self, page: Page) -> (Option<ObjectList>, Option<CommonPrefixList>) {
+        let now = now_us();
         let objects = page.objects.iter().map(|object| {
             let checksum = checksums::of(object);
             Object {
@@ -132,6 +144,7 @@ impl Writing {
                 e_tag: Some(ETag::Strong(object.etag.clone())),
                 key: Some(self.text(&object.key)),
                 last_modified: Some(timestamp(object.updated_us)),
+                restore_status: archive::status(object, now).filter(|_| self.restores),
                 size: Some(object.size as i64),
                 storage_class: Some(ObjectStorageClass::from(object.storage_class().to_owned())),
                 ..Default::default()

@@ -11,6 +11,7 @@ mod gcs_resumable;
 mod gcs_xml;
 mod habits;
 mod operations;
+mod s3_archive;
 mod s3_multipart;
 mod s3_objects;
 mod s3_signed;

@@ -8,6 +8,8 @@ mod google;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use laneway_server::Attributes;
+
 use crate::client::{Protocol, Rig};
 
 /// An operation and a request for it. `{upload}`, `{etag}` and `{session}` stand for what the fixture has.
@@ -32,12 +34,14 @@ impl Probe {
         Probe { body, ..self }
     }
 
-    /// Asks for it, with an object `k` and an upload of `k` there; whether it was done.
+    /// Asks for it, with an object `k`, an archived one and an upload of `k` there; whether it was done.
     fn is_done(&self, xml: bool) -> bool {
         let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
         rig.server.create_bucket("empty").unwrap();
         rig.server.store().put("demo", "k", b"hello").unwrap();
         let dialect: &[(&str, &str)] = if xml { &[("x-goog-api-version", "2")] } else { &[] };
+        let cold = Attributes { storage_class: Some("GLACIER".to_owned()), ..Attributes::default() };
+        rig.server.store().put_with("demo", "cold", b"hello", cold).unwrap();
         let send = |method: &str, path: &str, headers: &[(&str, &str)], body: String| {
             rig.send(method, path, &[dialect, headers].concat(), body).unwrap()
         };
@@ -64,7 +68,10 @@ impl Probe {
     fn row(&self, xml: bool) -> String {
         let path =
             self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
-        let path = path.replace("BUCKET/k", "BUCKET/KEY").replace("/o/k", "/o/KEY");
+        let path = path
+            .replace("BUCKET/k", "BUCKET/KEY")
+            .replace("BUCKET/cold", "BUCKET/KEY")
+            .replace("/o/k", "/o/KEY");
         let named: Vec<_> =
             self.headers.iter().map(|(name, _)| *name).filter(|name| name.contains("copy-")).collect();
         let headers =

@@ -216,18 +216,3 @@ fn the_longest_key_and_the_strangest_are_kept() {
         "KeyTooLongError"
     );
 }
-
-#[test]
-fn who_reads_or_copies_what_is_archived_is_told_its_class() {
-    let rig = Rig::new();
-    for class in ["GLACIER", "DEEP_ARCHIVE"] {
-        rig.send("PUT", "/demo/k", &[("x-amz-storage-class", class)], "x").unwrap();
-        let copy = [("x-amz-copy-source", "demo/k")];
-        for refused in [rig.get("/demo/k"), rig.send("PUT", "/demo/to", &copy, "").unwrap()] {
-            assert_eq!((refused.status, refused.element("Code")), (403, "InvalidObjectState"));
-            assert_eq!(refused.element("StorageClass"), class);
-            assert!(refused.header("archived-in").is_empty());
-        }
-        assert_eq!(rig.send("HEAD", "/demo/k", &[], "").unwrap().status, 200);
-    }
-}

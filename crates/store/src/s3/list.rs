@@ -1,12 +1,13 @@
 //! `list` and `buckets`.
 
-use http::Method;
+use http::{HeaderValue, Method};
 use memchr::memmem;
 use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
 use super::conditions::unquoted;
+use super::restore_status::{self, Asking, RestoreStatus};
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
@@ -17,7 +18,7 @@ use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 /// What an answer says whose keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
-fn request(list: &List) -> Outgoing {
+fn request(list: &List, asks_restores: bool) -> Outgoing {
     let ordered = is_ordered(list);
     let prefix = if ordered { list.prefix.as_str() } else { folder(&list.prefix) };
     let query = Query::new()
@@ -29,7 +30,13 @@ fn request(list: &List) -> Outgoing {
         .and_some("start-after", list.start_after.as_deref().filter(|_| ordered))
         .and_some("continuation-token", list.token.as_deref())
         .and_some("max-keys", list.max.map(|max| max.to_string()).as_deref());
-    Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) }
+    let mut outgoing =
+        Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) };
+    if asks_restores {
+        let attribute = HeaderValue::from_static(restore_status::ATTRIBUTE);
+        outgoing.headers.insert(restore_status::HEADER, attribute);
+    }
+    outgoing
 }
 
 /// Whether a listing comes in the order of its keys. Those of directory buckets don't; they take only folders for
@@ -63,6 +70,7 @@ struct Content {
     etag: Option<String>,
     last_modified: Option<String>,
     storage_class: Option<String>,
+    restore_status: Option<RestoreStatus>,
 }
 
 #[derive(Deserialize)]
@@ -81,12 +89,14 @@ struct Arriving {
     held: Vec<Content>,
     /// Whether there was something beyond the end that was asked for.
     beyond: bool,
+    /// Whether the answer says what is restored.
+    asked_restores: bool,
 }
 
 impl Arriving {
-    fn new() -> Self {
+    fn new(asked_restores: bool) -> Self {
         let cutter = Cutter::xml("<Contents>", "</Contents>");
-        Self { cutter, encoded: false, held: Vec::new(), beyond: false }
+        Self { cutter, encoded: false, held: Vec::new(), beyond: false, asked_restores }
     }
 
     fn name(&self, text: String) -> Result<String, String> {
@@ -107,6 +117,7 @@ impl Arriving {
         meta.version = meta.etag.clone().map(Version::ETag);
         meta.updated = content.last_modified.as_deref().and_then(rfc3339);
         meta.storage_class = content.storage_class;
+        restore_status::apply(&mut meta, content.restore_status, self.asked_restores);
         Ok(Some(meta))
     }
 }
@@ -188,10 +199,20 @@ impl S3 {
     pub(crate) async fn list(
         &self,
         list: &List,
-        out: impl FnMut(Vec<ObjectMeta>) + Send,
+        mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
-        arrive(&exchange, &request(list), list, Arriving::new, out).await
+        // Directory buckets hold nothing archived, and what isn't Amazon's may not know the question: from its silence
+        // nothing would follow.
+        if self.restores.is_allowed() && self.conditions.is_amazon() && !is_directory(&list.bucket) {
+            match arrive(&exchange, &request(list, true), list, || Arriving::new(true), &mut out).await {
+                Err(error) if Asking::may_be_why(&error) => {}
+                listed => return listed,
+            }
+            let listed = arrive(&exchange, &request(list, false), list, || Arriving::new(false), out).await;
+            return listed.inspect(|_| self.restores.refused());
+        }
+        arrive(&exchange, &request(list, false), list, || Arriving::new(false), out).await
     }
 
     pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
@@ -217,7 +238,7 @@ mod tests {
     use super::*;
 
     fn page(list: &List, body: &[u8]) -> Result<Page, String> {
-        let mut arriving = Arriving::new();
+        let mut arriving = Arriving::new(false);
         let mut objects = Vec::new();
         for piece in body.chunks(40) {
             objects.extend(arriving.take(list, piece)?);
@@ -232,7 +253,7 @@ mod tests {
         let list = List::new("b", "");
         let keys = |objects: Vec<ObjectMeta>| objects.into_iter().map(|o| o.id.key).collect::<Vec<_>>();
         let entry = |key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
-        let mut arriving = Arriving::new();
+        let mut arriving = Arriving::new(false);
         let begin =
             format!("<R><IsTruncated>false</IsTruncated>{}{}{}", entry("a"), entry("b+c"), entry("d"));
         assert_eq!(keys(arriving.take(&list, begin.as_bytes()).expect("entries")), ["a"]);
@@ -292,7 +313,7 @@ mod tests {
             delimiter: Some("/".into()),
             ..List::new("b--usw2-az1--x-s3", "p/x")
         };
-        assert_eq!(request(&list).target, "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F");
+        assert_eq!(request(&list, false).target, "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F");
         let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let body = format!(
             "<R><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{}</R>",
@@ -315,9 +336,11 @@ mod tests {
         let list =
             List { start_after: Some("a/b".into()), delimiter: Some("/".into()), ..List::new("b", "p q") };
         assert_eq!(
-            request(&list).target,
+            request(&list, false).target,
             "?list-type=2&encoding-type=url&prefix=p%20q&delimiter=%2F&start-after=a%2Fb"
         );
+        assert!(request(&list, false).headers.is_empty());
+        assert_eq!(request(&list, true).headers["x-amz-optional-object-attributes"], "RestoreStatus");
     }
 
     #[test]

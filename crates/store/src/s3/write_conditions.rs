@@ -146,6 +146,11 @@ impl WriteConditions {
         treatment == Treatment::Refused
     }
 
+    /// Whether it is known to be Amazon's.
+    pub(super) fn is_amazon(&self) -> bool {
+        self.service() == Service::Amazon
+    }
+
     /// Whether copies take Cloudflare's header for a condition on their destination.
     pub(super) fn has_headers_for_copies(&self) -> bool {
         self.service() == Service::R2

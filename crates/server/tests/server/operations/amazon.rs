@@ -104,7 +104,7 @@ pub(super) const OPERATIONS: [Probe; 107] = [
     probe("PutObjectTagging", "PUT", "/demo/k?tagging").sending("<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"),
     probe("PutPublicAccessBlock", "PUT", "/demo?publicAccessBlock").sending("<x/>"),
     probe("RenameObject", "PUT", "/demo/k?renameObject").with(&[("x-amz-rename-source", "/other")]),
-    probe("RestoreObject", "POST", "/demo/k?restore").sending("<RestoreRequest><Days>1</Days></RestoreRequest>"),
+    probe("RestoreObject", "POST", "/demo/cold?restore").sending("<RestoreRequest><Days>1</Days></RestoreRequest>"),
     probe("SelectObjectContent", "POST", "/demo/k?select&select-type=2").sending("<x/>"),
     probe("UpdateBucketMetadataInventoryTableConfiguration", "PUT", "/demo?metadataInventoryTable"),
     probe("UpdateBucketMetadataJournalTableConfiguration", "PUT", "/demo?metadataJournalTable"),

@@ -259,7 +259,7 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Finds another lane for a job whose lane was gone. Those that had been used before are fewer by one each time; but a
+    /// Finds another lane for an attempt whose lane was gone. Those that had been used before are fewer by one each time; but a
     /// server that closes every new connection at once must not keep us dialling: then it is the caller's attempt that has
     /// failed, with nothing sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Running;
 
 /// Longer than anything takes that a test waits for, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A folder whose changes are noticed from now on.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Changes {
 
     #[track_caller]
     fn wait(&self, end: Option<BorrowedFd<'_>>, is_so: &mut dyn FnMut() -> bool) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_MAX;
         loop {
             // First forgotten, then looked at: what changes in between is noticed by the next wait.
             self.forget();

@@ -1,4 +1,4 @@
-//! The plaintext of many TLS records as one piece.
+//! The plaintext of many TLS records in one buffer.
 
 use std::io;
 use std::pin::Pin;

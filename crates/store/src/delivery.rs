@@ -6,18 +6,29 @@ use std::sync::{Arc, Mutex};
 
 use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
 
-use crate::{ErrorKind, Get, GetSink, ObjectId, ObjectMeta, Second, SecondMaker, SinkMaker, Version};
+use crate::store::NOT_MODIFIED;
+use crate::{
+    ErrorKind, Get, GetRange, GetSink, ObjectId, ObjectMeta, Second, SecondMaker, SinkMaker, Unless, Version,
+};
 
 /// Reads what an answer's head says about the object: each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
 
+/// What was asked for, by which an answer's head is judged.
+#[derive(Clone)]
+struct Asked {
+    reader: HeadReader,
+    id: ObjectId,
+    range: Option<GetRange>,
+    version: Option<Version>,
+    unless: Option<Unless>,
+    /// The object's size where that is known from elsewhere.
+    size: Option<u64>,
+}
+
 /// What was asked, and what of it has arrived; shared by the attempts of one download.
 pub(crate) struct Delivery<'a> {
-    pub(crate) reader: HeadReader,
-    pub(crate) id: &'a ObjectId,
-    pub(crate) range: Option<Range<u64>>,
-    pub(crate) version: Option<&'a Version>,
-    size: Option<u64>,
+    asked: Asked,
     pub(crate) maker: SinkMaker<'a>,
     second: SecondMaker<'a>,
     breaks: Option<&'a Breaks>,
@@ -61,22 +72,20 @@ struct State {
 
 impl<'a> Delivery<'a> {
     pub(crate) fn new(reader: HeadReader, get: &Get<'a>) -> Self {
-        Self {
+        let asked = Asked {
             reader,
-            id: get.id,
+            id: get.id.clone(),
             range: get.range.clone(),
-            version: get.version,
+            version: get.version.cloned(),
+            unless: get.unless.cloned(),
             size: get.size,
-            maker: get.sink,
-            second: get.second,
-            breaks: get.breaks,
-            state: Arc::default(),
-        }
+        };
+        Self { asked, maker: get.sink, second: get.second, breaks: get.breaks, state: Arc::default() }
     }
 
     /// A sink for the next attempt; `None` where the body is collected.
     pub(crate) fn sink(&self) -> Option<Box<dyn Sink>> {
-        Some(self.adapted(self.range.clone(), self.maker?()))
+        Some(self.adapted(self.asked.clone(), self.maker?()))
     }
 
     /// Whether two requests may bring it at once.
@@ -91,21 +100,14 @@ impl<'a> Delivery<'a> {
         }
         let Second::Beside(range, sink) = self.second?() else { return None };
         self.state.doubled.store(true, Ordering::Release);
-        let sink = self.adapted(range.clone().or_else(|| self.range.clone()), sink);
+        let mut asked = self.asked.clone();
+        asked.range = range.clone().map(GetRange::from).or(asked.range);
+        let sink = self.adapted(asked, sink);
         Some(Doubled { range, sink: Some(sink) })
     }
 
-    fn adapted(&self, range: Option<Range<u64>>, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
-        Box::new(Adapter {
-            reader: self.reader,
-            id: self.id.clone(),
-            range,
-            version: self.version.cloned(),
-            size: self.size,
-            left: 0,
-            state: Arc::clone(&self.state),
-            inner,
-        })
+    fn adapted(&self, asked: Asked, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
+        Box::new(Adapter { asked, left: 0, state: Arc::clone(&self.state), inner })
     }
 
     /// Whether bytes have reached the caller's sink.
@@ -123,73 +125,75 @@ impl<'a> Delivery<'a> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.doubled.load(Ordering::Acquire) {
             // Of two answers the last that began is remembered. Each was compared with what it had been asked for.
-            return describe(self.reader, self.id, None, self.version, self.size, head);
+            return Asked { range: None, ..self.asked.clone() }.describe(head);
         }
         match seen {
             Some(described) => Ok(described),
-            None => describe(self.reader, self.id, self.range.as_ref(), self.version, self.size, head),
+            None => self.asked.describe(head),
         }
     }
 }
 
-/// Compares an answer's head with what was asked. `told` is the object's size where that is known from elsewhere.
-pub(crate) fn describe(
-    reader: HeadReader,
-    id: &ObjectId,
-    asked: Option<&Range<u64>>,
-    version: Option<&Version>,
-    told: Option<u64>,
-    head: &Head,
-) -> Result<Described, Refused> {
-    let refuse = |kind, message| Err(Refused { kind, message, lacks_size: false });
-    let mut meta = reader(id, head);
-    let stored = Some(meta.size).filter(|size| *size > 0);
-    let (range, size) = if let Some((range, total)) = range_of(head, asked) {
-        let Some(size) = total.or(stored).or(told) else {
-            return refuse(
-                ErrorKind::Server,
-                "the answer to a range doesn't tell the object's size".to_owned(),
-            );
-        };
-        (range, size)
-    } else if head.status.as_u16() == 206 {
-        return refuse(ErrorKind::Server, "the answer to a range names no Content-Range".to_owned());
-    } else {
-        // GCS sends what is stored as gzip in chunks from some 8 MiB on, and says its length only in a header of its own.
-        match head.content_length().or(stored).or(told) {
-            Some(length) => (0..length, length),
-            None => {
+impl Asked {
+    /// Compares an answer's head with what was asked for.
+    fn describe(&self, head: &Head) -> Result<Described, Refused> {
+        let mut meta = (self.reader)(&self.id, head);
+        let stored = Some(meta.size).filter(|size| *size > 0);
+        let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
+            let Some(size) = total.or(stored).or(self.size) else {
+                return refuse(ErrorKind::Server, "the answer to a range doesn't tell the object's size");
+            };
+            meta.size = size;
+            range
+        } else if head.status.as_u16() == 206 {
+            return refuse(ErrorKind::Server, "the answer to a range names no Content-Range");
+        } else {
+            // GCS sends what is stored as gzip in chunks from some 8 MiB on, and says its length only in a header of its own.
+            let Some(length) = head.content_length().or(stored).or(self.size) else {
                 let message = "the answer tells no length".to_owned();
                 return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
+            };
+            meta.size = length;
+            0..length
+        };
+        if let Some(wanted) = &self.version
+            && meta.version.as_ref() != Some(wanted)
+        {
+            let message = match &meta.version {
+                Some(found) => format!("the object has changed: {wanted} was asked for, this is {found}"),
+                None => format!("{wanted} was asked for, the answer doesn't say which this is"),
+            };
+            return refuse(ErrorKind::Precondition, message);
+        }
+        // A server that doesn't know the condition sends what the reader has.
+        if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
+            return refuse(ErrorKind::NotModified, NOT_MODIFIED);
+        }
+        if let Some(asked) = &self.range {
+            let expected = asked.within(meta.size);
+            if range != expected {
+                let message = format!(
+                    "bytes {}-{} were asked for, {}-{} came",
+                    expected.start, expected.end, range.start, range.end
+                );
+                return refuse(ErrorKind::Unsupported, message);
             }
         }
-    };
-    meta.size = size;
-    if let Some(wanted) = version
-        && meta.version.as_ref() != Some(wanted)
-    {
-        let message = match &meta.version {
-            Some(found) => format!("the object has changed: {wanted} was asked for, this is {found}"),
-            None => format!("{wanted} was asked for, the answer doesn't say which this is"),
-        };
-        return refuse(ErrorKind::Precondition, message);
+        Ok(Described { meta, range })
     }
-    if let Some(asked) = asked {
-        let expected = asked.start..asked.end.min(size);
-        if range != expected {
-            let message = format!(
-                "bytes {}-{} were asked for, {}-{} came",
-                expected.start, expected.end, range.start, range.end
-            );
-            return refuse(ErrorKind::Unsupported, message);
-        }
-    }
-    Ok(Described { meta, range })
+}
+
+fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refused> {
+    Err(Refused { kind, message: message.into(), lacks_size: false })
 }
 
 /// The range that an answer is. Some servers say 200 with it: it is believed where a range was asked for and the length
 /// is that of the range.
-fn range_of(head: &Head, asked: Option<&Range<u64>>) -> Option<(Range<u64>, Option<u64>)> {
+fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
+    // MinIO answers 206 with `bytes 0--1/0` where the end of an empty object is asked for, S3 200.
+    if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
+        return Some((0..0, Some(0)));
+    }
     let (range, total) = head.header("content-range").and_then(content_range)?;
     let fits = head.content_length().is_none_or(|length| length == range.end - range.start);
     (head.status.as_u16() == 206 || (asked.is_some() && fits)).then_some((range, total))
@@ -211,11 +215,7 @@ fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
 }
 
 struct Adapter {
-    reader: HeadReader,
-    id: ObjectId,
-    range: Option<Range<u64>>,
-    version: Option<Version>,
-    size: Option<u64>,
+    asked: Asked,
     /// Bytes of the body that are still to come.
     left: u64,
     state: Arc<State>,
@@ -224,8 +224,7 @@ struct Adapter {
 
 impl Sink for Adapter {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
-        let described =
-            describe(self.reader, &self.id, self.range.as_ref(), self.version.as_ref(), self.size, head)?;
+        let described = self.asked.describe(head)?;
         self.left = described.range.end - described.range.start;
         let route = self.inner.begin(&described.meta, described.range.clone())?;
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
@@ -270,9 +269,12 @@ mod tests {
         head: &Head,
     ) -> Result<(u64, Range<u64>), ErrorKind> {
         let version = version.map(|v| Version::ETag(v.to_owned()));
-        describe(reader, &ObjectId::new("b", "k"), asked.as_ref(), version.as_ref(), None, head)
-            .map(|d| (d.meta.size, d.range))
-            .map_err(|e| e.kind)
+        let asked = Asked { range: asked.map(GetRange::from), version, ..asked_for(reader) };
+        asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
+    }
+
+    fn asked_for(reader: HeadReader) -> Asked {
+        Asked { reader, id: ObjectId::new("b", "k"), range: None, version: None, unless: None, size: None }
     }
 
     #[test]
@@ -283,10 +285,9 @@ mod tests {
 
     #[test]
     fn without_a_length_the_stored_one_counts_and_then_what_is_known_from_elsewhere() {
-        let id = ObjectId::new("b", "k");
-        let size = |head: &Head, told| {
-            describe(crate::gcs::resource::from_head, &id, None, None, told, head)
-                .map(|described| described.meta.size)
+        let size = |head: &Head, size| {
+            let asked = Asked { size, ..asked_for(crate::gcs::resource::from_head) };
+            asked.describe(head).map(|described| described.meta.size)
         };
         let gzip = ("content-encoding", "gzip");
         let stored =
@@ -319,6 +320,37 @@ mod tests {
     fn a_range_beyond_the_end_is_cut_at_the_end() {
         let answer = head(206, &[("content-range", "bytes 2-8/9")]);
         assert_eq!(check(Some(2..100), None, &answer), Ok((9, 2..9)));
+    }
+
+    #[test]
+    fn the_end_of_an_object_is_where_the_answer_says() {
+        let came = |last, head: &Head| {
+            let asked = Asked { range: Some(GetRange::Last(last)), ..asked_for(reader) };
+            asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
+        };
+        let end = head(206, &[("content-length", "4"), ("content-range", "bytes 5-8/9")]);
+        assert_eq!(came(4, &end), Ok((9, 5..9)));
+        assert_eq!(came(5, &end), Err(ErrorKind::Unsupported));
+        let whole = head(206, &[("content-length", "9"), ("content-range", "bytes 0-8/9")]);
+        assert_eq!(came(12, &whole), Ok((9, 0..9)));
+        // A server that pays no attention to the range sends the whole.
+        assert_eq!(came(12, &head(200, &[("content-length", "9")])), Ok((9, 0..9)));
+        assert_eq!(came(4, &head(200, &[("content-length", "9")])), Err(ErrorKind::Unsupported));
+        let nothing = [("content-length", "0"), ("content-range", "bytes 0--1/0")];
+        assert_eq!(came(4, &head(206, &nothing)), Ok((0, 0..0)));
+        assert_eq!(came(4, &head(200, &nothing[..1])), Ok((0, 0..0)));
+    }
+
+    #[test]
+    fn what_the_reader_has_is_refused_where_the_server_sends_it_all_the_same() {
+        let asked = |unless| Asked { unless: Some(unless), ..asked_for(reader) };
+        let answer = head(200, &[("content-length", "5"), ("etag", "b")]);
+        let kind = |etag: &str| {
+            asked(Unless::Version(Version::ETag(etag.to_owned()))).describe(&answer).map_err(|e| e.kind)
+        };
+        assert_eq!(kind("b"), Err(ErrorKind::NotModified));
+        assert_eq!(kind("W/b"), Err(ErrorKind::NotModified));
+        assert!(kind("a").is_ok());
     }
 
     #[test]

@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderValue;
 use laneway_lanes::{Breaks, Protocol, Route, SinkError};
 
 use crate::delivery::{Delivery, Described};
 use crate::exchange::{Dialect, Exchange, Sent};
-use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Version};
+use crate::{Error, ErrorKind, GetRange, ObjectId, ObjectMeta, Unless, Version};
 
 /// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
@@ -32,10 +31,12 @@ pub type SecondMaker<'a> = Option<&'a (dyn Fn() -> Second + Send + Sync)>;
 pub struct Get<'a> {
     /// Which object.
     pub id: &'a ObjectId,
-    /// Bytes from start to before end. `None` asks for the whole without a `Range`, which makes S3 send its checksum.
-    pub range: Option<Range<u64>>,
+    /// Which bytes. `None` asks for the whole without a `Range`, which makes S3 send its checksum.
+    pub range: Option<GetRange>,
     /// The state it must be in: asked for, and compared with the answer.
     pub version: Option<&'a Version>,
+    /// What the caller has already: the object is downloaded only if it is another by now.
+    pub unless: Option<&'a Unless>,
     /// How many bytes the body is expected to have, if that is known: decides between express and freight.
     pub expected: Option<u64>,
     /// How many bytes the whole object has, if that is known: believed where the answer doesn't say.
@@ -58,6 +59,7 @@ impl<'a> Get<'a> {
             id,
             range: None,
             version: None,
+            unless: None,
             expected: None,
             size: None,
             sink: None,
@@ -73,6 +75,7 @@ impl fmt::Debug for Get<'_> {
             .field("id", &self.id)
             .field("range", &self.range)
             .field("version", &self.version)
+            .field("unless", &self.unless)
             .field("expected", &self.expected)
             .finish_non_exhaustive()
     }
@@ -97,7 +100,8 @@ pub trait GetSink: Send + 'static {
 /// A download that ended well.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// The whole object's metadata.
+    /// The whole object's metadata, as far as the answer told it. GCS leaves the user's own metadata out, S3 the checksums
+    /// where a range was asked for: [`Store::head`](crate::Store::head) tells both.
     pub meta: ObjectMeta,
     /// What the body of the answer that came first carried, or would have carried had it not been [`stopped`](Self::stopped).
     pub range: Range<u64>,
@@ -124,13 +128,6 @@ pub struct Timings {
     pub elapsed: Duration,
     /// What the connection spoke.
     pub protocol: Protocol,
-}
-
-/// The `Range` header of a half-open, non-empty range.
-pub(crate) fn range_header(range: &Range<u64>) -> HeaderValue {
-    // Digits, an equals sign and a dash make a header value.
-    HeaderValue::try_from(format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
-        .unwrap_or_else(|_| HeaderValue::from_static("bytes=0-"))
 }
 
 /// What a successful answer delivered.

@@ -44,7 +44,7 @@ pub enum ErrorKind {
     Precondition,
     /// The object exists, and was to be written only where there is none.
     AlreadyExists,
-    /// The object has not changed since what was named.
+    /// The object is still what the reader has: see [`Unless`](crate::Unless).
     NotModified,
     /// The store asked to slow down until the attempts ran out.
     Throttled,
@@ -308,6 +308,11 @@ impl Error {
     /// The object isn't in the state that was asked for, or exists and must not.
     pub fn is_precondition(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Precondition | ErrorKind::AlreadyExists)
+    }
+
+    /// The object is still what the reader has.
+    pub fn is_not_modified(&self) -> bool {
+        self.0.kind == ErrorKind::NotModified
     }
 
     /// The store asked to slow down.

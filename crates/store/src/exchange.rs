@@ -11,11 +11,10 @@ use laneway_lanes::{
 };
 
 use crate::delivery::{Delivery, Doubled, Refused};
-use crate::download::range_header;
 use crate::encryption::Keyed;
 use crate::judge::{self, Ending, Failure, Repeat};
 use crate::requests::Tally;
-use crate::{Error, ErrorKind, ObjectId, Operation, Provider};
+use crate::{Error, ErrorKind, GetRange, ObjectId, Operation, Provider};
 
 /// A request before it has an origin, credentials or an attempt's number.
 #[derive(Clone, Debug)]
@@ -241,7 +240,11 @@ impl<'a, D: Dialect> Exchange<'a, D> {
                         .unreachable(true)
                 }
                 Some(failure) => {
-                    let kind = self.dialect.kind(&failure);
+                    let kind = match self.dialect.kind(&failure) {
+                        // Only whoever reads has something already that may be left as it is.
+                        ErrorKind::NotModified if !is_read(&outgoing.method) => ErrorKind::Precondition,
+                        kind => kind,
+                    };
                     let passing = kind == ErrorKind::Throttled || judge::is_passing(&failure);
                     self.error(kind, failure.message)
                         .answered(failure.status, failure.code)
@@ -304,6 +307,10 @@ fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) 
 /// The first folder of a key; empty for a key that is in none.
 fn first_folder(key: &str) -> &str {
     key.split_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Whether a request is one for an object, and not about an upload as a whole.
@@ -381,9 +388,8 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
     /// Reads only: what writes would write twice, and what the second one finds is another state.
     fn hedged_among(&self) -> Option<Alike> {
-        let is_read = matches!(self.outgoing.method, Method::GET | Method::HEAD);
         let may_be_doubled = self.delivery.is_none_or(Delivery::may_be_doubled);
-        (is_read && may_be_doubled).then_some(Alike(self.exchange.operation as u8))
+        (is_read(&self.outgoing.method) && may_be_doubled).then_some(Alike(self.exchange.operation as u8))
     }
 
     async fn hedge(&self) -> Hedge {
@@ -394,8 +400,8 @@ impl<D: Dialect> Call for Attempts<'_, D> {
         let Some(Doubled { range, sink }) = doubled else { return Hedge::Nothing };
         let mut outgoing = self.outgoing.clone();
         if let Some(range) = range {
-            outgoing.headers.insert("range", range_header(&range));
             outgoing.expected = Some(range.end - range.start);
+            outgoing.headers.insert("range", GetRange::from(range).header());
         }
         // Where it can't be made the first may still come.
         let Ok(mut request) = self.made_of(&outgoing).await else { return Hedge::Nothing };

@@ -24,6 +24,7 @@ mod environment;
 mod error;
 mod exchange;
 mod gcs;
+mod get_range;
 mod judge;
 mod listing;
 mod lock;
@@ -35,6 +36,7 @@ mod settings;
 mod store;
 mod stored_parts;
 mod timestamp;
+mod unless;
 mod upload;
 mod xml;
 
@@ -44,6 +46,7 @@ pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
+pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Route, SinkError};
 pub use listing::{List, Page};
 pub use lock::{Retention, RetentionMode};
@@ -51,6 +54,7 @@ pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;
 pub use settings::{AccessKey, MfaPrompt, RequestChecksums, Settings};
 pub use store::Store;
+pub use unless::Unless;
 pub use upload::{
     Appended, Condition, Deletion, Multipart, Part, PartChecksums, PutOptions, Resumable, StoredPart,
 };

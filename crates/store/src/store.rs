@@ -11,9 +11,9 @@ use crate::exchange::Dialect as _;
 use crate::gcs::Gcs;
 use crate::s3::{self, S3};
 use crate::{
-    Appended, Checksums, Condition, Deletion, Error, ErrorKind, Get, Got, List, Multipart, ObjectId,
-    ObjectMeta, Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings, StoredPart,
-    Version,
+    Appended, Checksums, Condition, Deletion, Error, ErrorKind, Get, GetRange, Got, List, Multipart,
+    ObjectId, ObjectMeta, Operation, Page, Part, Provider, PutOptions, Requests, Resumable, Settings,
+    StoredPart, Unless, Version,
 };
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
@@ -122,9 +122,36 @@ impl Store {
     /// # Errors
     /// `NotFound`; `Precondition` when the object isn't in that state any more.
     pub async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        self.head_as(id, version, None).await
+    }
+
+    /// The same, of an object that is no longer what the caller has.
+    ///
+    /// # Errors
+    /// As [`head`](Self::head)'s; `NotModified` when it is.
+    pub async fn head_unless(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: &Unless,
+    ) -> Result<ObjectMeta, Error> {
+        let meta = self.head_as(id, version, Some(unless)).await?;
+        if unless.is_met(&meta) {
+            let error = Error::new(ErrorKind::NotModified, Operation::Head, NOT_MODIFIED);
+            return Err(error.on_object(self.provider(), id));
+        }
+        Ok(meta)
+    }
+
+    async fn head_as(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+    ) -> Result<ObjectMeta, Error> {
         match &self.dialect {
-            Dialect::Gcs(gcs) => gcs.head_as(id, version, self.reads).await,
-            Dialect::S3(s3) => s3.head_as(id, version, self.reads).await,
+            Dialect::Gcs(gcs) => gcs.head_as(id, version, unless, self.reads).await,
+            Dialect::S3(s3) => s3.head_as(id, version, unless, self.reads).await,
         }
     }
 
@@ -146,24 +173,29 @@ impl Store {
         }
     }
 
-    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end is cut there.
+    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end, or with
+    /// [`GetRange::Last`] before the start, is cut there; [`Got::range`] and [`Got::meta`] tell which bytes came of how many.
     ///
     /// Attempts are repeated only until the first byte has reached a sink, each with a sink of its own.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` for an object that isn't in the state `version`; `InvalidRange` for a range that
-    /// starts at or beyond the end (of an empty object the range from 0 is its emptiness); a body that broke after
+    /// `NotFound`; `Precondition` for an object that isn't in the state `version`; `NotModified` for one that is what
+    /// [`Get::unless`] says; `InvalidRange` for a range that starts at or beyond the end (of an empty object the range from
+    /// 0, and the last bytes, are its emptiness); a body that broke after
     /// bytes were delivered is an error that [`is_interrupted`](Error::is_interrupted).
     pub async fn get(&self, get: Get<'_>) -> Result<Got, Error> {
-        if get.range.as_ref().is_some_and(|range| range.start >= range.end) {
+        if get.range.as_ref().is_some_and(GetRange::is_empty) {
             let message = "the range holds no byte";
             return Err(Error::new(ErrorKind::InvalidRange, Operation::Get, message)
                 .on_object(self.provider(), get.id));
         }
+        if let (Provider::Gcs, Some(unless @ Unless::ModifiedSince(_))) = (self.provider(), get.unless) {
+            self.head_unless(get.id, get.version, unless).await.map_err(|e| e.within(Operation::Get))?;
+        }
         match self.get_as_told(&get).await {
             Err(error)
                 if error.kind() == ErrorKind::InvalidRange
-                    && get.range.as_ref().is_some_and(|r| r.start == 0) =>
+                    && get.range.as_ref().is_some_and(GetRange::is_whole_of_nothing) =>
             {
                 self.empty(get, error).await
             }
@@ -535,6 +567,9 @@ impl Store {
         Error::new(ErrorKind::Unsupported, operation, message).on_object(self.provider(), id)
     }
 }
+
+/// Said of an object that the caller has, by whoever compares it here.
+pub(crate) const NOT_MODIFIED: &str = "the object is what the reader has";
 
 const NO_SESSIONS: &str = "S3 has no resumable sessions; multipart uploads go on";
 

@@ -66,6 +66,10 @@ macro_rules! with_behaviours {
             reading::a_range_beyond_the_end_is_cut_there [];
             reading::a_range_that_starts_at_the_end_is_invalid [];
             reading::a_range_of_an_empty_object_is_its_emptiness [];
+            reading::the_end_of_an_object_is_read_without_knowing_its_size [];
+            reading::the_end_of_an_empty_object_is_its_emptiness [];
+            reading::the_end_of_a_replaced_version_is_a_failed_precondition [];
+            reading::only_what_the_reader_does_not_have_is_sent [];
             reading::gcs_tells_the_whole_checksum_with_a_range [ChecksumOnRange];
             reading::a_sink_sees_the_head_and_then_the_bytes [];
             reading::a_sink_may_stop_the_body [];

@@ -82,7 +82,7 @@ fn an_object_of_a_customers_key_is_read_with_that_key_only() {
             assert!(meta.customer_key.is_some() && meta.checksums.crc32c.is_some(), "{provider:?}");
             assert_eq!(ours.get(Get::new(&id("k"))).await.expect("its key opens it").body, "123456789");
             let k = id("k");
-            let range = Get { range: Some(2..5), ..Get::new(&k) };
+            let range = Get { range: Some((2..5).into()), ..Get::new(&k) };
             assert_eq!(ours.get(range).await.expect("a range too").body, "345");
             for other in [keyed(2), Encryption::default()] {
                 let error = of(other).get(Get::new(&id("k"))).await.expect_err("another key opens nothing");

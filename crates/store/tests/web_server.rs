@@ -80,7 +80,7 @@ async fn a_file_is_read_whole_and_in_ranges_without_checksums() {
         assert!(got.meta.checksums.is_empty());
         let version = Version::ETag("67a0b1c2-a".into());
         assert_eq!(got.meta.version.as_ref(), Some(&version));
-        let get = Get { range: Some(2..5), version: Some(&version), ..Get::new(&id) };
+        let get = Get { range: Some((2..5).into()), version: Some(&version), ..Get::new(&id) };
         let got = store.get(get).await.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((&got.body[..], got.meta.size), (&CONTENT[2..5], 10));
         let other = Version::ETag("67a0b1c2-b".into());
@@ -99,7 +99,7 @@ async fn a_weak_tag_is_compared_though_it_cannot_be_asked_for() {
     let version =
         store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}")).meta.version.expect("a tag");
     assert_eq!(version, Version::ETag("W/67a0b1c2-a".into()));
-    let get = Get { version: Some(&version), range: Some(2..5), ..Get::new(&id) };
+    let get = Get { version: Some(&version), range: Some((2..5).into()), ..Get::new(&id) };
     assert_eq!(store.get(get).await.unwrap_or_else(|e| panic!("{e}")).body, "234");
     let other = Version::ETag("W/other".into());
     let error = store.get(Get { version: Some(&other), ..Get::new(&id) }).await.expect_err("another one");

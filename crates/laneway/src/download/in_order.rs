@@ -99,7 +99,7 @@ impl InOrder<'_> {
             let len = last - first + 1;
             let held = Arc::new(self.job.engine.lanes.memory().reserve(len as usize).await);
             let mut get = Get::new(self.id);
-            (get.range, get.expected) = (Some(first..last + 1), Some(len));
+            (get.range, get.expected) = (Some((first..last + 1).into()), Some(len));
             get.version = self.version.as_ref();
             let got = self.store.get(get).await?;
             self.describe(&got.meta, got.range.clone());

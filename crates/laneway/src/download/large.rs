@@ -101,6 +101,7 @@ async fn fetch_once(
         id,
         range: None,
         version: known.as_ref().and_then(|meta| meta.version.as_ref()),
+        unless: None,
         expected: known.as_ref().map(|meta| meta.size),
         size: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),

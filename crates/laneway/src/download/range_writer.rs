@@ -96,8 +96,9 @@ impl RangeWriter {
             let hedge = || self.hedge();
             let get = Get {
                 id,
-                range: Some(at..end),
+                range: Some((at..end).into()),
                 version: self.pinned.version.as_ref(),
+                unless: None,
                 expected: Some(end - at),
                 size: Some(self.pinned.size),
                 sink: Some(&sink),

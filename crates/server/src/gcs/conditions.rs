@@ -1,9 +1,12 @@
-//! `ifGenerationMatch` and its kind, from the query (JSON) or the headers (XML).
+//! `ifGenerationMatch` and its kind, from the query (JSON) or the headers (XML), and what HTTP itself has for readers
+//! (<https://cloud.google.com/storage/docs/request-preconditions>).
+
+use std::time::{Duration, UNIX_EPOCH};
 
 use http::HeaderMap;
 
 use super::answer::Problem;
-use crate::objects::precondition::Precondition;
+use crate::objects::precondition::{Failed, Precondition};
 use crate::query::Query;
 
 /// The preconditions of a JSON call on the object that its URL names.
@@ -40,9 +43,75 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
     })
 }
 
+/// `If-Match` and `If-None-Match` of a reader, against the entity tag that this API gives. The JSON API's has no quotes.
+pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
+    let names = |name: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let mut tags =
+            values.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
+        headers.contains_key(name).then(|| tags.any(|tag| tag == "*" || tag.trim_matches('"') == etag))
+    };
+    if names("if-match") == Some(false) {
+        return Err(Failed::Match);
+    }
+    if names("if-none-match") == Some(true) { Err(Failed::NotMatch) } else { Ok(()) }
+}
+
+/// `If-Modified-Since` and `If-Unmodified-Since`, which the XML API has: each is looked at only where no entity tag is.
+pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), Failed> {
+    let updated = UNIX_EPOCH + Duration::from_secs(updated_us / 1_000_000);
+    let date = |name: &str, etag: &str| {
+        let value = headers.get(name).filter(|_| !headers.contains_key(etag))?;
+        httpdate::parse_http_date(value.to_str().ok()?).ok()
+    };
+    if date("if-unmodified-since", "if-match").is_some_and(|since| updated > since) {
+        return Err(Failed::Match);
+    }
+    let is_known = date("if-modified-since", "if-none-match").is_some_and(|since| updated <= since);
+    if is_known { Err(Failed::NotMatch) } else { Ok(()) }
+}
+
 /// A number in a parameter, if it is there at all.
 pub(crate) fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, Problem> {
     let Some(value) = value else { return Ok(None) };
     let refuse = || Problem::invalid(format!("Invalid value '{value}' for {name}: a number was expected"));
     value.parse().map(Some).map_err(|_| refuse())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn an_entity_tag_is_compared_with_and_without_quotes() {
+        for same in ["e", "\"e\"", "W/\"e\"", "\"a\", \"e\"", "*"] {
+            assert_eq!(on_etag(&headers(&[("if-none-match", same)]), "e"), Err(Failed::NotMatch), "{same}");
+            assert_eq!(on_etag(&headers(&[("if-match", same)]), "e"), Ok(()), "{same}");
+        }
+        assert_eq!(on_etag(&headers(&[("if-none-match", "f")]), "e"), Ok(()));
+        assert_eq!(on_etag(&headers(&[("if-match", "f")]), "e"), Err(Failed::Match));
+    }
+
+    #[test]
+    fn a_date_has_whole_seconds_and_gives_way_to_an_entity_tag() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let second = 784_111_777_000_000;
+        let since = headers(&[("if-modified-since", date)]);
+        assert_eq!(on_date(&since, second + 999_999), Err(Failed::NotMatch));
+        assert_eq!(on_date(&since, second + 1_000_000), Ok(()));
+        let until = headers(&[("if-unmodified-since", date)]);
+        assert_eq!(on_date(&until, second + 1_000_000), Err(Failed::Match));
+        assert_eq!(on_date(&until, second), Ok(()));
+        let both = headers(&[("if-modified-since", date), ("if-none-match", "e")]);
+        assert_eq!(on_date(&both, second), Ok(()));
+    }
 }

@@ -12,15 +12,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use super::answer::{Answer, Problem};
 use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
-use crate::objects::Object;
 use crate::objects::asked::Encryption;
 use crate::objects::precondition::Precondition;
+use crate::objects::{Object, Refused};
 use crate::service::Shared;
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    conditions::on_etag(&call.head.headers, &object.gcs_etag())
+        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = download(call.shared, &call.head, &object, object.gcs_etag())?;
     join_hashes(answer.headers_mut());
@@ -38,11 +40,9 @@ pub(super) fn find(
     let refuse = |refused| Problem::refused_to_read(refused, bucket, key);
     let object = shared.objects.find(bucket, key).map_err(refuse)?;
     if generation.is_some_and(|generation| generation != object.generation) {
-        return Err(refuse(crate::objects::Refused::NoObject));
+        return Err(refuse(Refused::NoObject));
     }
-    precondition
-        .check(Some(&object))
-        .map_err(|failed| refuse(crate::objects::Refused::Precondition(failed)))?;
+    precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
     Ok(object)
 }
 

@@ -7,13 +7,15 @@ use time::format_description::well_known::Rfc3339;
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::{ObjectResource, apply};
 use super::{JsonCall, conditions, encryption, media};
-use crate::objects::Attributes;
 use crate::objects::precondition::Precondition;
+use crate::objects::{Attributes, Refused};
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    conditions::on_etag(&call.head.headers, &object.gcs_etag())
+        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     let key = encryption::sent(&call.head.headers)?;
     let base = call.base_url();
     let mut resource = ObjectResource::new(&call.shared.habits, &base, call.bucket, &object);

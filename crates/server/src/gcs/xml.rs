@@ -16,6 +16,7 @@ use super::answer::{Answer, Problem, empty, whole};
 use super::hash::Expected;
 use super::{conditions, encryption, media};
 use crate::body::{RequestBody, ResponseBody};
+use crate::objects::Refused;
 use crate::objects::asked::Asked;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
@@ -96,6 +97,9 @@ fn get(call: &XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    conditions::on_etag(&call.head.headers, &object.etag)
+        .and_then(|()| conditions::on_date(&call.head.headers, object.updated_us))
+        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = media::download(call.shared, &call.head, &object, quoted(&object.etag))?;
     if call.head.method == Method::HEAD {

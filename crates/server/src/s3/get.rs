@@ -159,6 +159,8 @@ pub(super) fn within(range: Option<Range>, size: u64) -> S3Result<Option<std::op
     let range = match range {
         None => return Ok(None),
         Some(Range::Int { first, last }) => first..last.map_or(size, |last| last.saturating_add(1).min(size)),
+        // S3 answers 200 to whoever asks for the end of an empty object.
+        Some(Range::Suffix { length }) if length > 0 && size == 0 => return Ok(None),
         Some(Range::Suffix { length }) => size.saturating_sub(length)..size,
     };
     if range.start < range.end {

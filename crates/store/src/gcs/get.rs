@@ -1,41 +1,42 @@
 //! `get`: the object's media, as it is stored.
 
-use std::ops::Range;
-
 use http::Method;
 
 use super::Gcs;
-use super::head::{generation, gone, object_path};
+use super::head::{generation, gone, object_path, unless_known};
 use super::resource::from_head;
 use crate::delivery::Delivery;
 use crate::download;
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, Get, Got, ObjectId, Operation};
+use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, Operation, Unless};
 
 fn request(
     id: &ObjectId,
     generation: Option<&str>,
-    range: Option<&Range<u64>>,
+    range: Option<&GetRange>,
+    unless: Option<&Unless>,
     expected: Option<u64>,
-) -> Outgoing {
+) -> Result<Outgoing, String> {
     let query = Query::new().and("alt", "media").and_some("generation", generation);
-    let mut outgoing = Outgoing::new(Method::GET, format!("{}{query}", object_path(id)));
+    let mut outgoing = unless_known(Method::GET, object_path(id), query, unless)?;
     // Without it GCS decompresses what is stored with `Content-Encoding: gzip`, and then ignores the range.
     outgoing.headers.insert("accept-encoding", http::HeaderValue::from_static("gzip"));
     if let Some(range) = range {
-        outgoing.headers.insert("range", download::range_header(range));
+        outgoing.headers.insert("range", range.header());
     }
     outgoing.expected = expected;
-    outgoing
+    Ok(outgoing)
 }
 
 impl Gcs {
     pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let generation = generation(get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.expected).keyed(keyed);
+        let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.unless, get.expected)
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+            .keyed(keyed);
         let delivery = Delivery::new(from_head, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
         download::got(&exchange, sent, &delivery)
@@ -48,7 +49,8 @@ mod tests {
 
     #[test]
     fn a_pinned_range_asks_for_the_stored_bytes() {
-        let request = request(&ObjectId::new("b", "k"), Some("5"), Some(&(10..20)), Some(10));
+        let request = request(&ObjectId::new("b", "k"), Some("5"), Some(&(10..20).into()), None, Some(10));
+        let request = request.expect("a request");
         assert_eq!(request.target, "/storage/v1/b/b/o/k?alt=media&generation=5");
         assert_eq!(request.headers.get("range").and_then(|v| v.to_str().ok()), Some("bytes=10-19"));
         assert_eq!(request.headers.get("accept-encoding").and_then(|v| v.to_str().ok()), Some("gzip"));
@@ -57,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_whole_is_asked_for_without_a_range() {
-        let request = request(&ObjectId::new("b", "k"), None, None, None);
+        let request = request(&ObjectId::new("b", "k"), None, None, None, None).expect("a request");
         assert_eq!(request.target, "/storage/v1/b/b/o/k?alt=media");
         assert!(!request.headers.contains_key("range"));
     }

@@ -7,7 +7,7 @@ use super::resource::{FIELDS, Resource};
 use crate::encode::{Query, component};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Version};
+use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
 /// The path of an object in the JSON API.
 pub(super) fn object_path(id: &ObjectId) -> String {
@@ -23,9 +23,27 @@ pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, St
     }
 }
 
-fn request(id: &ObjectId, generation: Option<&str>) -> Outgoing {
+/// A read of what the reader doesn't have. Whoever asks about a time compares it with the answer: the JSON API can't.
+pub(super) fn unless_known(
+    method: Method,
+    path: String,
+    query: Query,
+    unless: Option<&Unless>,
+) -> Result<Outgoing, String> {
+    let (generation, etag) = match unless {
+        Some(Unless::Version(Version::Generation(generation))) => (Some(generation.to_string()), None),
+        Some(Unless::Version(Version::ETag(etag))) => (None, Some(etag.as_str())),
+        Some(Unless::ModifiedSince(_)) | None => (None, None),
+    };
+    let query = query.and_some("ifGenerationNotMatch", generation.as_deref());
+    // Without quotes, as GCS gives it in its answers.
+    let outgoing = Outgoing::new(method, format!("{path}{query}")).header_some("if-none-match", etag);
+    outgoing.map_err(|e| e.to_string())
+}
+
+fn request(id: &ObjectId, generation: Option<&str>, unless: Option<&Unless>) -> Result<Outgoing, String> {
     let query = Query::new().and_some("generation", generation).and("fields", FIELDS);
-    Outgoing::new(Method::GET, format!("{}{query}", object_path(id)))
+    unless_known(Method::GET, object_path(id), query, unless)
 }
 
 /// Reads an object resource out of an answer; `size` is what the object has where the answer doesn't say.
@@ -55,7 +73,7 @@ pub(super) fn gone(error: Error, version: Option<&Version>) -> Error {
 impl Gcs {
     /// What the store knows of an object, with its own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
-        self.head_as(id, version, Keyed::Object).await
+        self.head_as(id, version, None, Keyed::Object).await
     }
 
     /// Without its key the checksums of an object that a customer's key encrypts are left out.
@@ -63,14 +81,15 @@ impl Gcs {
         &self,
         id: &ObjectId,
         version: Option<&Version>,
+        unless: Option<&Unless>,
         keyed: Keyed,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let generation = generation(version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let sent = exchange
-            .send(&request(id, generation.as_deref()).keyed(keyed))
-            .await
-            .map_err(|e| gone(e, version))?;
+        let outgoing = request(id, generation.as_deref(), unless)
+            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
+            .keyed(keyed);
+        let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, version))?;
         read(&exchange, &sent, id, 0)
     }
 }
@@ -81,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_key_is_one_segment_of_the_path() {
-        let request = request(&ObjectId::new("b", "/a//b c/"), Some("17"));
+        let request = request(&ObjectId::new("b", "/a//b c/"), Some("17"), None).expect("a request");
         assert!(
             request.target.starts_with("/storage/v1/b/b/o/%2Fa%2F%2Fb%20c%2F?generation=17&fields=bucket%2C")
         );

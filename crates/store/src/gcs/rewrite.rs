@@ -79,8 +79,10 @@ impl Gcs {
         // A copy that is told any of its description, or a storage class, is told all of it.
         let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
             true => {
-                let source =
-                    self.head_as(from, None, Keyed::Source).await.map_err(|e| e.within(Operation::Copy))?;
+                let source = self
+                    .head_as(from, None, None, Keyed::Source)
+                    .await
+                    .map_err(|e| e.within(Operation::Copy))?;
                 options.described_like(&source)
             }
             false => options.clone(),
@@ -92,7 +94,7 @@ impl Gcs {
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
                 Err(error) if error.is_precondition() && error.is_uncertain() => {
-                    return match self.head_as(from, None, Keyed::Source).await {
+                    return match self.head_as(from, None, None, Keyed::Source).await {
                         Ok(source) => {
                             landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await
                         }

@@ -1,7 +1,8 @@
 //! Preconditions and versions as S3's headers say them.
 
 use crate::exchange::{Outgoing, Unsendable};
-use crate::{Condition, Version};
+use crate::unless::http_date;
+use crate::{Condition, Unless, Version};
 
 /// Why a condition can't be said.
 pub(super) const NO_GENERATIONS: &str = "S3 pins objects by ETag, not by generation";
@@ -18,12 +19,23 @@ pub(super) fn on_write(outgoing: Outgoing, condition: &Condition) -> Result<Outg
 }
 
 /// Adds what pins a read. A weak tag can't be asked for (If-Match compares strongly), only compared with the answer.
-pub(super) fn on_read(outgoing: Outgoing, version: Option<&Version>) -> Result<Outgoing, String> {
+pub(super) fn on_read(
+    outgoing: Outgoing,
+    version: Option<&Version>,
+    unless: Option<&Unless>,
+) -> Result<Outgoing, String> {
     let sent: Result<Outgoing, Unsendable> = match version {
         None => Ok(outgoing),
         Some(Version::ETag(etag)) if etag.starts_with("W/") => Ok(outgoing),
         Some(Version::ETag(etag)) => outgoing.header("if-match", &quoted(etag)),
         Some(Version::Generation(_)) => return Err(NO_GENERATIONS.to_owned()),
+    };
+    let outgoing = sent.map_err(|e| e.to_string())?;
+    let sent = match unless {
+        None => Ok(outgoing),
+        Some(Unless::Version(Version::ETag(etag))) => outgoing.header("if-none-match", &quoted(etag)),
+        Some(Unless::Version(Version::Generation(_))) => return Err(NO_GENERATIONS.to_owned()),
+        Some(Unless::ModifiedSince(since)) => outgoing.header("if-modified-since", &http_date(*since)),
     };
     sent.map_err(|e| e.to_string())
 }
@@ -69,15 +81,21 @@ mod tests {
             on_write(outgoing(), &Condition::Matches(version.clone())).expect("a request").headers["if-match"],
             "\"e\""
         );
-        assert_eq!(on_read(outgoing(), Some(&version)).expect("a request").headers["if-match"], "\"e\"");
-        assert!(on_read(outgoing(), Some(&Version::Generation(1))).is_err());
+        assert_eq!(
+            on_read(outgoing(), Some(&version), None).expect("a request").headers["if-match"],
+            "\"e\""
+        );
+        assert!(on_read(outgoing(), Some(&Version::Generation(1)), None).is_err());
     }
 
     #[test]
     fn a_weak_tag_is_not_asked_for() {
         let weak = Version::ETag("W/e".into());
         assert!(
-            on_read(Outgoing::new(Method::GET, "/k"), Some(&weak)).expect("a request").headers.is_empty()
+            on_read(Outgoing::new(Method::GET, "/k"), Some(&weak), None)
+                .expect("a request")
+                .headers
+                .is_empty()
         );
     }
 }

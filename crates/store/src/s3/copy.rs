@@ -113,8 +113,10 @@ impl S3 {
         // A copy that is told any of its description is told all of it.
         let merged = match options.describes() {
             true => {
-                let source =
-                    self.head_as(from, None, Keyed::Source).await.map_err(|e| e.within(Operation::Copy))?;
+                let source = self
+                    .head_as(from, None, None, Keyed::Source)
+                    .await
+                    .map_err(|e| e.within(Operation::Copy))?;
                 options.described_like(&source)
             }
             false => options.clone(),
@@ -148,7 +150,7 @@ impl S3 {
                     // Who may write may not always read: the copy is the size of its source then.
                     Err(error) if error.is_permission() => {
                         let source = self
-                            .head_as(from, None, Keyed::Source)
+                            .head_as(from, None, None, Keyed::Source)
                             .await
                             .map_err(|e| e.within(Operation::Copy))?;
                         ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) }
@@ -157,7 +159,7 @@ impl S3 {
                 }
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {
-                match self.head_as(from, None, Keyed::Source).await {
+                match self.head_as(from, None, None, Keyed::Source).await {
                     Ok(source) => {
                         landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await?
                     }

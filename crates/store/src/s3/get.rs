@@ -1,7 +1,5 @@
 //! `get`.
 
-use std::ops::Range;
-
 use http::{HeaderValue, Method};
 
 use super::S3;
@@ -13,12 +11,13 @@ use crate::download;
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, Get, Got, ObjectId, Operation, Version};
+use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, Operation, Unless, Version};
 
 fn request(
     id: &ObjectId,
     version: Option<&Version>,
-    range: Option<&Range<u64>>,
+    range: Option<&GetRange>,
+    unless: Option<&Unless>,
     expected: Option<u64>,
     sums: bool,
 ) -> Result<Outgoing, String> {
@@ -26,7 +25,7 @@ fn request(
     outgoing.expected = expected;
     match range {
         Some(range) => {
-            outgoing.headers.insert("range", download::range_header(range));
+            outgoing.headers.insert("range", range.header());
         }
         // With a range S3 has no checksum to send.
         None if !sums => {}
@@ -34,7 +33,7 @@ fn request(
             outgoing.headers.insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
         }
     }
-    on_read(outgoing, version)
+    on_read(outgoing, version, unless)
 }
 
 impl S3 {
@@ -43,7 +42,8 @@ impl S3 {
         let delivery = Delivery::new(meta, get);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
-            let outgoing = request(get.id, get.version, get.range.as_ref(), get.expected, climb.rung())
+            let Get { id, version, unless, expected, .. } = *get;
+            let outgoing = request(id, version, get.range.as_ref(), unless, expected, climb.rung())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .keyed(keyed);
             match exchange.carry(&outgoing, Some(&delivery)).await {
@@ -66,11 +66,12 @@ mod tests {
     #[test]
     fn the_whole_is_asked_for_with_its_checksum_and_a_range_without() {
         let id = ObjectId::new("b", "k");
-        let whole = request(&id, None, None, None, true).expect("a request");
+        let whole = request(&id, None, None, None, None, true).expect("a request");
         assert_eq!(whole.headers["x-amz-checksum-mode"], "ENABLED");
         assert!(!whole.headers.contains_key("range"));
         let version = Version::ETag("e".into());
-        let part = request(&id, Some(&version), Some(&(5..6)), Some(1), true).expect("a request");
+        let part =
+            request(&id, Some(&version), Some(&(5..6).into()), None, Some(1), true).expect("a request");
         assert!(!part.headers.contains_key("x-amz-checksum-mode"));
         assert_eq!(part.headers["range"], "bytes=5-5");
         assert_eq!(part.headers["if-match"], "\"e\"");

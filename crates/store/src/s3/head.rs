@@ -8,18 +8,23 @@ use super::headers::meta;
 use crate::encode::{Query, path};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Version};
+use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
 /// The target of an object, below its bucket.
 pub(super) fn object_target(id: &ObjectId, query: &Query) -> String {
     format!("/{}{query}", path(&id.key))
 }
 
-fn request(id: &ObjectId, version: Option<&Version>, sums: bool) -> Result<Outgoing, String> {
+fn request(
+    id: &ObjectId,
+    version: Option<&Version>,
+    unless: Option<&Unless>,
+    sums: bool,
+) -> Result<Outgoing, String> {
     let outgoing = Outgoing::new(Method::HEAD, object_target(id, &Query::new()));
     let mode = sums.then_some("ENABLED");
     let outgoing = outgoing.header_some("x-amz-checksum-mode", mode).map_err(|e| e.to_string())?;
-    on_read(outgoing, version)
+    on_read(outgoing, version, unless)
 }
 
 impl S3 {
@@ -33,7 +38,7 @@ impl S3 {
     ) -> Result<Option<u64>, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let query = Query::new().and("partNumber", &number.to_string());
-        let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version)
+        let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version, None)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
         let sent = exchange.send(&outgoing).await?;
@@ -61,19 +66,20 @@ impl S3 {
 
     /// What the store knows of an object, with its own key.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
-        self.head_as(id, version, Keyed::Object).await
+        self.head_as(id, version, None, Keyed::Object).await
     }
 
     pub(crate) async fn head_as(
         &self,
         id: &ObjectId,
         version: Option<&Version>,
+        unless: Option<&Unless>,
         keyed: Keyed,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
-            let outgoing = request(id, version, climb.rung())
+            let outgoing = request(id, version, unless, climb.rung())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
                 .keyed(keyed);
             match exchange.send(&outgoing).await {
@@ -102,9 +108,9 @@ mod tests {
     #[test]
     fn a_head_asks_for_checksums() {
         let id = ObjectId::new("b", "a//b c");
-        let asking = request(&id, None, true).expect("a request");
+        let asking = request(&id, None, None, true).expect("a request");
         assert_eq!(asking.target, "/a//b%20c");
         assert_eq!(asking.headers["x-amz-checksum-mode"], "ENABLED");
-        assert!(request(&id, None, false).expect("a request").headers.is_empty());
+        assert!(request(&id, None, None, false).expect("a request").headers.is_empty());
     }
 }

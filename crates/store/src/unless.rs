@@ -1,0 +1,100 @@
+//! What a reader has already, so that only something newer is sent.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::{ObjectMeta, Version};
+
+/// The state of an object that a reader has: the answer is [`ErrorKind::NotModified`](crate::ErrorKind::NotModified) as
+/// long as that is still the object's state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unless {
+    /// The object is in this state, as `If-None-Match` says it. GCS takes a generation and the entity tag of
+    /// [`ObjectMeta::etag`], S3 an entity tag.
+    Version(Version),
+    /// The object hasn't changed after this time, as `If-Modified-Since` says it: in whole seconds. GCS's JSON API knows no such header
+    /// (<https://cloud.google.com/storage/docs/request-preconditions>), so there a description of the object is asked for
+    /// first, which costs a request; bytes that come then are of that state or of a newer one.
+    ModifiedSince(SystemTime),
+}
+
+impl Unless {
+    /// Whether an object that is described so is what the reader has.
+    pub(crate) fn is_met(&self, meta: &ObjectMeta) -> bool {
+        match self {
+            Self::Version(Version::ETag(etag)) => {
+                let found = match &meta.version {
+                    Some(Version::ETag(etag)) => Some(etag),
+                    _ => meta.etag.as_ref(),
+                };
+                found.is_some_and(|found| is_alike(found, etag))
+            }
+            Self::Version(version) => meta.version.as_ref() == Some(version),
+            Self::ModifiedSince(since) => {
+                meta.updated.is_some_and(|updated| seconds(updated) <= seconds(*since))
+            }
+        }
+    }
+}
+
+/// Whether two entity tags are the same or one is the weak form of the other (RFC 9110, 13.1.2).
+fn is_alike(one: &str, other: &str) -> bool {
+    let strong = |etag| str::strip_prefix(etag, "W/").unwrap_or(etag);
+    strong(one) == strong(other)
+}
+
+/// A time as headers say it, who know the years from 1970 to 9999.
+pub(crate) fn http_date(time: SystemTime) -> String {
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds(time).min(LAST_SECOND)))
+}
+
+/// The end of the year 9999, in seconds since 1970.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// Whole seconds since 1970: dates in headers have no others. A time before is 0.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ObjectId;
+
+    fn meta() -> ObjectMeta {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 5);
+        meta.version = Some(Version::Generation(7));
+        meta.etag = Some("CAE=".into());
+        meta.updated = Some(UNIX_EPOCH + Duration::from_millis(5_750));
+        meta
+    }
+
+    #[test]
+    fn a_state_is_known_by_generation_entity_tag_or_time() {
+        let at = |ms| Unless::ModifiedSince(UNIX_EPOCH + Duration::from_millis(ms));
+        for known in [
+            Unless::Version(Version::Generation(7)),
+            Unless::Version(Version::ETag("CAE=".into())),
+            Unless::Version(Version::ETag("W/CAE=".into())),
+            at(5_000),
+            at(9_000),
+        ] {
+            assert!(known.is_met(&meta()), "{known:?}");
+            assert!(
+                !known.is_met(&ObjectMeta::new(ObjectId::new("b", "k"), 5)),
+                "nothing is known: {known:?}"
+            );
+        }
+        for other in
+            [Unless::Version(Version::Generation(8)), Unless::Version(Version::ETag("x".into())), at(4_999)]
+        {
+            assert!(!other.is_met(&meta()), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn every_time_has_a_date() {
+        assert_eq!(http_date(UNIX_EPOCH - Duration::from_secs(9)), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(http_date(UNIX_EPOCH + Duration::from_secs(1 << 40)), "Fri, 31 Dec 9999 23:59:59 GMT");
+        assert_eq!(http_date(UNIX_EPOCH + Duration::from_secs(784_111_777)), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

@@ -7,11 +7,14 @@ isn't the one that stands in the file.
 """
 
 import base64
+import contextlib
+import datetime
 import json
 import os
 import pathlib
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -93,7 +96,8 @@ class Services(BaseHTTPRequestHandler):
             return self.answer({"accessToken": f"as.{email}.{base}", "expireTime": LATER})
         form = dict(urllib.parse.parse_qsl(body))
         if path == "/sts":
-            return self.answer({"access_token": f"federated.{subject(form['subject_token'])}", "expires_in": 3600,
+            peer = self.connection.getpeercert(True) if isinstance(self.connection, ssl.SSLSocket) else None
+            return self.answer({"access_token": f"federated.{subject(form['subject_token'], peer)}", "expires_in": 3600,
                                 "token_type": "Bearer", "issued_token_type": "t"})
         if path == "/oauth":
             return self.oauth(form)
@@ -132,8 +136,11 @@ def claims(token):
     return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
 
 
-def subject(token):
-    """A subject token; of AWS's, which is a signed request, who signed it and where."""
+def subject(token, peer):
+    """A subject token; of AWS's, which is a signed request, who signed it and where; of certificates, how many they are."""
+    if token.startswith("["):
+        chain = json.loads(token)
+        return f"certificate.{len(chain)}" if base64.b64decode(chain[0]) == peer else "somebody else's"
     if not token.startswith("%7B"):
         return token
     request = json.loads(urllib.parse.unquote(token))
@@ -141,6 +148,60 @@ def subject(token):
     who = re.search("Credential=([^/]*)/", headers["authorization"]).group(1)
     assert "x-goog-cloud-target-resource" in headers
     return f"aws.{who}.{request['url'].split('.')[1]}"
+
+
+def certificates():
+    """PEM files of an authority, the server's certificate, a client's, and one that the server doesn't trust."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    def make(name, issuer=None, issuer_key=None):
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        now = datetime.datetime.now(datetime.timezone.utc)
+        made = (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer.subject if issuer else subject)
+                .public_key(key.public_key()).serial_number(x509.random_serial_number())
+                .not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1))
+                .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True))
+        if issuer:
+            names = x509.SubjectAlternativeName([x509.DNSName(name)])
+            identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
+            made = made.add_extension(names, False).add_extension(identifier, False)
+        else:
+            usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+            made = made.add_extension(usage, critical=True)
+            made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        return made.sign(issuer_key or key, hashes.SHA256()), key
+
+    authority, foreign_authority = make("authority"), make("foreign authority")
+    pairs = {"server": make("localhost", *authority), "client": make("client", *authority),
+             "foreign": make("foreign", *foreign_authority)}
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    files = {"authority.pem": authority[0].public_bytes(serialization.Encoding.PEM).decode()}
+    for name, (certificate, key) in pairs.items():
+        files[f"{name}.pem"] = certificate.public_bytes(serialization.Encoding.PEM).decode()
+        files[f"{name}.key"] = key.private_bytes(*plain).decode()
+    files["chain.pem"] = files["client.pem"] + files["authority.pem"]
+    files["backwards.pem"] = files["authority.pem"] + files["client.pem"]
+    return {f"x509/{name}": text for name, text in files.items()}
+
+
+def serve_mutual(folder):
+    """The same services for clients that show a certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "x509/authority.pem")
+    context.load_cert_chain(folder / "x509/server.pem", folder / "x509/server.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    class Server(ThreadingHTTPServer):
+        def finish_request(self, request, address):
+            # In the connection's own thread: one that fails stops no other.
+            with contextlib.suppress(OSError), context.wrap_socket(request, server_side=True) as secured:
+                super().finish_request(secured, address)
+
+    server = Server(("127.0.0.1", 0), Services)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"https://localhost:{server.server_port}"
 
 
 def filled(value, places):
@@ -187,6 +248,8 @@ def google(server):
 
         def send(self, request, **options):
             url = urllib.parse.urlsplit(request.url)
+            if url.hostname == "localhost":
+                return super().send(request, **options)
             account = re.search("/serviceAccounts/(.*)", url.path)
             own = {"oauth2.googleapis.com": "/oauth",
                    "iamcredentials.googleapis.com": f"/impersonate/{urllib.parse.unquote(account[1])}" if account else ""}
@@ -214,13 +277,15 @@ def one(cloud, profile, server):
     print(json.dumps(outcome))
 
 
-def reference(cloud, case, server, dead, key):
+def reference(cloud, case, server, mutual, dead, key, shared):
     with tempfile.TemporaryDirectory() as folder:
         home = pathlib.Path(folder)
         host = server.removeprefix("http://")
-        places = {"{home}": folder, "{server}": server, "{server_host}": host, "{dead}": dead, "{private_key}": key}
+        places = {"{home}": folder, "{server}": server, "{server_host}": host, "{mutual}": mutual, "{dead}": dead,
+                  "{private_key}": key}
+        lay_out({"files": shared}, home)
         case = filled(case, places)
-        variables = lay_out(case, home)
+        variables = {"REQUESTS_CA_BUNDLE": f"{folder}/x509/authority.pem", **lay_out(case, home)}
         command = [sys.executable, __file__, "--one", cloud, case.get("profile", ""), server]
         run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
         if not run.stdout.strip():
@@ -242,11 +307,15 @@ def main():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    shared = certificates()
+    with tempfile.TemporaryDirectory() as folder:
+        lay_out({"files": shared}, pathlib.Path(folder))
+        mutual = serve_mutual(pathlib.Path(folder))
     differing = 0
     for cloud in ("aws", "google"):
         print(f"\n{'case':66} {'laneway':60} {'botocore' if cloud == 'aws' else 'google-auth'}")
         for case in cases[cloud]:
-            outcome = reference(cloud, case, f"http://127.0.0.1:{server.server_port}", dead, key)
+            outcome = reference(cloud, case, f"http://127.0.0.1:{server.server_port}", mutual, dead, key, shared)
             print(f"{case['name']:66} {said(case['laneway'])[:59]:60} {said(outcome)}")
             if {name: value for name, value in outcome.items() if name != "words"} != case["reference"]:
                 differing += 1

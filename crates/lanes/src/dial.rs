@@ -10,11 +10,12 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderValue;
 use rustls_pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::client_certificate::{is_refused, refused};
 use crate::error::{Error, Kind};
 use crate::proxy::{Proxies, Proxy};
 use crate::stream::{Ahead, Delivered, Progress, Stream, Watched};
@@ -28,6 +29,10 @@ const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 /// A server that is nearer answers a TCP handshake within this. Work beside it would only make it look farther away, and
 /// so get more connections than pay.
 const NEARBY: Duration = Duration::from_millis(4);
+
+/// How long a server is waited for that may refuse a client certificate: three times the handshake, between these.
+const REFUSAL_MIN: Duration = Duration::from_millis(50);
+const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
 /// An open connection.
 pub(crate) struct Dialed {
@@ -206,14 +211,23 @@ async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<Secured<S>, Error> {
     let name = ServerName::try_from(origin.host.to_string())
         .map_err(|e| Error::because(Kind::Invalid, format!("{} is no server name", origin.host), e))?;
+    let connector = TlsConnector::from(settings.to(origin, only).await?);
     let started = Instant::now();
-    let connector = TlsConnector::from(settings.offering(only));
-    let stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
+    let mut stream = connector.connect(name, below).await.map_err(|e| tls_error(origin, e))?;
+    let rtt = started.elapsed();
+    // With TLS 1.3 a client certificate is looked at when the handshake is over for us. A server of HTTP/2 speaks first if it
+    // likes it; one of HTTP/1.1 is taken to like it when it stays silent.
+    if origin.client_certificate.is_some() {
+        let time = (3 * rtt).clamp(REFUSAL_MIN, REFUSAL_MAX);
+        if let Ok(Err(e)) = tokio::time::timeout(time, stream.fill_buf()).await {
+            return Err(tls_error(origin, e));
+        }
+    }
     let protocol = match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => Protocol::H2,
         _ => Protocol::H1,
     };
-    Ok(Secured { stream, protocol, rtt: started.elapsed() })
+    Ok(Secured { stream, protocol, rtt })
 }
 
 /// Connects to the addresses in turn, each a little after the one before, and takes the first that answers.
@@ -298,6 +312,7 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
             format!("{origin}: the server doesn't speak TLS there; write http:// if that is meant"),
             e,
         ),
+        _ if is_refused(&e) => refused(&origin.to_string(), e),
         _ => Error::because(Kind::Tls, format!("{origin}: TLS handshake failed"), e),
     }
 }

@@ -23,7 +23,7 @@ pub enum Kind {
     Resolve,
     /// No address took a connection, or the proxy refused one.
     Connect,
-    /// The server's certificate was not accepted. Never worth another attempt.
+    /// The server's certificate was not accepted, or ours by the server. Never worth another attempt.
     Certificate,
     /// TLS failed otherwise.
     Tls,

@@ -122,7 +122,8 @@ impl H1 {
             // A server that refuses a body answers and closes; what it said is worth more than the broken pipe.
             Err(e) if e.kind() == Kind::Interrupted => match self.read_head(&mut heads, EARLY_ANSWER).await {
                 Ok(head) => Some(head),
-                Err(said) if said.kind() == Kind::Scheme => return Err(said),
+                // So is that it wants another scheme, or another certificate of ours.
+                Err(said) if matches!(said.kind(), Kind::Scheme | Kind::Certificate) => return Err(said),
                 Err(_) => return Err(e),
             },
             Err(e) => return Err(e),

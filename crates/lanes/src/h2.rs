@@ -88,7 +88,7 @@ impl H2 {
                 .initial_connection_window_size(2 * FREIGHT_WINDOW)
                 .max_frame_size(FREIGHT_FRAME),
         };
-        let failed = |e| Error::because(Kind::Interrupted, "HTTP/2 could not begin", e);
+        let failed = |e| interrupted("HTTP/2 begins", io_error(e));
         let flights = Arc::new(FirstFlights::new());
         let stream = Coalesce::new(stream, Arc::clone(&flights));
         let (send, connection) = builder.handshake(stream).await.map_err(failed)?;

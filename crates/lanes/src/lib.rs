@@ -14,6 +14,7 @@ mod addresses;
 pub mod attempts;
 mod body;
 mod call;
+mod client_certificate;
 mod config;
 mod counters;
 mod dial;
@@ -46,6 +47,7 @@ mod valve;
 
 pub use body::{Body, Segment};
 pub use call::{Call, Ended, Hedge, Verdict};
+pub use client_certificate::ClientCertificate;
 pub use config::{Config, Trust};
 pub use counters::{Counters, Times};
 pub use distribution::Distribution;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ClientCertificate;
 use crate::error::{Error, Kind};
 
 /// How a connection to an [`Origin`] is secured.
@@ -42,6 +43,9 @@ pub struct Origin {
     pub host: Arc<str>,
     /// TCP port.
     pub port: u16,
+    /// What is shown to the server where it asks for a certificate. Connections on which another one was shown, or none, are
+    /// another origin's.
+    pub client_certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Origin {
@@ -62,6 +66,7 @@ impl Origin {
             scheme,
             host: host.trim_matches(['[', ']']).to_ascii_lowercase().into(),
             port: uri.port_u16().unwrap_or(default_port(scheme)),
+            client_certificate: None,
         })
     }
 

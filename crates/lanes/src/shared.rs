@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::client_certificate::{is_refused, refused};
 use crate::dispatch::{Direction, Role};
 use crate::distribution::Recorder;
 use crate::driver::Command;
@@ -208,5 +209,8 @@ pub(crate) async fn with_timeout<T>(
 }
 
 pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {
+    if is_refused(&e) {
+        return refused(&format!("connection lost while {doing}"), e);
+    }
     Error::because(Kind::Interrupted, format!("connection lost while {doing}"), e)
 }

@@ -1,5 +1,6 @@
 //! Which certificates are trusted, and what is offered by ALPN.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -8,7 +9,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, Kind};
-use crate::{Protocol, Trust};
+use crate::{Origin, Protocol, Trust};
 
 /// The TLS settings of an engine, one for each set of protocols a lane may offer.
 #[derive(Debug)]
@@ -41,12 +42,25 @@ impl TlsSettings {
         Ok(Self { both: Arc::new(both), h1: Arc::new(h1) })
     }
 
-    /// The settings for a lane that may speak either protocol, or HTTP/1.1 only.
-    pub(crate) fn offering(&self, only: Option<Protocol>) -> Arc<ClientConfig> {
-        match only {
+    /// The settings for a lane to this origin that may speak either protocol, or HTTP/1.1 only.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] for a client certificate that can't be used.
+    pub(crate) async fn to(
+        &self,
+        origin: &Origin,
+        only: Option<Protocol>,
+    ) -> Result<Arc<ClientConfig>, Error> {
+        let settings = match only {
             Some(Protocol::H1) => Arc::clone(&self.h1),
             _ => Arc::clone(&self.both),
-        }
+        };
+        let Some(certificate) = origin.client_certificate.clone() else { return Ok(settings) };
+        // Files are read, which the thread of all express lanes doesn't wait for.
+        let shown = tokio::task::spawn_blocking(move || certificate.shown(&settings)).await;
+        let shown =
+            shown.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))??;
+        Ok(Arc::new(shown))
     }
 }
 
@@ -57,27 +71,40 @@ impl TlsSettings {
 pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>, Error> {
     let mut roots = Vec::new();
     for file in &trust.extra_ca_files {
-        let name = file.display();
-        let pem = std::fs::read(file).map_err(|e| {
-            Error::because(Kind::Invalid, format!("CA file {name}{} can't be read", origin_of(file)), e)
-        })?;
-        let before = roots.len();
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let bad =
-                |e| Error::because(Kind::Invalid, format!("CA file {name} is no PEM"), format!("{e:?}"));
-            roots.push(certificate.map_err(bad)?);
-        }
-        if roots.len() == before {
-            return Err(Error::new(Kind::Invalid, format!("CA file {name} holds no certificate")));
-        }
+        roots.extend(certificates(file, &format!("{}CA file", origin_of(file)))?);
     }
     Ok(roots)
 }
 
-/// The variable that names a file, in brackets, for an error about it.
-fn origin_of(file: &std::path::Path) -> &'static str {
+/// Reads the certificates of a PEM file; `what` says in errors what the file is.
+///
+/// # Errors
+/// [`Kind::Invalid`], naming the file and the cause; also where it holds none.
+pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let pem = read(file, what)?;
+    let name = file.display();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let bad = |e| Error::because(Kind::Invalid, format!("{what} {name} is no PEM"), format!("{e:?}"));
+    let found = found.map_err(bad)?;
+    match found.is_empty() {
+        true => Err(Error::new(Kind::Invalid, format!("{what} {name} holds no certificate"))),
+        false => Ok(found),
+    }
+}
+
+/// Reads a file whole.
+///
+/// # Errors
+/// [`Kind::Invalid`], naming the file and the cause.
+pub(crate) fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
+    let name = file.display();
+    std::fs::read(file).map_err(|e| Error::because(Kind::Invalid, format!("{what} {name} can't be read"), e))
+}
+
+/// The variable that names a file, for an error about it.
+fn origin_of(file: &Path) -> &'static str {
     match std::env::var_os("AWS_CA_BUNDLE").is_some_and(|named| named == file) {
-        true => " (AWS_CA_BUNDLE)",
+        true => "AWS_CA_BUNDLE: ",
         false => "",
     }
 }

@@ -3,6 +3,7 @@
 
 mod exchange {
     mod addresses;
+    mod client_certificates;
     mod h1;
     mod h2;
     mod hedging;

@@ -13,4 +13,4 @@ mod presence;
 mod sigv4;
 
 pub(crate) use aws::Aws;
-pub(crate) use google::{Google, universe};
+pub(crate) use google::{Google, endpoint as google_endpoint};

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
-use crate::credentials::{Google, universe};
+use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
 use crate::endpoint::{Endpoint, is_private};
 use crate::exchange::{Dialect, Outgoing};
@@ -73,8 +73,7 @@ impl Buckets {
 
 impl Gcs {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
-        let public = || format!("https://storage.{}", universe(&settings.environment));
-        let endpoint = Endpoint::parse(&settings.gcs_endpoint.clone().unwrap_or_else(public))?;
+        let endpoint = google_endpoint(settings)?;
         if endpoint.is_tls() {
             lanes.expect(&endpoint.origin, Protocol::H2);
         }

@@ -1,11 +1,12 @@
 //! Questions to token and metadata servers, over our lanes.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use laneway_lanes::{Body, Call, Lanes, Origin, Request, Response, Verdict};
+use laneway_lanes::{Body, Call, ClientCertificate, Lanes, Origin, Request, Response, Verdict};
 
 use crate::judge::retry_after;
 
@@ -83,6 +84,12 @@ impl Ask {
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(self)
+    }
+
+    /// The same question, at which this certificate is shown where one is asked for.
+    pub(super) fn showing(mut self, certificate: Option<&Arc<ClientCertificate>>) -> Self {
+        self.origin.client_certificate = certificate.cloned();
+        self
     }
 
     /// The request as something that can be signed.

@@ -1,6 +1,7 @@
 //! Whose credentials files and variables mean, on the cases that botocore and google-auth are asked too
 //! (`interop/credentials.py`); and the table of all answers in `docs/credentials.md`.
 
+mod certificates;
 mod services;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::certificates::certificates;
 use self::services::Services;
 use super::{Aws, Google};
-use crate::endpoint::Endpoint;
 use crate::{Environment, Error, Settings};
 
 #[derive(Deserialize)]
@@ -79,6 +80,7 @@ impl Stage {
         text.replace("{home}", &self.home.path().display().to_string())
             .replace("{server}", url)
             .replace("{server_host}", url.trim_start_matches("http://"))
+            .replace("{mutual}", self.server.mutual())
             .replace("{dead}", self.server.dead())
             .replace("{private_key}", &self.key)
     }
@@ -102,6 +104,9 @@ impl Stage {
 
     /// Writes the files, and gives back the settings that find them.
     fn lay_out(&self, case: &Case) -> Settings {
+        for (name, text) in certificates().files() {
+            self.write(name, &text);
+        }
         for (name, lines) in [(".aws/config", &case.config), (".aws/credentials", &case.credentials)] {
             if let Some(lines) = lines {
                 self.write(name, &self.fill(&format!("{}\n", lines.join("\n"))));
@@ -144,8 +149,7 @@ async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Er
 
 /// Whose token a request to GCS carries.
 async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
-    let public = format!("https://storage.{}", super::universe(&settings.environment));
-    let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().unwrap_or(&public))?;
+    let endpoint = super::google_endpoint(settings)?;
     let mut headers = HeaderMap::new();
     Google::new(settings, &endpoint, lanes).authorize(&mut headers).await?;
     let text = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
@@ -184,9 +188,12 @@ fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> 
 
 /// Connections over which a server that is away is given up soon: how long one is waited for is another suite's.
 fn lanes() -> Lanes {
-    let config =
-        laneway_lanes::Config { retry_for: Duration::from_millis(500), ..laneway_lanes::Config::default() };
-    Lanes::start(config).expect("lanes")
+    let authority = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(authority.path(), certificates().authority()).expect("a file");
+    let trust = laneway_lanes::Trust { extra_ca_files: vec![authority.path().to_owned()] };
+    let retry_for = Duration::from_millis(500);
+    Lanes::start(laneway_lanes::Config { retry_for, trust, ..laneway_lanes::Config::default() })
+        .expect("lanes")
 }
 
 #[tokio::test]
@@ -318,8 +325,19 @@ fn table(cases: &Cases) -> String {
             );
         }
     }
+    text.push_str(OF_CERTIFICATES);
     text
 }
+
+/// What the table can't show: it asks for tokens only.
+const OF_CERTIFICATES: &str = "
+By a certificate the token is asked for over mutual TLS, at `token_url` (`sts.mtls.googleapis.com` where it is left out), and so is
+impersonation where the server asks for a certificate; its files are read for each connection. GCS itself is reached as google-auth and
+google-cloud-storage reach it: at `storage.mtls.googleapis.com` with the certificate where `GOOGLE_API_CERTIFICATE_CONFIG`,
+`CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH` or gcloud's `certificate_config.json` names one of a workload, as tokens demand
+that an administrator has bound to certificates; else, and with `GOOGLE_API_USE_CLIENT_CERTIFICATE=false`,
+`GOOGLE_API_USE_MTLS_ENDPOINT=never` or an endpoint of one's own, without.
+";
 
 fn words(said: &Said) -> String {
     match said {

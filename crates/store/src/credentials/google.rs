@@ -1,11 +1,13 @@
 //! Google's credentials: application default credentials, shown to Google alone.
 
 mod adc;
+mod certificate;
 mod external;
 mod metadata;
 mod token;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -53,11 +55,30 @@ impl SigningCredential for Bearer {
 }
 
 /// The domain of the cloud that is meant: the variable's, else that of the credentials, else Google's own.
-pub(crate) fn universe(environment: &Environment) -> String {
+fn universe(environment: &Environment) -> String {
     let said = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN");
     // What is wrong with the credentials is told when they are needed.
     let said = said.or_else(|| adc::find(environment).ok()?.universe);
     said.unwrap_or_else(|| GOOGLE.to_owned())
+}
+
+/// Where GCS is reached: where the settings say, else at its public host of the cloud that is meant.
+///
+/// # Errors
+/// `Invalid` for an endpoint that is no URL, `Unauthenticated` for a client certificate that is set up and can't be used.
+pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
+    if let Some(url) = &settings.gcs_endpoint {
+        return Endpoint::parse(url);
+    }
+    let universe = universe(&settings.environment);
+    if settings.anonymous {
+        return Endpoint::parse(&format!("https://storage.{universe}"));
+    }
+    let found = certificate::storage_endpoint(&universe, &settings.environment);
+    let found = found.map_err(|cause| Lacking::unusable("the client certificate", cause).into_error())?;
+    let mut endpoint = Endpoint::parse(&format!("https://{}", found.host))?;
+    endpoint.origin.client_certificate = found.certificate.map(Arc::new);
+    Ok(endpoint)
 }
 
 /// Whether a token may be shown there: to a host of its cloud, over TLS. Anything else is an emulator or a double,
@@ -141,7 +162,8 @@ impl Chain {
                 Identity::Impersonated(impersonated) => {
                     let base = self.token(&impersonated.base).await;
                     let base = base.map_err(|cause| format!("its source_credentials: {cause}"))?;
-                    token::impersonated(&impersonated.url, &impersonated.delegates, None, &base, lanes).await
+                    token::impersonated(&impersonated.url, &impersonated.delegates, None, &base, None, lanes)
+                        .await
                 }
                 // No file says so.
                 Identity::Machine(_) => Err("a machine's identity stands in no file".to_owned()),

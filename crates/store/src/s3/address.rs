@@ -245,7 +245,7 @@ fn signing_region(region: &str) -> &str {
 }
 
 fn aws(host: &str) -> Endpoint {
-    let origin = Origin { scheme: Scheme::Https, host: host.into(), port: 443 };
+    let origin = Origin { scheme: Scheme::Https, host: host.into(), port: 443, client_certificate: None };
     Endpoint { origin, base: String::new() }
 }
 

@@ -1,7 +1,7 @@
 //! All services that hand out credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. What
 //! they hand out says by whom it was asked for. The same as in `interop/credentials.py`.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,10 @@ use std::thread;
 
 use base64::Engine as _;
 use percent_encoding::percent_decode_str;
+use rustls::{ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+
+use super::certificates::certificates;
 
 const LATER: &str = "2099-01-01T00:00:00Z";
 const ROLES: &str = "/latest/meta-data/iam/security-credentials";
@@ -22,6 +25,7 @@ struct Record {
 
 pub(super) struct Services {
     url: String,
+    mutual: String,
     dead: String,
     record: Arc<Record>,
 }
@@ -33,6 +37,8 @@ struct Asked {
     query: Vec<(String, String)>,
     headers: Vec<(String, String)>,
     body: String,
+    /// The client's certificate, where one was asked for.
+    peer: Option<Vec<u8>>,
 }
 
 type Answer = (u16, String);
@@ -42,19 +48,25 @@ impl Services {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let secured = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mutual = format!("https://localhost:{}", secured.local_addr().expect("an address").port());
         let record = Arc::new(Record::default());
-        let kept = Arc::clone(&record);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let record = Arc::clone(&kept);
-                thread::spawn(move || serve(stream, &record));
-            }
+        listen(listener, &record, |stream, record| serve(stream, |_| None, record));
+        listen(secured, &record, |stream, record| {
+            let tls = ServerConnection::new(certificates().server()).expect("TLS");
+            let peer = |stream: &Tls| Some(stream.conn.peer_certificates()?.first()?.to_vec());
+            serve(StreamOwned::new(tls, stream), peer, record);
         });
-        Self { url, dead: format!("http://{closed}"), record }
+        Self { url, mutual, dead: format!("http://{closed}"), record }
     }
 
     pub(super) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The same services for clients that show a certificate.
+    pub(super) fn mutual(&self) -> &str {
+        &self.mutual
     }
 
     /// A port that refuses connections.
@@ -73,10 +85,22 @@ impl Services {
     }
 }
 
-fn serve(stream: TcpStream, record: &Record) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
-    let mut stream = stream;
-    while let Some(asked) = read(&mut reader) {
+type Tls = StreamOwned<ServerConnection, TcpStream>;
+
+fn listen(listener: TcpListener, record: &Arc<Record>, serve: fn(TcpStream, &Record)) {
+    let kept = Arc::clone(record);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let record = Arc::clone(&kept);
+            thread::spawn(move || serve(stream, &record));
+        }
+    });
+}
+
+fn serve<S: Read + Write>(stream: S, peer: impl Fn(&S) -> Option<Vec<u8>>, record: &Record) {
+    let mut reader = BufReader::new(stream);
+    while let Some(mut asked) = read(&mut reader) {
+        asked.peer = peer(reader.get_ref());
         record.asked.lock().expect("the record").push(asked.path.clone());
         let failing =
             record.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
@@ -85,13 +109,15 @@ fn serve(stream: TcpStream, record: &Record) {
             "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nMetadata-Flavor: Google\r\n\r\n",
             body.len()
         );
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
+        let stream = reader.get_mut();
+        let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+        if written.and_then(|()| stream.flush()).is_err() {
             return;
         }
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+fn read(reader: &mut BufReader<impl Read>) -> Option<Asked> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let mut words = line.split_whitespace();
@@ -115,6 +141,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
         query: pairs(query),
         headers,
         body: String::from_utf8_lossy(&body).into_owned(),
+        peer: None,
     })
 }
 
@@ -164,7 +191,7 @@ fn answer(asked: &Asked) -> Answer {
             (200, json!({"accessToken": format!("as.{email}.{base}"), "expireTime": LATER}).to_string())
         }
         ("POST", "/sts") => {
-            let token = subject(named(&pairs(&asked.body), "subject_token"));
+            let token = subject(named(&pairs(&asked.body), "subject_token"), asked.peer.as_deref());
             (200, json!({"access_token": format!("federated.{token}"), "expires_in": 3600}).to_string())
         }
         ("POST", "/oauth") => oauth(&pairs(&asked.body)),
@@ -240,8 +267,15 @@ fn signer(authorization: &str) -> String {
     rest.split('/').next().unwrap_or_default().to_owned()
 }
 
-/// A subject token; of AWS's, which is a signed request, who signed it and where.
-fn subject(token: &str) -> String {
+/// A subject token; of AWS's, which is a signed request, who signed it and where; of certificates, how many they are where
+/// the first one was shown in the handshake.
+fn subject(token: &str, peer: Option<&[u8]>) -> String {
+    if token.starts_with('[') {
+        let chain: Vec<String> = serde_json::from_str(token).expect("certificates");
+        let shown = peer.map(|peer| base64::prelude::BASE64_STANDARD.encode(peer));
+        let is_shown = chain.first() == shown.as_ref();
+        return if is_shown { format!("certificate.{}", chain.len()) } else { "somebody else's".to_owned() };
+    }
     if !token.starts_with("%7B") {
         return token.to_owned();
     }

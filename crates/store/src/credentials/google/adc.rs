@@ -63,8 +63,7 @@ pub(super) struct ServiceAccount {
 pub(super) struct External {
     pub(super) audience: String,
     pub(super) subject_token_type: String,
-    #[serde(default = "sts")]
-    pub(super) token_url: String,
+    token_url: Option<String>,
     pub(super) credential_source: Subject,
     pub(super) service_account_impersonation_url: Option<String>,
     #[serde(default)]
@@ -87,7 +86,7 @@ pub(super) struct Subject {
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     pub(super) executable: Option<Executable>,
-    pub(super) certificate: Option<Value>,
+    pub(super) certificate: Option<Certificate>,
     pub(super) environment_id: Option<String>,
     pub(super) region_url: Option<String>,
     pub(super) regional_cred_verification_url: Option<String>,
@@ -95,6 +94,15 @@ pub(super) struct Subject {
     /// Text where it is left out.
     #[serde(default)]
     pub(super) format: Format,
+}
+
+/// A certificate that stands for a token: where the file that names it is, and by whom it was issued.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Certificate {
+    pub(super) use_default_certificate_config: bool,
+    pub(super) certificate_config_location: Option<String>,
+    pub(super) trust_chain_path: Option<String>,
 }
 
 /// A program that prints a token.
@@ -145,8 +153,14 @@ fn token_uri() -> String {
     "https://oauth2.googleapis.com/token".to_owned()
 }
 
-fn sts() -> String {
-    "https://sts.googleapis.com/v1/token".to_owned()
+impl External {
+    /// The server that exchanges the token. Certificates are asked for at a host of its own.
+    pub(super) fn token_url(&self) -> &str {
+        text(&self.token_url).unwrap_or(match self.credential_source.certificate {
+            None => "https://sts.googleapis.com/v1/token",
+            Some(_) => "https://sts.mtls.googleapis.com/v1/token",
+        })
+    }
 }
 
 /// Who is meant.
@@ -189,17 +203,20 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
 
 /// Where gcloud puts what `gcloud auth application-default login` makes.
 fn gcloud_file(environment: &Environment) -> Option<(String, PathBuf)> {
-    const FILE: &str = "application_default_credentials.json";
-    match environment.get("CLOUDSDK_CONFIG") {
-        Some(folder) => Some(("CLOUDSDK_CONFIG".to_owned(), PathBuf::from(folder).join(FILE))),
-        None => {
-            let path = environment.home()?.join(".config/gcloud").join(FILE);
-            Some(("gcloud's default credentials".to_owned(), path))
-        }
-    }
+    let name = match environment.get("CLOUDSDK_CONFIG") {
+        Some(_) => "CLOUDSDK_CONFIG",
+        None => "gcloud's default credentials",
+    };
+    Some((name.to_owned(), gcloud_folder(environment)?.join("application_default_credentials.json")))
 }
 
-fn is_absent(path: &Path) -> bool {
+/// Where gcloud keeps its files.
+pub(super) fn gcloud_folder(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.get("CLOUDSDK_CONFIG").map(PathBuf::from);
+    named.or_else(|| Some(environment.home()?.join(".config/gcloud")))
+}
+
+pub(super) fn is_absent(path: &Path) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     std::fs::metadata(path).is_err_and(|e| matches!(e.kind(), NotFound | NotADirectory))
 }
@@ -260,9 +277,6 @@ fn identity(document: Value) -> Result<Identity, String> {
 
 /// One source, and one that can be used.
 fn check(subject: &Subject) -> Result<(), String> {
-    if subject.certificate.is_some() {
-        return Err("a credential_source that is a certificate (mutual TLS) can't be used".to_owned());
-    }
     if let Some(environment) = &subject.environment_id {
         return match environment.strip_prefix("aws") {
             Some("1") => Ok(()),
@@ -270,13 +284,39 @@ fn check(subject: &Subject) -> Result<(), String> {
             None => Err(format!("its environment_id {environment:?} isn't known")),
         };
     }
-    match (&subject.file, &subject.url, &subject.executable) {
-        (None, None, None) => {
-            Err("its credential_source has neither file, url, executable nor environment_id".to_owned())
+    if let Some(certificate) = &subject.certificate {
+        let is_default = certificate.use_default_certificate_config;
+        match (is_default, text(&certificate.certificate_config_location)) {
+            (true, Some(_)) => {
+                return Err("its certificate_config_location and use_default_certificate_config \
+                contradict each other"
+                    .to_owned());
+            }
+            (false, None) => {
+                return Err("its certificate has neither certificate_config_location nor \
+                use_default_certificate_config"
+                    .to_owned());
+            }
+            _ => {}
         }
-        (Some(_), None, None) | (None, Some(_), None) | (None, None, Some(_)) => format(&subject.format),
+    }
+    let sources = [
+        subject.file.is_some(),
+        subject.url.is_some(),
+        subject.executable.is_some(),
+        subject.certificate.is_some(),
+    ];
+    match sources.into_iter().filter(|is_there| *is_there).count() {
+        0 => Err("its credential_source has neither file, url, executable, certificate nor environment_id"
+            .to_owned()),
+        1 => format(&subject.format),
         _ => Err("its credential_source has more than one source".to_owned()),
     }
+}
+
+/// A text that isn't empty.
+pub(super) fn text(field: &Option<String>) -> Option<&str> {
+    field.as_deref().filter(|text| !text.is_empty())
 }
 
 fn format(format: &Format) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Tokens of external identities: what they show of themselves, and what Google gives them for it.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::Method;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::ask::{Ask, malformed, short};
 use super::super::{command, sigv4};
 use super::adc::{Executable, External, Format, Subject};
+use super::certificate;
 use super::token::{SCOPE, Token, basic, granted, impersonated};
 use crate::Environment;
 use crate::encode::component;
@@ -29,9 +31,16 @@ pub(super) async fn token(
     environment: &Environment,
     lanes: &Lanes,
 ) -> Result<Token, String> {
-    let subject = subject(external, environment, lanes)
-        .await
-        .map_err(|cause| format!("its credential_source: {cause}"))?;
+    let in_source = |cause: String| format!("its credential_source: {cause}");
+    let pair = match &external.credential_source.certificate {
+        None => None,
+        Some(source) => Some(Arc::new(certificate::configured(source, environment).map_err(in_source)?)),
+    };
+    let subject = match (&external.credential_source.certificate, &pair) {
+        (Some(source), Some(pair)) => certificate::subject(source, pair),
+        _ => subject(external, environment, lanes).await,
+    };
+    let subject = subject.map_err(in_source)?;
     let mut fields = vec![
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
         ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
@@ -46,7 +55,7 @@ pub(super) async fn token(
         _ => None,
     };
     fields.extend(options.as_deref().map(|options| ("options", options)));
-    let mut ask = Ask::form(&external.token_url, &fields)?;
+    let mut ask = Ask::form(external.token_url(), &fields)?.showing(pair.as_ref());
     if let (Some(id), Some(secret)) = (&external.client_id, &external.client_secret) {
         ask = ask.header("authorization", &basic(id, secret))?;
     }
@@ -55,7 +64,7 @@ pub(super) async fn token(
         None => Ok(federated),
         Some(url) => {
             let lifetime_s = external.service_account_impersonation.token_lifetime_seconds;
-            impersonated(url, &[], lifetime_s, &federated, lanes).await
+            impersonated(url, &[], lifetime_s, &federated, pair.as_ref(), lanes).await
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
 
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use laneway_lanes::Lanes;
+use laneway_lanes::{ClientCertificate, Lanes};
 use reqsign_core::jwt::encode_rs256_pem;
 use reqsign_core::time::Timestamp;
 use serde::Deserialize;
@@ -113,11 +114,13 @@ pub(super) async fn impersonated(
     delegates: &[String],
     lifetime_s: Option<u64>,
     base: &Token,
+    certificate: Option<&Arc<ClientCertificate>>,
     lanes: &Lanes,
 ) -> Result<Token, String> {
     let lifetime = format!("{}s", lifetime_s.unwrap_or(LIFETIME.as_secs()));
     let document = json!({"delegates": delegates, "scope": [SCOPE], "lifetime": lifetime});
-    let ask = Ask::json(url, &document)?.header("authorization", &format!("Bearer {}", base.access_token))?;
+    let authorization = format!("Bearer {}", base.access_token);
+    let ask = Ask::json(url, &document)?.header("authorization", &authorization)?.showing(certificate);
     let answer = ask.send(lanes).await?;
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

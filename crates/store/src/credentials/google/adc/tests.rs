@@ -65,6 +65,8 @@ fn an_external_account_has_one_source_whose_format_may_be_left_out() {
         r#"{"file":"/t"}"#,
         r#"{"url":"http://h/","headers":{"a":"b"},"format":{"type":"json","subject_token_field_name":"f"}}"#,
         r#"{"executable":{"command":"c"}}"#,
+        r#"{"certificate":{"use_default_certificate_config":true}}"#,
+        r#"{"certificate":{"certificate_config_location":"/c","trust_chain_path":"/t"}}"#,
         r#"{"environment_id":"aws1","url":"http://h/","regional_cred_verification_url":"https://sts"}"#,
     ] {
         assert!(matches!(external(good).expect(good).identity, Identity::External(_)));
@@ -72,7 +74,12 @@ fn an_external_account_has_one_source_whose_format_may_be_left_out() {
     for (bad, word) in [
         ("{}", "neither file"),
         (r#"{"file":"/t","url":"http://h/"}"#, "more than one"),
-        (r#"{"certificate":{}}"#, "mutual TLS"),
+        (r#"{"certificate":{}}"#, "neither certificate_config_location"),
+        (
+            r#"{"certificate":{"use_default_certificate_config":true,"certificate_config_location":"/c"}}"#,
+            "contradict",
+        ),
+        (r#"{"file":"/t","certificate":{"use_default_certificate_config":true}}"#, "more than one"),
         (r#"{"environment_id":"aws2"}"#, "\"2\""),
         (r#"{"file":"/t","format":{"type":"json"}}"#, "subject_token_field_name"),
         (r#"{"file":"/t","format":{"type":"xml"}}"#, "xml"),

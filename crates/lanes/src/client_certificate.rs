@@ -1,0 +1,99 @@
+//! The certificate that we show to a server which asks for one (mutual TLS), and servers that refuse it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{AlertDescription, ClientConfig};
+use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::error::{Error, Kind};
+use crate::trust::{certificates, read};
+
+/// A certificate with its key, by the PEM files that hold them. They are read for each new connection, since such
+/// certificates last for hours and are replaced in place.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ClientCertificate {
+    /// The certificate, and after it those by which it was issued where the server needs them.
+    pub certificate_file: PathBuf,
+    /// Its private key.
+    pub key_file: PathBuf,
+}
+
+impl ClientCertificate {
+    /// TLS settings like these which show the certificate. Reads the files.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`], naming the file and the cause.
+    pub(crate) fn shown(&self, settings: &ClientConfig) -> Result<ClientConfig, Error> {
+        let chain = certificates(&self.certificate_file, "client certificate")?;
+        let key = read(&self.key_file, "client key")?;
+        let named = || format!("client key {}", self.key_file.display());
+        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| {
+            // What isn't PEM is not repeated: it may be the key all the same.
+            let why = match e {
+                rustls_pki_types::pem::Error::NoItemsFound => "holds no private key in PEM",
+                _ => "is no PEM",
+            };
+            Error::new(Kind::Invalid, format!("{} {why}", named()))
+        })?;
+        let pair = CertifiedKey::from_der(chain, key, settings.crypto_provider()).map_err(|e| match e {
+            rustls::Error::InconsistentKeys(_) => {
+                let certificate = self.certificate_file.display();
+                Error::new(Kind::Invalid, format!("{} doesn't belong to {certificate}", named()))
+            }
+            e => Error::because(Kind::Invalid, format!("{} can't be used", named()), e),
+        })?;
+        let mut settings = settings.clone();
+        settings.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(pair));
+        // A session that was begun with another certificate, or none, shall not be resumed.
+        settings.resumption = Resumption::disabled();
+        Ok(settings)
+    }
+}
+
+/// Whether a connection ended because the server refuses our certificate, or that we showed none. With TLS 1.3 this comes
+/// when the handshake is over for us, in place of the first answer.
+pub(crate) fn is_refused(error: &io::Error) -> bool {
+    use AlertDescription::{
+        AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,
+        CertificateUnknown, UnknownCA, UnsupportedCertificate,
+    };
+    let refusals = [
+        AccessDenied,
+        BadCertificate,
+        CertificateExpired,
+        CertificateRequired,
+        CertificateRevoked,
+        CertificateUnknown,
+        UnknownCA,
+        UnsupportedCertificate,
+    ];
+    // `h2` keeps of an error below it nothing but its words.
+    let words = error.to_string();
+    refusals.iter().any(|alert| words.ends_with(&rustls::Error::AlertReceived(*alert).to_string()))
+}
+
+/// The error of a connection that ended so.
+pub(crate) fn refused(place: &str, error: io::Error) -> Error {
+    let message = format!("{place}: the server wants a client certificate that it trusts");
+    Error::because(Kind::Certificate, message, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_known_by_its_alert_also_through_other_errors() {
+        let alert = |alert| io::Error::other(rustls::Error::AlertReceived(alert));
+        assert!(is_refused(&alert(AlertDescription::CertificateRequired)));
+        let wrapped = io::Error::other(alert(AlertDescription::UnknownCA).to_string());
+        assert!(is_refused(&wrapped));
+        assert!(!is_refused(&alert(AlertDescription::InternalError)));
+        assert!(!is_refused(&io::Error::other("reset")));
+    }
+}

@@ -1,0 +1,206 @@
+//! Certificates of workloads: which one is set up, the token that it stands for, and whether GCS is shown it
+//! (<https://google.aip.dev/auth/4114>, <https://google.aip.dev/auth/4117>). As google-auth has it.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use laneway_lanes::ClientCertificate;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde::Deserialize;
+
+use super::super::ask::malformed;
+use super::adc::{Certificate, GOOGLE, gcloud_folder, is_absent, text};
+use crate::Environment;
+
+/// What names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config` writes it.
+#[derive(Deserialize)]
+struct Document {
+    cert_configs: Configs,
+}
+
+#[derive(Deserialize)]
+struct Configs {
+    /// Others are of laptops' key stores.
+    workload: Option<Workload>,
+}
+
+#[derive(Deserialize)]
+struct Workload {
+    cert_path: String,
+    key_path: String,
+}
+
+/// The file that names the certificate, with the variable that names the file, if one does.
+fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)> {
+    for name in ["GOOGLE_API_CERTIFICATE_CONFIG", "CLOUDSDK_CONTEXT_AWARE_CERTIFICATE_CONFIG_FILE_PATH"] {
+        if let Some(path) = environment.get(name) {
+            return Some((Some(name), environment.path(&path)));
+        }
+    }
+    Some((None, gcloud_folder(environment)?.join("certificate_config.json")))
+}
+
+/// The files of the certificate that a credentials file means.
+///
+/// # Errors
+/// What is wrong with the file that names them.
+pub(super) fn configured(
+    source: &Certificate,
+    environment: &Environment,
+) -> Result<ClientCertificate, String> {
+    let (by, path) = match text(&source.certificate_config_location) {
+        Some(path) => (None, environment.path(path)),
+        None => {
+            location(environment).ok_or("there is no folder where gcloud keeps certificate_config.json")?
+        }
+    };
+    read(by, &path)?.ok_or_else(|| format!("{}: it has no cert_configs.workload", named(by, &path)))
+}
+
+fn named(by: Option<&str>, path: &Path) -> String {
+    match by {
+        Some(by) => format!("{by} ({})", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, String> {
+    let bad = |cause: String| format!("{}: {cause}", named(by, path));
+    let document = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let document: Document = serde_json::from_slice(&document).map_err(|e| bad(malformed(&e)))?;
+    let Some(Workload { cert_path, key_path }) = document.cert_configs.workload else { return Ok(None) };
+    for (field, value) in [("cert_path", &cert_path), ("key_path", &key_path)] {
+        if value.is_empty() {
+            return Err(bad(format!("its {field} is empty")));
+        }
+    }
+    Ok(Some(ClientCertificate { certificate_file: cert_path.into(), key_file: key_path.into() }))
+}
+
+/// The token that a certificate stands for: itself and those by which it was issued, for the server that has been shown it
+/// in the handshake.
+///
+/// # Errors
+/// Which file can't be used, and why.
+pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<String, String> {
+    let own = certificates(&pair.certificate_file)?;
+    let mut chain = own.into_iter().take(1).collect::<Vec<_>>();
+    if let Some(path) = text(&source.trust_chain_path) {
+        for (n, issuer) in certificates(Path::new(path))?.into_iter().enumerate() {
+            match (chain.first() == Some(&issuer), n) {
+                (false, _) => chain.push(issuer),
+                (true, 0) => {}
+                (true, _) => {
+                    return Err(format!("{path}: the certificate itself stands behind one that issued it"));
+                }
+            }
+        }
+    }
+    let chain: Vec<_> = chain.iter().map(|certificate| BASE64_STANDARD.encode(certificate)).collect();
+    serde_json::to_string(&chain).map_err(|e| e.to_string())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bad = |cause: &str| format!("{}: {cause}", path.display());
+    let pem = std::fs::read(path).map_err(|e| bad(&e.to_string()))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let found = found.map_err(|_| bad("it is no PEM"))?;
+    if found.is_empty() { Err(bad("it holds no certificate")) } else { Ok(found) }
+}
+
+/// How GCS is reached where nobody names an endpoint.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct StorageEndpoint {
+    pub(super) host: String,
+    pub(super) certificate: Option<ClientCertificate>,
+}
+
+/// By mutual TLS where a workload's certificate is set up. GCS demands it only where the cloud's administrators have bound
+/// tokens to certificates; Google's own clients use it wherever they can.
+///
+/// # Errors
+/// Why a certificate that is asked for can't be used.
+pub(super) fn storage_endpoint(universe: &str, environment: &Environment) -> Result<StorageEndpoint, String> {
+    const ASKED: [&str; 2] =
+        ["GOOGLE_API_USE_CLIENT_CERTIFICATE", "CLOUDSDK_CONTEXT_AWARE_USE_CLIENT_CERTIFICATE"];
+    let asked = ASKED.iter().find_map(|name| Some((*name, environment.switch(name)?)));
+    let found = match (asked, location(environment)) {
+        (Some((_, false)), _) => None,
+        (Some((name, true)), location) => {
+            let (by, path) =
+                location.ok_or_else(|| format!("{name} is true, and no certificate is set up"))?;
+            let found = read(by, &path).map_err(|cause| format!("{name} is true: {cause}"))?;
+            let none = || format!("{name} is true: {}: it has no cert_configs.workload", named(by, &path));
+            Some(found.ok_or_else(none)?)
+        }
+        (None, Some((by, path))) if by.is_some() || !is_absent(&path) => read(by, &path)?,
+        (None, _) => None,
+    };
+    let is_mutual = match environment.get("GOOGLE_API_USE_MTLS_ENDPOINT").as_deref() {
+        Some("never") => false,
+        Some("always") => true,
+        None | Some("auto") => found.is_some(),
+        Some(other) => {
+            return Err(format!(
+                "GOOGLE_API_USE_MTLS_ENDPOINT is {other:?}, and neither auto, always nor never"
+            ));
+        }
+    };
+    match is_mutual {
+        true if universe != GOOGLE => {
+            Err(format!("a client certificate is set up, and the cloud of {universe} takes none"))
+        }
+        true => Ok(StorageEndpoint { host: format!("storage.mtls.{universe}"), certificate: found }),
+        false => Ok(StorageEndpoint { host: format!("storage.{universe}"), certificate: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint_of(document: &str, variables: &[(&str, &str)]) -> Result<(String, bool), String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("certificate_config.json");
+        std::fs::write(&path, document).expect("a file");
+        let named = [("GOOGLE_API_CERTIFICATE_CONFIG", path.to_str().expect("text"))];
+        let environment = Environment::of(named.into_iter().chain(variables.iter().copied()));
+        storage_endpoint(GOOGLE, &environment).map(|found| (found.host, found.certificate.is_some()))
+    }
+
+    #[test]
+    fn gcs_is_shown_a_workloads_certificate_where_one_is_set_up_unless_somebody_says_otherwise() {
+        const WORKLOAD: &str = r#"{"cert_configs":{"workload":{"cert_path":"/c","key_path":"/k"}}}"#;
+        const LAPTOP: &str = r#"{"cert_configs":{"pkcs11":{"slot":"0x1"}}}"#;
+        let plain = Ok(("storage.googleapis.com".to_owned(), false));
+        let mutual = |shown| Ok(("storage.mtls.googleapis.com".to_owned(), shown));
+        assert_eq!(endpoint_of(WORKLOAD, &[]), mutual(true));
+        assert_eq!(endpoint_of(LAPTOP, &[]), plain);
+        assert_eq!(endpoint_of(WORKLOAD, &[("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")]), plain);
+        assert_eq!(endpoint_of(WORKLOAD, &[("GOOGLE_API_USE_MTLS_ENDPOINT", "never")]), plain);
+        assert_eq!(endpoint_of(LAPTOP, &[("GOOGLE_API_USE_MTLS_ENDPOINT", "always")]), mutual(false));
+        assert_eq!(
+            storage_endpoint(GOOGLE, &Environment::of([("HOME", "/nowhere")])).expect("an endpoint").host,
+            "storage.googleapis.com"
+        );
+        for (document, variables, words) in [
+            (LAPTOP, &[("GOOGLE_API_USE_CLIENT_CERTIFICATE", "true")][..], "no cert_configs.workload"),
+            ("{", &[], "certificate_config.json"),
+            (WORKLOAD, &[("GOOGLE_API_USE_MTLS_ENDPOINT", "perhaps")], "perhaps"),
+        ] {
+            let error = endpoint_of(document, variables).expect_err("no endpoint");
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_cloud_takes_no_certificates() {
+        let always = Environment::of([("GOOGLE_API_USE_MTLS_ENDPOINT", "always")]);
+        assert!(
+            storage_endpoint("apis-own.example", &always)
+                .is_err_and(|error| error.contains("apis-own.example"))
+        );
+    }
+}

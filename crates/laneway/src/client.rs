@@ -87,7 +87,7 @@ impl Client {
             // Whoever reads is still there: the thread below waits for it.
             let _ = ended.send(read::read(inside, request, chunks).await);
         });
-        download::write_all(taken, to, "the output")?;
+        download::in_order::write_all(taken, to, "the output")?;
         let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
         Ok(read::end(&job, begun, moved))
     }

@@ -11,6 +11,13 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::{StreamExt, stream};
 use laneway_store::{List, ObjectId, Page, Store};
 
+use crate::running::{Begun, Moved, Running};
+use crate::{CopyRequest, Error};
+
+/// Why a destination is left alone.
+pub(crate) const EXISTS: &str = "the destination exists";
+/// The same where the store says so and doesn't let it be looked up.
+const SAID_TO_EXIST: &str = "the store says that the destination exists";
 /// Stretches that are kept: some 64,000 keys, a few MiB.
 const STRETCHES_MAX: usize = 64;
 /// From how many keys of a tree on a listing is asked, which costs as much as a HEAD or two.
@@ -151,6 +158,30 @@ impl Existing {
             return None;
         }
         self.stretches.iter().rev().find(|stretch| stretch.knows(key)).map(|stretch| stretch.has(key))
+    }
+}
+
+/// Ends an item that was to become an object: a destination that exists already is skipped where that was asked for. That
+/// it exists is looked up before it is said: stores refuse for other reasons too, and some by the same status.
+pub(crate) async fn end(
+    job: &Running,
+    request: &CopyRequest,
+    (begun, bytes): (Begun, u64),
+    result: Result<Moved, Error>,
+    (store, id): (&Store, &ObjectId),
+) {
+    match result {
+        Err(error) if request.no_clobber && (error.is_precondition() || error.is_conflict()) => {
+            match store.head(id, None).await {
+                Ok(_) => job.skip(begun, bytes, EXISTS).await,
+                // Who may write may not always look.
+                Err(look) if look.is_permission() && error.is_precondition() => {
+                    job.skip(begun, bytes, SAID_TO_EXIST).await;
+                }
+                Err(_) => job.end(begun, bytes, Err(error)).await,
+            }
+        }
+        result => job.end(begun, bytes, result).await,
     }
 }
 

@@ -20,10 +20,10 @@ const UNITS_WAITING_MAX: usize = 16;
 /// What an item under way is reckoned to hold besides its bytes: request, answer, names, futures. With the usual
 /// budget of 64 MiB some 1600 items are under way, and 100,000 files of 1 KB go up in less than 96 MiB of resident memory.
 pub(crate) const ITEM_COST: usize = 40 << 10;
-/// Most small items that are begun together: they share one reservation and one trip to the file threads.
-pub(crate) const GROUP_MAX: usize = 64;
+/// Most small items that are begun together.
+const GROUP_MAX: usize = 64;
 /// Most bytes that a group of small items reserves, unless a single one is larger.
-pub(crate) const GROUP_COST_MAX: usize = 2 << 20;
+const GROUP_COST_MAX: usize = 2 << 20;
 
 /// How long small items that are under way may still end when their job is cancelled.
 const GRACE: Duration = Duration::from_secs(1);
@@ -37,12 +37,97 @@ pub(crate) enum Unit {
     Large(BoxFuture<'static, ()>),
 }
 
-/// Where a search puts what it finds. An error means that the job was cancelled.
-pub(crate) type Units = mpsc::Sender<Unit>;
+/// Where a search puts what it finds.
+#[derive(Clone)]
+pub(crate) struct Units(mpsc::Sender<Unit>);
+
+/// The job takes no more units.
+#[derive(Debug)]
+pub(crate) struct Cancelled;
 
 /// The two ends between a search and [`pump`].
 pub(crate) fn units() -> (Units, mpsc::Receiver<Unit>) {
-    mpsc::channel(UNITS_WAITING_MAX)
+    let (units, found) = mpsc::channel(UNITS_WAITING_MAX);
+    (Units(units), found)
+}
+
+impl Units {
+    /// Sends a unit on its way, once there is room for it.
+    ///
+    /// # Errors
+    /// When the job was cancelled.
+    pub(crate) async fn send(&self, unit: Unit) -> Result<(), Cancelled> {
+        self.0.send(unit).await.map_err(|_| Cancelled)
+    }
+
+    /// Sends small items on their way that need `cost` bytes of the memory budget.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(crate) async fn small(
+        &self,
+        cost: usize,
+        run: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Cancelled> {
+        self.send(Unit::Small { cost, run: Box::pin(run) }).await
+    }
+
+    /// Sends an item on its way that reserves what it needs itself.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub(crate) async fn large(
+        &self,
+        run: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Cancelled> {
+        self.send(Unit::Large(Box::pin(run))).await
+    }
+}
+
+/// Small items that are begun together: they share one reservation and one trip to the file threads.
+#[derive(Debug)]
+pub(crate) struct Group<T> {
+    items: Vec<T>,
+    cost: usize,
+}
+
+impl<T> Group<T> {
+    pub(crate) fn new() -> Self {
+        Self { items: Vec::new(), cost: 0 }
+    }
+
+    /// Adds an item of which `bytes` will be held in memory.
+    pub(crate) fn add(&mut self, item: T, bytes: u64) {
+        self.items.push(item);
+        self.cost += ITEM_COST + bytes as usize;
+    }
+
+    /// Whether it is to be sent before another item is added.
+    pub(crate) fn is_full(&self) -> bool {
+        self.items.len() >= GROUP_MAX || self.cost >= GROUP_COST_MAX
+    }
+
+    /// Takes its items out.
+    pub(crate) fn take(&mut self) -> Vec<T> {
+        self.cost = 0;
+        std::mem::take(&mut self.items)
+    }
+
+    /// Sends its items on their way as one unit, if there are any.
+    ///
+    /// # Errors
+    /// As [`Units::send`].
+    pub(crate) async fn send<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        units: &Units,
+        run: impl FnOnce(Vec<T>) -> F,
+    ) -> Result<(), Cancelled> {
+        if self.items.is_empty() {
+            return Ok(());
+        }
+        let cost = self.cost;
+        units.small(cost, run(self.take())).await
+    }
 }
 
 /// Carries out units until there are no more, or the job is cancelled.

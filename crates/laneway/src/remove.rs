@@ -8,7 +8,7 @@ use laneway_store::{Condition, ObjectId, Provider, Store};
 use crate::event::Verified;
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
-use crate::pump::{ITEM_COST, Unit, Units, pump, units};
+use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest};
 
@@ -39,34 +39,6 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
     job.finish().await;
 }
 
-impl RemoveRequest {
-    /// Checks what can be checked before anything is asked of a store. [`Client::remove`](crate::Client::remove) does
-    /// so by itself, and tells the error as its first item.
-    ///
-    /// # Errors
-    /// `ErrorKind::Usage`.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.targets.is_empty() {
-            return Err(Error::usage("", "there is nothing to remove"));
-        }
-        for target in &self.targets {
-            match target {
-                Location::Object { bucket, .. } if bucket.is_empty() => {
-                    return Err(Error::usage(target.to_string(), "the URL names no bucket"));
-                }
-                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
-                    return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
-                }
-                Location::Object { .. } => {}
-                Location::Local(_) | Location::Standard => {
-                    return Err(Error::usage(target.to_string(), "only objects in a store are removed"));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
     for target in &request.targets {
         let Location::Object { provider, bucket, key } = target else { continue };
@@ -93,8 +65,8 @@ async fn search_one(
     while let Some(arrived) = objects.next().await? {
         job.progress.found(arrived.len() as u64, 0);
         if request.dry_run {
-            let run = Box::pin(counted(plan(Arc::clone(job), store.clone(), arrived)));
-            if units.send(Unit::Small { cost: ITEM_COST, run }).await.is_err() {
+            let run = counted(plan(Arc::clone(job), store.clone(), arrived));
+            if units.small(ITEM_COST, run).await.is_err() {
                 return Ok(());
             }
             continue;
@@ -139,9 +111,6 @@ impl Batches {
     }
 }
 
-/// The job takes no more units.
-struct Cancelled;
-
 async fn send(
     job: &Arc<Running>,
     store: &Store,
@@ -152,8 +121,7 @@ async fn send(
         return Ok(());
     }
     let cost = ITEM_COST + batch.len() * KEY_COST;
-    let run = Box::pin(counted(remove(Arc::clone(job), store.clone(), batch)));
-    units.send(Unit::Small { cost, run }).await.map_err(|_| Cancelled)
+    units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch))).await
 }
 
 /// Reports what would be removed. What was named is asked for, because it may not be there; where asking isn't

@@ -1,5 +1,7 @@
 //! What a client is asked to do.
 
+mod check;
+
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;

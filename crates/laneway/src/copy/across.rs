@@ -10,32 +10,44 @@ use laneway_store::{Body, Checksums, Get, ObjectMeta, Operation, PutOptions, Ver
 use super::{Ends, Target, tags};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
-use crate::download::{Into, Pinned, RangeWriter, log_second_try};
+use crate::download::{Into, Pinned, RangeWriter};
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
-use crate::pump::{ITEM_COST, Unit};
+use crate::pump::{Cancelled, ITEM_COST, Units};
 use crate::running::{Moved, Running};
+use crate::second_try::log_second_try;
 use crate::upload::{Input, Parts, ReadyPart, put_verified};
 
-/// The unit of one object.
-pub(super) fn unit(job: Arc<Running>, ends: Ends, target: Target) -> Unit {
-    let size = target.from.meta.as_ref().map(|meta| meta.size);
-    match size {
+/// Sends one object on its way.
+///
+/// # Errors
+/// When the job was cancelled.
+pub(super) async fn send(
+    units: &Units,
+    job: &Arc<Running>,
+    ends: &Ends,
+    target: Target,
+) -> Result<(), Cancelled> {
+    let (job, ends) = (Arc::clone(job), ends.clone());
+    match target.from.meta.as_ref().map(|meta| meta.size) {
         Some(size) if size <= SMALL_UPLOAD_MAX => {
-            let run = Box::pin(counted(async move {
+            let run = counted(async move {
                 let begun = ends.begin(&job, &target);
                 let result = small(&job, &ends, &target, size).await;
                 ends.finish(&job, &target, begun, result).await;
-            }));
-            Unit::Small { cost: ITEM_COST + size as usize, run }
+            });
+            units.small(ITEM_COST + size as usize, run).await
         }
-        _ => Unit::Large(Box::pin(counted(async move {
-            let begun = ends.begin(&job, &target);
-            let result = any(&job, &ends, &target).await;
-            ends.finish(&job, &target, begun, result).await;
-        }))),
+        _ => {
+            let run = counted(async move {
+                let begun = ends.begin(&job, &target);
+                let result = any(&job, &ends, &target).await;
+                ends.finish(&job, &target, begun, result).await;
+            });
+            units.large(run).await
+        }
     }
 }
 
@@ -59,7 +71,7 @@ async fn small(job: &Running, ends: &Ends, target: &Target, expected: u64) -> Co
         read => read?,
     };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
-    let mut options = ends.terms.options_of(&got.meta, &ends.terms.options(&target.to.key));
+    let mut options = ends.request.options_of_copy(&got.meta, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &got.meta, &mut options).await?;
     let written = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
@@ -86,7 +98,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
         let message = "without a version its slices can't be pinned to one state";
         return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
     }
-    let mut options = ends.terms.options_of(&meta, &ends.terms.options(&target.to.key));
+    let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &meta, &mut options).await?;
     let once = || streamed(job, ends, target, &meta, &options);
     let moved = match once().await {

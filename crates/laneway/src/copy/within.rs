@@ -8,14 +8,14 @@ use laneway_lanes::attempts::{counted, most};
 use laneway_store::{Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions};
 
 use super::across::Copied;
-use super::{Ends, Target, across, source_removed, tags};
+use super::{Ends, Target, across, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
 use crate::plan::requests_at_once;
 use crate::running::{Moved, Running};
 use crate::upload::CONFLICTS_MAX;
-use crate::{CopySizes, Error};
+use crate::{CopySizes, Error, moved};
 
 /// Whether an object is known to need more than one request.
 pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
 
 /// Copies a group of objects, all at once.
 pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
-    if ends.remove_source && ends.from.provider() == Provider::S3 && targets.len() > 1 {
+    if ends.request.remove_source && ends.from.provider() == Provider::S3 && targets.len() > 1 {
         return move_group(&job, &ends, targets).await;
     }
     let mut copies: FuturesUnordered<_> =
@@ -59,7 +59,7 @@ async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
     let Some((first, ..)) = copied.first() else { return };
     let removed = ends.from.delete_many_in(&first.from.id.bucket, &sources).await;
     for ((target, begun, moved), removed) in copied.into_iter().zip(removed) {
-        let result = source_removed(&ends.from, &target.from.id, removed).map(|()| moved);
+        let result = moved::removed_object(&ends.from, &target.from.id, removed).map(|()| moved);
         ends.end(job, &target, begun, result).await;
     }
 }
@@ -93,11 +93,11 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, target: Target) {
 }
 
 async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
-    let options = ends.terms.copy_options();
+    let options = ends.request.put.clone();
     let (from, to) = (&target.from.id, &target.to);
     let mut known = target.from.meta.as_deref().cloned();
     // A move removes only what it has copied, and has to know which state that is.
-    if known.is_none() && ends.remove_source {
+    if known.is_none() && ends.request.remove_source {
         known = Some(ends.from.head(from, None).await?);
     }
     let whole_max = job.engine.copy_sizes.whole_max;
@@ -105,7 +105,7 @@ async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
     if known.as_ref().is_some_and(is_large) {
         return Box::pin(copy_large(job, ends, target, &options)).await;
     }
-    let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.remove_source);
+    let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
     let copied = match ends.from.copy(from, to, &options, &condition).await {
         // A large object that was named, so that nothing was known of it.
@@ -140,7 +140,7 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
 
 async fn copy_parts(job: &Running, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
-    let mut options = ends.terms.options_of(&meta, options);
+    let mut options = ends.request.options_of_copy(&meta, options);
     tags::keep(job, ends, target, &meta, &mut options).await?;
     let upload = job.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
     let sent = async {

@@ -1,6 +1,7 @@
 //! An object to a place that takes bytes only in order: a pipe, a terminal, a device. Slices are fetched ahead into
 //! memory from the budget; they reserve in order, so that the one whose turn it is always has its share.
 
+use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,9 +13,10 @@ use laneway_lanes::Reservation;
 use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
 use tokio::sync::{mpsc, oneshot};
 
-use super::large::{Fetched, log_second_try};
+use super::large::Fetched;
 use super::new_bytes::new_bytes;
 use super::range_writer::{Into, Pinned, RangeWriter};
+use super::remove_moved;
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::location::url;
@@ -22,7 +24,8 @@ use crate::plan::slices::SLICE_MIN;
 use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
 use crate::pump::ready;
 use crate::running::{Moved, Running};
-use crate::{ByteRange, Error, Progress};
+use crate::second_try::log_second_try;
+use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
 /// What is fetched ahead at a time, and the most that the first request brings.
 const SLICE: u64 = SLICE_MIN;
@@ -58,6 +61,56 @@ pub(crate) struct Wish {
 pub(crate) struct Described {
     pub(crate) meta: ObjectMeta,
     pub(crate) range: Range<u64>,
+}
+
+/// Fetches one object to what takes bytes only in order.
+pub(super) async fn fetch_one(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    id: ObjectId,
+    (name, output): (String, Box<dyn Write + Send>),
+) {
+    let begun = job.begin(Op::Download, url(store.provider(), &id), Some(name.clone()));
+    let (chunks, taken) = chunks();
+    let written = tokio::sync::oneshot::channel();
+    let writer = std::thread::Builder::new().name("laneway-write".into()).spawn(move || {
+        let _ = written.0.send(write_all(taken, output, &name));
+    });
+    let fetched = match writer {
+        Ok(_) => job
+            .unless_cancelled(fetch(&job, &store, &id, Wish::default(), chunks))
+            .await
+            .and_then(|fetched| fetched),
+        Err(e) => Err(Error::local("the writing thread", "can't be started", e)),
+    };
+    // The writer's error is the cause where there is one: it makes the fetch end as cancelled. A job that was
+    // cancelled does not wait for whoever reads the pipe.
+    let result = match job.cancel.is_set() {
+        true => fetched,
+        false => match written.1.await {
+            Ok(Err(error)) => Err(error),
+            _ => fetched,
+        },
+    };
+    let result = match result {
+        Ok(fetched) => remove_moved(&request, &store, &id, fetched).await,
+        Err(error) => Err(error),
+    };
+    job.end(begun, 0, result).await;
+}
+
+/// Writes chunks until there are no more. Blocks.
+pub(crate) fn write_all(
+    mut chunks: mpsc::Receiver<Chunk>,
+    mut output: impl Write,
+    name: &str,
+) -> Result<(), Error> {
+    let failed = |e| Error::local(name, "can't be written", e);
+    while let Some(chunk) = chunks.blocking_recv() {
+        output.write_all(&chunk.bytes).map_err(failed)?;
+    }
+    output.flush().map_err(failed)
 }
 
 /// Fetches an object, or a range of it, in order.

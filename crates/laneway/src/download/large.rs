@@ -8,9 +8,9 @@ use futures_util::future::{BoxFuture, Fuse, FutureExt};
 use futures_util::stream::FuturesUnordered;
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
+use super::composite;
 use super::opening::{Destination, Large, Opened, Opening};
 use super::range_writer::{Into, Pinned, RangeWriter};
-use super::{Terms, composite};
 use crate::checksum::{Crc, Run, Wanted};
 use crate::event::Verified;
 use crate::folder::{Place, Placing, Staged};
@@ -18,7 +18,8 @@ use crate::location::url;
 use crate::plan::requests_at_once;
 use crate::plan::slices::is_sliced;
 use crate::running::{Moved, Running};
-use crate::{Error, Version};
+use crate::second_try::log_second_try;
+use crate::{CopyRequest, Error, Version};
 
 /// What an item's download left behind.
 pub(crate) struct Fetched {
@@ -33,19 +34,19 @@ pub(crate) struct Fetched {
 /// What the store or the file system says; the destination is as it was then.
 pub(crate) async fn fetch(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
     place: Place,
     collect_max: u64,
-    terms: Terms,
 ) -> Result<Fetched, Error> {
-    match fetch_once(job, store, id, known.clone(), place.clone(), collect_max, terms).await {
+    match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
             // Of an object whose size was not known before, the second try finds it once more.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
-            let again = Box::pin(fetch_once(job, store, id, known, place, collect_max, terms));
+            let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
             let Fetched { moved, version } = again.await.map_err(Error::for_good)?;
             Ok(Fetched { moved: Moved { attempts: moved.attempts + 1, ..moved }, version })
         }
@@ -53,23 +54,18 @@ pub(crate) async fn fetch(
     }
 }
 
-/// Which of an object's bytes are wrong no store tells: all of them are moved once more.
-pub(crate) fn log_second_try(error: &Error) {
-    tracing::info!(target: laneway_lanes::RETRY, attempt = 2, after_ms = 0, throttled = false, cause = %error, "trying again");
-}
-
 async fn fetch_once(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     id: &ObjectId,
     known: Option<Box<ObjectMeta>>,
     place: Place,
     collect_max: u64,
-    terms: Terms,
 ) -> Result<Fetched, Error> {
     let in_flight = requests_at_once(job.engine.cores);
     let destination = Destination { place, source: url(store.provider(), id), in_flight };
-    let rest = Rest { job, store, id, runs: BTreeMap::new(), attempts: 1, in_flight, terms };
+    let rest = Rest { job, request, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
     // With the state and a checksum known nothing has to be asked first.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
@@ -108,7 +104,7 @@ async fn fetch_once(
         second: Some(&hedge),
         breaks: None,
     };
-    let _unfinished = EndOnDrop { job, terms, opening: Arc::clone(&opening) };
+    let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };
     let mut stream = store.get(get).boxed().fuse();
     let cancelled = job.cancel.wait();
     let ended = tokio::select! {
@@ -126,13 +122,13 @@ async fn fetch_once(
 /// The download of what an opening stream doesn't bring.
 struct Rest<'a> {
     job: &'a Running,
+    request: &'a CopyRequest,
     store: &'a Store,
     id: &'a ObjectId,
     /// What has come, by its first byte.
     runs: BTreeMap<u64, Run>,
     attempts: u32,
     in_flight: usize,
-    terms: Terms,
 }
 
 type Stream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
@@ -155,7 +151,7 @@ impl Rest<'_> {
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, attempts, provider) =
                     (meta.version.clone(), self.attempts, self.store.provider());
-                let (permit, placing) = (self.job.writing().await, self.terms.placing);
+                let (permit, placing) = (self.job.writing().await, self.request.placing());
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
@@ -167,7 +163,7 @@ impl Rest<'_> {
                 let staged = Arc::clone(&large.staged);
                 match self.opener_ended(ended, run) {
                     Ok(()) => self.fetch(large, None).await,
-                    Err(error) => Err(keep(self.job, &staged, self.terms, error)),
+                    Err(error) => Err(keep(self.job, &staged, self.request, error)),
                 }
             }
             Some(Opened::Described(_)) | None => match ended {
@@ -233,7 +229,7 @@ impl Rest<'_> {
         }
         // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
         let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
-        Box::pin(fetch_once(self.job, self.store, self.id, size, to.place, 0, self.terms)).await
+        Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
     }
 
     /// Fetches slices beside the opening stream, if that still runs, until every byte is there.
@@ -242,9 +238,9 @@ impl Rest<'_> {
         large: Large,
         opener: Option<(Stream<'_>, &Arc<Opening>)>,
     ) -> Result<Fetched, Error> {
-        let (job, terms, staged) = (self.job, self.terms, Arc::clone(&large.staged));
-        let _unfinished = Unfinished { job, terms, staged: Arc::clone(&staged) };
-        self.bring(large, opener).await.map_err(|error| keep(job, &staged, terms, error))
+        let (job, request, staged) = (self.job, self.request, Arc::clone(&large.staged));
+        let _unfinished = Unfinished { job, request, staged: Arc::clone(&staged) };
+        self.bring(large, opener).await.map_err(|error| keep(job, &staged, request, error))
     }
 
     async fn bring(
@@ -312,7 +308,7 @@ impl Rest<'_> {
         }
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
-        let placing = self.terms.placing;
+        let placing = self.request.placing();
         job.engine.files.run(move || staged.commit(placing)).await??;
         let moved = Moved { bytes: meta.size, attempts, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
@@ -332,8 +328,8 @@ impl Rest<'_> {
 
 /// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about
 /// its bytes or this machine that went wrong.
-fn keep(job: &Running, staged: &Staged, terms: Terms, error: Error) -> Error {
-    let is_kept = error.is_passing() || (error.is_cancelled() && terms.keep_partial);
+fn keep(job: &Running, staged: &Staged, request: &CopyRequest, error: Error) -> Error {
+    let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);
     match is_kept.then(|| staged.keep()).flatten() {
         Some(bytes) => {
             job.kept(bytes);
@@ -346,14 +342,14 @@ fn keep(job: &Running, staged: &Staged, terms: Terms, error: Error) -> Error {
 /// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
 struct EndOnDrop<'a> {
     job: &'a Running,
-    terms: Terms,
+    request: &'a CopyRequest,
     opening: Arc<Opening>,
 }
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(Opened::Head(large, _)) = self.opening.end() {
-            drop(Unfinished { job: self.job, terms: self.terms, staged: large.staged });
+            drop(Unfinished { job: self.job, request: self.request, staged: large.staged });
         }
     }
 }
@@ -362,13 +358,13 @@ impl Drop for EndOnDrop<'_> {
 /// drop a download without another word.
 struct Unfinished<'a> {
     job: &'a Running,
-    terms: Terms,
+    request: &'a CopyRequest,
     staged: Arc<Staged>,
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let is_kept = self.terms.keep_partial && self.job.cancel.is_set();
+        let is_kept = self.request.keep_partial && self.job.cancel.is_set();
         match is_kept.then(|| self.staged.keep()).flatten() {
             Some(bytes) => self.job.kept(bytes),
             None => self.staged.abandon(),

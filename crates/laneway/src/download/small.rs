@@ -6,16 +6,23 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Store};
 
-use super::large::{Fetched, log_second_try, store_small};
+use super::large::{Fetched, store_small};
 use super::{Target, finish};
+use crate::folder::Placing;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
-use crate::{Error, Op};
+use crate::second_try::log_second_try;
+use crate::{CopyRequest, Error, Op};
 
 /// Fetches a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes each, for which
 /// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
 /// that answer's own checksum.
-pub(crate) async fn fetch_group(job: Arc<Running>, store: Store, targets: Vec<Target>) {
+pub(crate) async fn fetch_group(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    targets: Vec<Target>,
+) {
     let mut gets: FuturesUnordered<_> = targets
         .into_iter()
         .map(|target| {
@@ -36,7 +43,7 @@ pub(crate) async fn fetch_group(job: Arc<Running>, store: Store, targets: Vec<Ta
                             log_second_try(&error);
                             gets.push(get(&store, target, begun, 2));
                         }
-                        result => endings.push(finish(&job, &store, target, begun, result)),
+                        result => endings.push(finish(&job, &request, &store, target, begun, result)),
                     }
                 }
             }
@@ -47,7 +54,7 @@ pub(crate) async fn fetch_group(job: Arc<Running>, store: Store, targets: Vec<Ta
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
                 }
-                writes.push(write(&job, &store, ready));
+                writes.push(write(&job, request.placing(), &store, ready));
             }
             else => return,
         }
@@ -76,7 +83,7 @@ async fn get(store: &Store, target: Target, begun: Begun, tries: u32) -> Answer 
     Answer { target, begun, tries, got }
 }
 
-async fn write(job: &Arc<Running>, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
+async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
     let (provider, inside) = (store.provider(), Arc::clone(job));
     let (items, permit) = (answers.len(), job.writing().await);
     let written = job.engine.files.run(move || {
@@ -85,7 +92,7 @@ async fn write(job: &Arc<Running>, store: &Store, answers: Vec<Answer>) -> Vec<W
         for Answer { target, begun, tries, got } in answers {
             let result = got.map_err(Error::from).and_then(|got| {
                 let source = url(provider, &target.id);
-                let moved = store_small(&source, &got.meta, &got.body, &target.place, target.terms.placing)?;
+                let moved = store_small(&source, &got.meta, &got.body, &target.place, placing)?;
                 inside.progress.moved(moved.bytes);
                 let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
                 Ok(Fetched { moved, version: got.meta.version })

@@ -4,12 +4,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use laneway_store::{Part, StoredPart};
+use serde::{Deserialize, Serialize};
 
-use crate::upload::Subject;
+use crate::identity::Identity;
 
 /// An upload that nothing was done for so long is given up: GCS's sessions end then, and S3's usual lifecycle rule
 /// removes parts.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What is uploaded, and to where.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    /// The file's path, absolute; bytes that aren't ASCII are escaped.
+    pub(crate) path: String,
+    pub(crate) url: String,
+    pub(crate) endpoint: String,
+    pub(crate) file: Identity,
+    /// What the object is to be beside its bytes, and what the store adds to that, as a checksum.
+    pub(crate) options: u64,
+    pub(crate) part_len: u64,
+}
 
 /// What to do with an upload that a journal tells of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +68,6 @@ pub(crate) fn believed(
 mod tests {
     use super::*;
     use crate::plan::random::Random;
-    use crate::upload::Identity;
 
     fn subject() -> Subject {
         let file = Identity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::hold;
+use crate::identity::Identity;
 use crate::location::url;
+use crate::plan::kept_parts::Subject;
 
 /// Raised when what follows it changes its meaning: a journal of a newer format is left to who can read it.
 const FORMAT: u32 = 1;
@@ -32,67 +34,25 @@ const SUFFIX: &str = ".upload";
 /// Nobody else's business: who knows a session's URL may write to it.
 const PRIVATE: u32 = 0o600;
 
-/// What is uploaded, and to where.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Subject {
-    /// The file's path, absolute; bytes that aren't ASCII are escaped.
-    pub(crate) path: String,
-    pub(crate) url: String,
-    pub(crate) endpoint: String,
-    pub(crate) file: Identity,
-    /// What the object is to be beside its bytes, and what the store adds to that, as a checksum.
-    pub(crate) options: u64,
-    pub(crate) part_len: u64,
+/// The upload of the file at `path`, which is absolute, to an object of `store`.
+pub(crate) fn subject(
+    path: &Path,
+    file: Identity,
+    store: &Store,
+    id: &ObjectId,
+    options: &PutOptions,
+    part_len: u64,
+) -> Subject {
+    let path = path.as_os_str().as_bytes().escape_ascii().to_string();
+    let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
+    let (url, endpoint) = (url(store.provider(), id), store.endpoint());
+    Subject { path, url, endpoint, file, options, part_len }
 }
 
-/// What is another for another file, or the same one changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Identity {
-    pub(crate) inode: u64,
-    pub(crate) size: u64,
-    /// Seconds and nanoseconds.
-    pub(crate) modified: (i64, i64),
-    pub(crate) changed: (i64, i64),
-}
-
-impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// Whether two are the same file with the same content. The time of change tells more than that: also that a name or a
-    /// permission came or went.
-    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
-        (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
-    }
-}
-
-impl Subject {
-    /// The upload of the file at `path`, which is absolute, to an object of `store`.
-    pub(crate) fn new(
-        path: &Path,
-        file: Identity,
-        store: &Store,
-        id: &ObjectId,
-        options: &PutOptions,
-        part_len: u64,
-    ) -> Self {
-        let path = path.as_os_str().as_bytes().escape_ascii().to_string();
-        let options = crc64(format!("{options:?} {}", store.fingerprint()).as_bytes());
-        let (url, endpoint) = (url(store.provider(), id), store.endpoint());
-        Self { path, url, endpoint, file, options, part_len }
-    }
-
-    /// The name of its journal: always the same for the same way.
-    fn journal_name(&self) -> OsString {
-        let way = [&*self.path, &*self.url, &*self.endpoint].join("\n");
-        format!("{:016x}{SUFFIX}", crc64(way.as_bytes())).into()
-    }
+/// The name of an upload's journal: always the same for the same file, object and store.
+fn journal_name(subject: &Subject) -> OsString {
+    let key = [&*subject.path, &*subject.url, &*subject.endpoint].join("\n");
+    format!("{:016x}{SUFFIX}", crc64(key.as_bytes())).into()
 }
 
 /// An upload as its store calls it.
@@ -176,7 +136,7 @@ impl Journal {
     /// What the file system says.
     pub(crate) fn open(folder: &Path, subject: &Subject) -> io::Result<Option<(Self, Option<Left>)>> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        Self::take(folder, &subject.journal_name(), OFlags::CREATE)
+        Self::take(folder, &journal_name(subject), OFlags::CREATE)
     }
 
     fn take(folder: &Path, name: &OsStr, create: OFlags) -> io::Result<Option<(Self, Option<Left>)>> {

@@ -8,13 +8,14 @@ use laneway_store::{Body, Condition, ObjectMeta, Provider, PutOptions, Store};
 use super::parts::{Input, Parts, ReadyPart};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
-use super::{Identity, Subject, Target, Terms, gzip, input};
-use crate::Error;
+use super::{Target, input, journal};
 use crate::checksum::{Run, Wanted};
-use crate::download::log_second_try;
 use crate::event::Verified;
+use crate::identity::Identity;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::running::{Moved, Running};
+use crate::second_try::log_second_try;
+use crate::{CopyRequest, Error, gzip};
 
 /// Uploads one file in parts, and tells which state of it. None of it is held in memory: a part's CRC32C is computed from the
 /// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
@@ -24,25 +25,25 @@ use crate::running::{Moved, Running};
 /// What the store says, or that the file changed. Nothing is left behind in the store then.
 pub(crate) async fn upload(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     target: &Target,
-    terms: &Terms,
 ) -> Result<(Moved, Identity), Error> {
     let path = target.path.clone();
     let source = job.engine.files.run(move || Source::open(&path)).await??;
     let identity = source.identity();
-    Ok((send(job, store, target, source, terms).await?, identity))
+    Ok((send(job, request, store, target, source).await?, identity))
 }
 
 async fn send(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     target: &Target,
     source: Source,
-    terms: &Terms,
 ) -> Result<Moved, Error> {
-    let options = terms.options_of_file(target);
-    if terms.gzip.takes(&target.path) {
+    let options = request.options_of_file(&target.id.key, &target.path);
+    if request.gzip.takes(&target.path) {
         let stream = input::Stream {
             name: target.path.display().to_string(),
             input: Box::new(gzip::compressed(source.stream())),
@@ -58,7 +59,7 @@ async fn send(
         let message = format!("{size} bytes are more than an object may have ({size_max})");
         return Err(Error::refused(target.path.display().to_string(), message));
     }
-    let mut unfinished = unfinished(job, store, target, &source, &options, terms).await?;
+    let mut unfinished = unfinished(job, request, store, target, &source, &options).await?;
     let source = Arc::new(source);
     if let Some(unfinished) = &unfinished
         && let Some(There::Finished(meta)) = &unfinished.there
@@ -122,11 +123,11 @@ async fn finished(
 /// What an earlier run has left of this upload, and by what a later one finds it.
 async fn unfinished(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     target: &Target,
     source: &Source,
     options: &PutOptions,
-    terms: &Terms,
 ) -> Result<Option<Unfinished>, Error> {
     if job.engine.upload_journals.is_none() {
         return Ok(None);
@@ -143,8 +144,8 @@ async fn unfinished(
         Provider::Gcs => options.condition.clone(),
     };
     let options = PutOptions { condition, ..options.clone() };
-    let subject = Subject::new(&path, identity, store, &target.id, &options, part_len(identity.size));
-    let taken_up = unfinished::take_up(job, store, subject, terms.keep_partial);
+    let subject = journal::subject(&path, identity, store, &target.id, &options, part_len(identity.size));
+    let taken_up = unfinished::take_up(job, store, subject, request.keep_partial);
     job.unless_cancelled(taken_up).await?
 }
 

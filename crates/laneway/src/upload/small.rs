@@ -9,11 +9,12 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Operation, Store};
 
 use super::source::{self, Source};
-use super::{Identity, Target, Terms, gzip, large, put_verified, remove_moved};
+use super::{Target, large, put_verified, remove_moved};
 use crate::checksum::{Run, Wanted};
+use crate::identity::Identity;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::running::{Moved, Running};
-use crate::{Error, Op};
+use crate::{CopyRequest, Error, Op, existing, gzip};
 
 /// A file in memory, compressed where that is asked for.
 struct Loaded {
@@ -23,9 +24,14 @@ struct Loaded {
 }
 
 /// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which memory is reserved.
-pub(crate) async fn upload_group(job: Arc<Running>, store: Store, targets: Vec<Target>, terms: Arc<Terms>) {
+pub(crate) async fn upload_group(
+    job: Arc<Running>,
+    request: Arc<CopyRequest>,
+    store: Store,
+    targets: Vec<Target>,
+) {
     let items = targets.len();
-    let on = Arc::clone(&terms);
+    let on = Arc::clone(&request);
     let read = job
         .engine
         .files
@@ -39,17 +45,17 @@ pub(crate) async fn upload_group(job: Arc<Running>, store: Store, targets: Vec<T
     };
     let mut puts: FuturesUnordered<_> = loaded
         .into_iter()
-        .map(|(loaded, target)| counted(upload(&job, &store, target, loaded, &terms)))
+        .map(|(loaded, target)| counted(upload(&job, &request, &store, target, loaded)))
         .collect();
     while puts.next().await.is_some() {}
 }
 
 async fn upload(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     target: Target,
     loaded: Result<Option<Loaded>, Error>,
-    terms: &Terms,
 ) {
     let begun = target.begin(job, store);
     let result = match loaded {
@@ -57,45 +63,45 @@ async fn upload(
         _ if job.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => {
             let identity = loaded.identity;
-            put(job, store, &target, loaded, terms).await.map(|moved| (moved, identity))
+            put(job, request, store, &target, loaded).await.map(|moved| (moved, identity))
         }
         // It has grown since it was found; boxed, because hardly any does.
-        Ok(None) => Box::pin(large::upload(job, store, &target, terms)).await,
+        Ok(None) => Box::pin(large::upload(job, request, store, &target)).await,
         Err(error) => Err(error),
     };
     let Target { path, size, id } = target;
-    let result = match terms.remove_source {
-        true => remove_moved(job, terms, path, result).await,
+    let result = match request.remove_source {
+        true => remove_moved(job, request, path, result).await,
         false => result.map(|(moved, _)| moved),
     };
-    terms.end(job, begun, size, result, (store, &id)).await;
+    existing::end(job, request, (begun, size), result, (store, &id)).await;
 }
 
 async fn put(
     job: &Running,
+    request: &CopyRequest,
     store: &Store,
     target: &Target,
     loaded: Loaded,
-    terms: &Terms,
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
-    let options = terms.options_of_file(target);
+    let options = request.options_of_file(&target.id.key, &target.path);
     let verified = put_verified(job, store, &target.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
-    job.progress.moved(if terms.gzip.takes(&target.path) { target.size } else { size });
+    job.progress.moved(if request.gzip.takes(&target.path) { target.size } else { size });
     let atomic = store.keeps(Operation::Put, &options.condition);
     Ok(Moved { bytes: size, attempts: 1, verified, atomic })
 }
 
 /// Reads a file; `None` when it is too large to be held. Blocks.
-fn load(target: &Target, terms: &Terms) -> Result<Option<Loaded>, Error> {
+fn load(target: &Target, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&target.path)?;
     let identity = source.identity();
     if source.size() > SMALL_UPLOAD_MAX.min(target.size.max(4096) * 2) {
         return Ok(None);
     }
-    let bytes = match terms.gzip.takes(&target.path) {
+    let bytes = match request.gzip.takes(&target.path) {
         true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&target.path, e))?,
         false => source.read()?,
     };

@@ -6,9 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::journal::Identity;
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
+use crate::identity::Identity;
 
 /// How much of a file is read at a time to compute a checksum.
 const READ: usize = 256 << 10;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
 
-use super::journal::{Journal, Left, Subject, Upload, abandoned};
+use super::journal::{Journal, Left, Upload, abandoned};
 use super::parts::withdraw;
 use crate::Error;
-use crate::plan::kept_parts::{IDLE_MAX, Worth, believed, worth};
+use crate::plan::kept_parts::{IDLE_MAX, Subject, Worth, believed, worth};
 use crate::running::Running;
 
 /// Most abandoned uploads that a run aborts: a few requests, whatever the folder holds.

@@ -5,10 +5,10 @@ use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, PutOptions, Store};
 
 use crate::Error;
 use crate::checksum::{Run, Wanted, written};
-use crate::download::log_second_try;
 use crate::event::Verified;
 use crate::location::url;
 use crate::running::Running;
+use crate::second_try::log_second_try;
 
 /// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///

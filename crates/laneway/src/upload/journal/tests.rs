@@ -25,7 +25,7 @@ fn open(folder: &Path) -> (Journal, Option<Left>) {
 }
 
 fn bytes_of(folder: &Path) -> Vec<u8> {
-    std::fs::read(folder.join(subject().journal_name())).unwrap()
+    std::fs::read(folder.join(journal_name(&subject()))).unwrap()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn what_was_written_is_read_back_and_written_on() {
     // As if a third record had been torn.
     let mut torn = bytes_of(&folder);
     torn.extend_from_slice(b"0123 {");
-    std::fs::write(folder.join(subject().journal_name()), torn).unwrap();
+    std::fs::write(folder.join(journal_name(&subject())), torn).unwrap();
     let (journal, left) = open(&folder);
     let left = left.unwrap();
     assert_eq!((&left.subject, &left.upload), (&subject(), &upload()));
@@ -67,7 +67,7 @@ fn nobody_else_can_read_it_and_no_two_hold_it() {
     let folder = dir.path().join("uploads");
     let (journal, _) = open(&folder);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&folder.join(subject().journal_name())), 0o600);
+    assert_eq!(mode(&folder.join(journal_name(&subject()))), 0o600);
     assert_eq!(mode(&folder), 0o700);
     assert!(Journal::open(&folder, &subject()).unwrap().is_none());
     drop(journal);
@@ -78,7 +78,7 @@ fn nobody_else_can_read_it_and_no_two_hold_it() {
 fn a_link_in_its_place_is_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine"), "mine").unwrap();
-    std::os::unix::fs::symlink("mine", dir.path().join(subject().journal_name())).unwrap();
+    std::os::unix::fs::symlink("mine", dir.path().join(journal_name(&subject()))).unwrap();
     assert!(Journal::open(dir.path(), &subject()).unwrap().is_none());
     assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), b"mine");
 }
@@ -120,7 +120,7 @@ fn only_what_was_left_alone_for_long_is_abandoned() {
     let count = || find(9).len();
     drop(journal);
     assert_eq!(count(), 0, "it is new");
-    let path = dir.path().join(subject().journal_name());
+    let path = dir.path().join(journal_name(&subject()));
     let old = SystemTime::now() - week - Duration::from_secs(60);
     File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
     std::fs::write(dir.path().join("other"), "").unwrap();
@@ -145,7 +145,7 @@ fn what_is_not_wanted_takes_no_place_of_what_is() {
         let subject = Subject { url, ..subject() };
         let (journal, _) = Journal::open(dir.path(), &subject).unwrap().unwrap();
         journal.begin(&subject, &upload()).unwrap();
-        age(&dir.path().join(subject.journal_name()), hour * 2);
+        age(&dir.path().join(journal_name(&subject)), hour * 2);
     }
     let found = abandoned(dir.path(), hour, 1, |left| left.subject.url.starts_with("s3:"));
     let urls: Vec<_> = found.iter().flat_map(|(_, left)| left).map(|left| &*left.subject.url).collect();
@@ -155,7 +155,7 @@ fn what_is_not_wanted_takes_no_place_of_what_is() {
 #[test]
 fn a_journal_of_a_newer_format_is_left_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(subject().journal_name());
+    let path = dir.path().join(journal_name(&subject()));
     let hour = Duration::from_secs(3600);
     let is_left = |json: &str| {
         let text = format!("{:016x} {json}\n", crc64(json.as_bytes()));

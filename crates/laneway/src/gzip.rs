@@ -67,7 +67,7 @@ impl FromStr for Gzip {
 }
 
 /// What the object of a compressed file is to be.
-pub(super) fn described(mut put: PutOptions) -> PutOptions {
+pub(crate) fn described(mut put: PutOptions) -> PutOptions {
     put.content_encoding = Some("gzip".to_owned());
     put.cache_control.get_or_insert_with(|| CACHE_CONTROL.to_owned());
     put
@@ -75,7 +75,7 @@ pub(super) fn described(mut put: PutOptions) -> PutOptions {
 
 /// What `input` gives, compressed as it is read. The header names neither file nor time, so that equal bytes become
 /// equal objects.
-pub(super) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
+pub(crate) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
     GzBuilder::new().mtime(0).read(input, Compression::default())
 }
 
@@ -83,7 +83,7 @@ pub(super) fn compressed<R: Read>(input: R) -> GzEncoder<R> {
 ///
 /// # Errors
 /// Those of `input`.
-pub(super) fn compress(input: impl Read) -> io::Result<Vec<u8>> {
+pub(crate) fn compress(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     compressed(input).read_to_end(&mut bytes)?;
     bytes.shrink_to_fit();

@@ -1,0 +1,125 @@
+//! Finding what is to be copied from store to store.
+
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{ObjectId, Provider};
+
+use super::{Ends, Target, across, within};
+use crate::listing::Source;
+use crate::location::url;
+use crate::mapping::{SourceName, name_of_key, single_key, tree_prefix};
+use crate::pump::{Cancelled, Group};
+use crate::running::Running;
+use crate::search::{Prefix, Search};
+use crate::{Error, Op};
+
+/// Finds what is to be copied from store to store.
+pub(super) struct Copies<'a> {
+    pub(super) search: &'a mut Search,
+    pub(super) to: Prefix<'a>,
+}
+
+impl Copies<'_> {
+    /// Looks through one source.
+    ///
+    /// # Errors
+    /// What its listing says. Errors of single objects are reported as theirs.
+    pub(super) async fn source(&mut self, provider: Provider, source: &Source) -> Result<(), Error> {
+        let ends = Ends {
+            from: self.search.job.store(provider)?.as_source(),
+            to: self.search.job.store(self.to.provider)?.clone(),
+            request: Arc::clone(&self.search.request),
+        };
+        let is_folder = self.to.is_folder();
+        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let prefix = tree_prefix(self.to.key, is_folder, &name);
+        let tree = source.recursive.then_some(prefix.as_str());
+        let mut objects = source.objects(&ends.from);
+        while let Some(page) = objects.next().await? {
+            let mut group = Group::new();
+            for from in page {
+                let key = match from.in_tree {
+                    true => format!("{prefix}{}", from.name),
+                    false => single_key(self.to.key, is_folder, &from.name),
+                };
+                let target = Target { to: ObjectId::new(self.to.bucket, key), from };
+                if let Some(target) = self.admit(&ends, target).await {
+                    group.add(target, 0);
+                }
+                if group.is_full() && self.send(&ends, &mut group, tree).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.send(&ends, &mut group, tree).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a copy where that is what has to be done.
+    async fn admit(&mut self, ends: &Ends, target: Target) -> Option<Target> {
+        let source = url(ends.from.provider(), &target.from.id);
+        let destination = url(self.to.provider, &target.to);
+        let why = if source == destination {
+            "can't be copied to itself".to_owned()
+        } else if !self.search.names.is_new(&target.to.key) {
+            format!("another source maps to {destination} too")
+        } else {
+            self.search.job.progress.found(1, target.size());
+            return Some(target);
+        };
+        let error = Error::refused(&source, why);
+        self.search.job.fail(Op::Copy, source, Some(destination), error).await;
+        None
+    }
+
+    /// Sends a group on its way, or only reports it: what isn't there yet, each as its size and ends have it. What a listing shows in an archive is
+    /// left out.
+    async fn send(
+        &mut self,
+        ends: &Ends,
+        found: &mut Group<Target>,
+        tree: Option<&str>,
+    ) -> Result<(), Cancelled> {
+        let begin = |job: &Running, target: &Target| (ends.begin(job, target), target.size());
+        let found = found.take();
+        let targets = self.search.unless_existing(&ends.to, found, tree, |target| &target.to, begin).await?;
+        let Search { job, request, units, .. } = &*self.search;
+        let mut group = Group::new();
+        for target in targets {
+            if target.from.meta.as_ref().is_some_and(|meta| meta.archived) {
+                job.skip_archived(ends.begin(job, &target), target.size()).await;
+            } else if request.dry_run {
+                group.add(target, 0);
+            } else if ends.from.provider() != ends.to.provider() {
+                across::send(units, job, ends, target).await?;
+            } else if within::is_large(&target, job.engine.copy_sizes) {
+                units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), target))).await?;
+            } else {
+                group.add(target, 0);
+            }
+        }
+        let (job, ends) = (Arc::clone(job), ends.clone());
+        match request.dry_run {
+            true => group.send(units, |targets| plan(job, ends, targets)).await,
+            false => group.send(units, |targets| within::copy_group(job, ends, targets)).await,
+        }
+    }
+}
+
+/// Reports what would be copied. What was named is asked for, because it may not be there.
+async fn plan(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
+    for target in targets {
+        let begun = ends.begin(&job, &target);
+        let size = match &target.from.meta {
+            Some(meta) => Ok(meta.size),
+            None => ends.from.head(&target.from.id, None).await.map(|meta| meta.size),
+        };
+        match size {
+            Ok(size) => job.planned(begun, size).await,
+            Err(error) => job.end(begun, 0, Err(error.into())).await,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Finding what is to be downloaded, and what it becomes here.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
+
+use super::{Target, fetch_one, in_order, small};
+use crate::event::Verified;
+use crate::existing::EXISTS;
+use crate::folder::{Destination, Folder, is_stream};
+use crate::listing::{Source, SourceObject};
+use crate::location::url;
+use crate::mapping::{SourceName, name_of_key, tree_prefix};
+use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::pump::{Cancelled, Group, ITEM_COST};
+use crate::relative::Relative;
+use crate::running::{Moved, Running};
+use crate::search::Search;
+use crate::{Error, Location, Op, moved};
+
+/// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
+const UNKNOWN_MAX: u64 = 256 << 10;
+
+/// What objects are downloaded to.
+enum To {
+    /// Below a folder.
+    Folder(Arc<Folder>),
+    /// A file that the user named, or, of a tree, the folder that it becomes.
+    Named { path: PathBuf, tree: Arc<Folder> },
+    /// Standard output.
+    Output,
+}
+
+/// Finds what is to be downloaded.
+pub(crate) struct Downloads<'a> {
+    pub(crate) search: &'a mut Search,
+    to: To,
+}
+
+impl<'a> Downloads<'a> {
+    pub(crate) fn new(search: &'a mut Search) -> Self {
+        let request = &search.request;
+        let to = match &request.destination {
+            Location::Local(path) if request.is_into_folder() => To::Folder(Folder::new(path)),
+            Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
+            Location::Object { .. } | Location::Standard => To::Output,
+        };
+        Self { search, to }
+    }
+
+    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known.
+    ///
+    /// # Errors
+    /// What its listing says. Errors of single objects are reported as theirs.
+    pub(crate) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        size: Option<u64>,
+    ) -> Result<(), Error> {
+        let store = self.search.job.store(provider)?.clone();
+        let is_folder = matches!(self.to, To::Folder(_));
+        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let tree_prefix = tree_prefix("", is_folder, &name);
+        let mut objects = source.objects(&store);
+        while let Some(page) = objects.next().await? {
+            let mut group = Group::new();
+            for mut object in page {
+                let is_listed = object.meta.is_some();
+                if let (None, Some(size)) = (&object.meta, size) {
+                    object.meta = Some(Box::new(ObjectMeta::new(object.id.clone(), size)));
+                }
+                if self.object(&store, &tree_prefix, object, is_listed, &mut group).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.send(&store, &mut group).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an object on its way. An error means that the job was cancelled.
+    async fn object(
+        &mut self,
+        store: &Store,
+        tree_prefix: &str,
+        object: SourceObject,
+        is_listed: bool,
+        group: &mut Group<Target>,
+    ) -> Result<(), Cancelled> {
+        let SourceObject { id, meta, name, in_tree } = object;
+        let size = meta.as_ref().map(|meta| meta.size);
+        let folder = match &self.to {
+            To::Folder(folder) => Arc::clone(folder),
+            To::Named { tree, .. } if in_tree => Arc::clone(tree),
+            To::Named { .. } | To::Output => return self.single(store, id, meta, is_listed).await,
+        };
+        let mut below = if in_tree { format!("{tree_prefix}{name}") } else { name };
+        // A key that ends in a slash and holds nothing stands for a folder.
+        let is_marker = size == Some(0) && (below.ends_with('/') || below.is_empty());
+        if is_marker {
+            below.truncate(below.trim_end_matches('/').len());
+            let version = meta.and_then(|meta| meta.version);
+            return self.marker(store, folder, (&id, version), below).await;
+        }
+        let source = || url(store.provider(), &id);
+        let relative = match Relative::new(below) {
+            Ok(relative) => relative,
+            Err(e) => return self.refuse(source(), e.to_string()).await,
+        };
+        if !self.search.names.is_new(relative.as_str()) {
+            return self.refuse(source(), format!("another source maps to {relative} too")).await;
+        }
+        let target = Target { place: folder.place(&relative), id, meta, is_listed };
+        self.search.job.progress.found(1, size.unwrap_or(0));
+        self.target(store, target, size, group).await
+    }
+
+    async fn target(
+        &mut self,
+        store: &Store,
+        target: Target,
+        size: Option<u64>,
+        group: &mut Group<Target>,
+    ) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        if request.no_clobber && target.place.exists() {
+            let begun = target.begin(job, store);
+            job.skip(begun, size.unwrap_or(0), EXISTS).await;
+            return Ok(());
+        }
+        if target.meta.as_ref().is_some_and(|meta| meta.archived) {
+            let begun = target.begin(job, store);
+            job.skip_archived(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
+        if request.dry_run {
+            return units.small(ITEM_COST, plan(Arc::clone(job), store.clone(), target)).await;
+        }
+        let fetched = |target, collect_max| {
+            fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), target, collect_max)
+        };
+        match size {
+            Some(size) if size <= SMALL_DOWNLOAD_MAX => {
+                group.add(target, size);
+                if group.is_full() { self.send(store, group).await } else { Ok(()) }
+            }
+            Some(_) => units.large(fetched(target, 0)).await,
+            None => units.small(ITEM_COST + UNKNOWN_MAX as usize, fetched(target, UNKNOWN_MAX)).await,
+        }
+    }
+
+    /// One object to a destination that was named: a file, or what takes bytes only in order.
+    async fn single(
+        &mut self,
+        store: &Store,
+        id: ObjectId,
+        meta: Option<Box<ObjectMeta>>,
+        is_listed: bool,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), &id);
+        let size = meta.as_ref().map(|meta| meta.size);
+        let output: (String, Box<dyn Write + Send>) = match &self.to {
+            // To open a pipe is to wait for its reader.
+            To::Named { path, .. } if self.search.request.dry_run && is_stream(path) => {
+                (path.display().to_string(), Box::new(std::io::sink()))
+            }
+            To::Named { path, .. } => {
+                let at = path.clone();
+                match self
+                    .search
+                    .job
+                    .engine
+                    .files
+                    .run(move || Destination::at(&at))
+                    .await
+                    .and_then(|found| found)
+                {
+                    Ok(Destination::Place(place)) => {
+                        let target = Target { id, meta, is_listed, place };
+                        self.search.job.progress.found(1, size.unwrap_or(0));
+                        let mut group = Group::new();
+                        self.target(store, target, size, &mut group).await?;
+                        return self.send(store, &mut group).await;
+                    }
+                    Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
+                    Err(error) => {
+                        let destination = Some(path.display().to_string());
+                        self.search.job.fail(Op::Download, source, destination, error).await;
+                        return Ok(());
+                    }
+                }
+            }
+            To::Output | To::Folder(_) => match standard_output() {
+                Ok(file) => ("-".to_owned(), Box::new(file)),
+                Err(error) => {
+                    self.search.job.fail(Op::Download, source, Some("-".to_owned()), error).await;
+                    return Ok(());
+                }
+            },
+        };
+        self.search.job.progress.found(1, 0);
+        let (job, store) = (Arc::clone(&self.search.job), store.clone());
+        if self.search.request.dry_run {
+            let begun = job.begin(Op::Download, source, Some(output.0));
+            match store.head(&id, None).await {
+                Ok(meta) => job.planned(begun, meta.size).await,
+                Err(error) => job.end(begun, 0, Err(error.into())).await,
+            }
+            return Ok(());
+        }
+        let request = Arc::clone(&self.search.request);
+        self.search.units.large(in_order::fetch_one(job, request, store, id, output)).await
+    }
+
+    /// A folder that a store holds as an empty object.
+    async fn marker(
+        &mut self,
+        store: &Store,
+        folder: Arc<Folder>,
+        (id, version): (&ObjectId, Option<Version>),
+        below: String,
+    ) -> Result<(), Cancelled> {
+        let source = url(store.provider(), id);
+        if !below.is_empty()
+            && let Err(e) = Relative::new(below.clone())
+        {
+            return self.refuse(source, e.to_string()).await;
+        }
+        self.search.job.progress.found(1, 0);
+        let begun = self.search.job.begin(Op::Download, source, Some(folder.path_of(&below)));
+        if self.search.request.dry_run {
+            self.search.job.planned(begun, 0).await;
+            return Ok(());
+        }
+        let created =
+            self.search.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
+        let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable, atomic: true };
+        let removed = match (created, self.search.request.remove_source) {
+            (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), moved.verified).await,
+            (created, _) => created,
+        };
+        self.search.job.end(begun, 0, removed.map(|()| moved)).await;
+        Ok(())
+    }
+
+    async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
+        let error = Error::refused(&source, why);
+        self.search.fail(Op::Download, source, error).await;
+        Ok(())
+    }
+
+    async fn send(&self, store: &Store, group: &mut Group<Target>) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
+        group.send(units, |targets| small::fetch_group(job, request, store, targets)).await
+    }
+}
+
+/// Reports what would be downloaded, or why it could not be.
+async fn plan(job: Arc<Running>, store: Store, target: Target) {
+    let begun = target.begin(&job, &store);
+    let Target { id, meta, place, .. } = target;
+    let size = match meta {
+        Some(meta) => Ok(meta.size),
+        None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),
+    };
+    let looked = job.engine.files.run(move || place.look()).await;
+    match size.and_then(|size| looked?.map(|()| size)) {
+        Ok(size) => job.planned(begun, size).await,
+        Err(error) => job.end(begun, 0, Err(error)).await,
+    }
+}
+
+/// Standard output as a file of its own: [`std::io::Stdout`] looks for line ends in every chunk, and takes a descriptor
+/// that can't be written for one that takes everything.
+fn standard_output() -> Result<File, Error> {
+    let owned = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(owned.map_err(|e| Error::local("-", "standard output can't be written", e))?))
+}

@@ -1,0 +1,188 @@
+//! What can be checked of a request before anything is asked of a store.
+
+use crate::listing::folder_prefix;
+use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
+use crate::plan::parts::object_max;
+use crate::{CopyRequest, Error, Location, RemoveRequest, folder, glob};
+
+impl CopyRequest {
+    /// Checks what can be checked before anything is asked of a store. [`Client::copy`](crate::Client::copy) does so
+    /// by itself, and tells the error as its first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        mapping::check(&self.sources, &self.destination, self.is_into_folder())?;
+        if self.recursive && self.destination == Location::Standard {
+            return Err(Error::usage("-", "standard output takes one object, not a tree"));
+        }
+        self.check_gzip()?;
+        self.check_expect_size()?;
+        self.check_local()?;
+        for source in &self.sources {
+            if source.is_object() && source.is_written_as_folder() && !self.recursive {
+                return Err(Error::usage(
+                    source.to_string(),
+                    "names a folder; -r copies it with what it holds",
+                ));
+            }
+            self.check_not_into_itself(source)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the destination is a folder: it is written as one, or it is one of this machine's.
+    pub(crate) fn is_into_folder(&self) -> bool {
+        let is_there = match &self.destination {
+            Location::Local(path) => folder::is_directory(path.as_os_str()),
+            Location::Object { .. } | Location::Standard => false,
+        };
+        is_there || self.destination.is_written_as_folder()
+    }
+
+    /// What the disk says about local ends: several files can't become one object, and a folder can't be where a file is.
+    fn check_local(&self) -> Result<(), Error> {
+        for source in &self.sources {
+            let Location::Local(path) = source else { continue };
+            if !self.destination.is_written_as_folder() && glob::is_pattern(path) {
+                let message = "a pattern may match several files and needs a folder: end it with a slash";
+                return Err(Error::usage(self.destination.to_string(), message));
+            }
+        }
+        let needs_folder = self.recursive || self.destination.is_written_as_folder();
+        match &self.destination {
+            Location::Local(path) if needs_folder => match folder::file_in_the_way(path) {
+                Some(file) => {
+                    let message = format!("{} is a file, and a folder is needed there", file.display());
+                    Err(Error::refused(self.destination.to_string(), message))
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Compressing files can't be meant where no file goes into a store.
+    fn check_gzip(&self) -> Result<(), Error> {
+        let is_upload =
+            self.destination.is_object() && self.sources.iter().any(|s| matches!(s, Location::Local(_)));
+        if !self.gzip.is_empty() && !is_upload {
+            let destination = self.destination.to_string();
+            return Err(Error::usage(
+                destination,
+                "only local files on their way into a store are compressed",
+            ));
+        }
+        if !self.gzip.is_empty()
+            && let Some(encoding) = &self.put.content_encoding
+        {
+            let why =
+                format!("the content encoding {encoding:?} can't be given to files that are compressed");
+            return Err(Error::usage(self.destination.to_string(), why));
+        }
+        Ok(())
+    }
+
+    /// A size can only be expected of what goes into a store, and only one that an object may have.
+    fn check_expect_size(&self) -> Result<(), Error> {
+        let Some(expected) = self.expect_size else { return Ok(()) };
+        let refused = |why: &str| Err(Error::usage(format!("{expected} bytes"), why.to_owned()));
+        let is_stream = |source: &Location| matches!(source, Location::Local(_) | Location::Standard);
+        match &self.destination {
+            Location::Object { provider, .. } if expected > object_max(*provider) => {
+                refused("expected, which is more than an object may have")
+            }
+            Location::Object { .. } if self.sources.iter().any(is_stream) => Ok(()),
+            _ => refused("expected, where no stream goes into a store"),
+        }
+    }
+
+    fn check_not_into_itself(&self, source: &Location) -> Result<(), Error> {
+        let (
+            Location::Object { provider, bucket, key },
+            Location::Object { provider: to_provider, bucket: to_bucket, key: to_key },
+        ) = (source, &self.destination)
+        else {
+            return Ok(());
+        };
+        let is_folder = self.destination.is_written_as_folder();
+        let name = SourceName::Named(name_of_key(bucket, key).to_owned());
+        let (from, to) = match self.recursive {
+            true => (folder_prefix(key), tree_prefix(to_key, is_folder, &name)),
+            false => (key.clone(), single_key(to_key, is_folder, name_of_key(bucket, key))),
+        };
+        let is_itself = match self.recursive {
+            true => mapping::is_into_itself((*provider, bucket, &from), (*to_provider, to_bucket, &to)),
+            false => (provider, bucket, &from) == (to_provider, to_bucket, &to),
+        };
+        match is_itself {
+            true => Err(Error::usage(
+                source.to_string(),
+                format!("can't be copied to itself ({})", self.destination),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+impl RemoveRequest {
+    /// Checks what can be checked before anything is asked of a store. [`Client::remove`](crate::Client::remove) does
+    /// so by itself, and tells the error as its first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.targets.is_empty() {
+            return Err(Error::usage("", "there is nothing to remove"));
+        }
+        for target in &self.targets {
+            match target {
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(Error::usage(target.to_string(), "the URL names no bucket"));
+                }
+                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
+                    return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
+                }
+                Location::Object { .. } => {}
+                Location::Local(_) | Location::Standard => {
+                    return Err(Error::usage(target.to_string(), "only objects in a store are removed"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(sources: &[&str], destination: &str, recursive: bool) -> Result<(), Error> {
+        let sources = sources.iter().map(|s| s.parse().unwrap()).collect();
+        CopyRequest { recursive, ..CopyRequest::new(sources, destination.parse().unwrap()) }.check()
+    }
+
+    #[test]
+    fn a_folder_in_a_store_needs_the_recursive_flag() {
+        assert!(check(&["gs://b/p/"], "x", false).unwrap_err().to_string().contains("-r"));
+        assert!(check(&["gs://b"], "x", false).is_err() && check(&["gs://b"], "x", true).is_ok());
+    }
+
+    #[test]
+    fn standard_output_takes_one_object() {
+        assert!(
+            check(&["gs://b/p"], "-", true).is_err() && check(&["gs://b/p", "gs://b/q"], "-", false).is_err()
+        );
+        assert!(check(&["gs://b/p"], "-", false).is_ok());
+    }
+
+    #[test]
+    fn nothing_is_copied_onto_or_into_itself() {
+        assert!(check(&["gs://b/k"], "gs://b/k", false).is_err());
+        assert!(check(&["gs://b/k"], "gs://b/", false).is_err());
+        assert!(check(&["gs://b/k"], "s3://b/k", false).is_ok());
+        assert!(check(&["gs://b/a"], "gs://b/a/b", true).is_err());
+        assert!(check(&["gs://b/a"], "gs://b/ab", true).is_ok());
+        assert!(check(&["gs://b/a/c"], "gs://b/a/", true).is_err());
+    }
+}

@@ -1,0 +1,324 @@
+//! Finding what is to be uploaded: files, trees, pipes, standard input.
+
+use std::fs::Metadata;
+use std::io::Read;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_lanes::attempts::counted;
+use laneway_store::{ObjectId, PutOptions, Store};
+
+use super::{Target, input, small, upload_large};
+use crate::existing::{self, EXISTS};
+use crate::location::url;
+use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
+use crate::plan::SMALL_UPLOAD_MAX;
+use crate::pump::{Cancelled, Group};
+use crate::running::Running;
+use crate::search::{Prefix, Search};
+use crate::walk::{self, Found, FoundFile};
+use crate::{Error, Op, Warning, glob, gzip};
+
+/// Local sources that are looked at together.
+const SOURCES_AT_ONCE: usize = 256;
+
+/// A local source, as the disk has it.
+struct Named {
+    path: PathBuf,
+    /// Whether a pattern has brought it.
+    is_matched: bool,
+    metadata: Result<Metadata, Error>,
+}
+
+impl Named {
+    /// What a path means. Blocks.
+    fn of(path: PathBuf) -> Vec<Self> {
+        let look = |path: PathBuf, is_matched| {
+            let metadata = std::fs::metadata(&path).map_err(|e| Error::local(&path, "can't be read", e));
+            Self { path, is_matched, metadata }
+        };
+        if !glob::is_pattern(&path) {
+            return vec![look(path, false)];
+        }
+        match glob::expanded(path.clone()) {
+            Ok(paths) => paths.into_iter().map(|path| look(path, true)).collect(),
+            Err(error) => vec![Self { path, is_matched: true, metadata: Err(error) }],
+        }
+    }
+}
+
+/// Finds what is to be uploaded.
+pub(crate) struct Uploads<'a> {
+    pub(crate) search: &'a mut Search,
+    pub(crate) to: Prefix<'a>,
+}
+
+/// Files that were found and are not on their way yet.
+struct Waiting {
+    /// Small ones that are begun together.
+    group: Group<Target>,
+    /// Those of which it is still to be found out whether they exist.
+    unasked: Vec<Target>,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self { group: Group::new(), unasked: Vec::new() }
+    }
+}
+
+impl Uploads<'_> {
+    /// Looks through local sources.
+    ///
+    /// # Errors
+    /// For a store that can't be used. Errors of single sources are reported as theirs.
+    pub(crate) async fn paths(&mut self, paths: &[PathBuf]) -> Result<(), Error> {
+        let store = self.search.job.store(self.to.provider)?.clone();
+        let mut waiting = Waiting::new();
+        for some in paths.chunks(SOURCES_AT_ONCE) {
+            let owned = some.to_vec();
+            let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
+            for Named { path, is_matched, metadata } in self.search.job.engine.files.run(look).await? {
+                let sent = match metadata {
+                    Ok(m) if m.is_dir() && is_matched && !self.search.request.recursive => {
+                        let why = "it is a directory; -r copies it with what it holds";
+                        self.search.job.warn(Warning::left_out(&path, why)).await;
+                        Ok(())
+                    }
+                    Ok(m) if m.is_dir() && self.search.request.recursive => self.tree(&store, path).await?,
+                    Ok(m) if m.is_dir() => {
+                        let why = "is a directory; -r copies it with what it holds";
+                        self.fail(path, |name| Error::usage(name, why)).await
+                    }
+                    Ok(m) if !m.is_file() => self.special(&store, path).await,
+                    Ok(m) => self.file(&store, path, m.len(), &mut waiting).await,
+                    Err(error) => self.fail(path, |_| error).await,
+                };
+                if sent.is_err() {
+                    return Ok(());
+                }
+            }
+            if self.ask(&store, &mut waiting, None).await.is_err() {
+                return Ok(());
+            }
+        }
+        // An error means that the job was cancelled.
+        let _ = self.send_group(&store, &mut waiting).await;
+        Ok(())
+    }
+
+    /// Sends standard input on its way.
+    ///
+    /// # Errors
+    /// For a store that can't be used.
+    pub(crate) async fn standard_input(&mut self) -> Result<(), Error> {
+        let store = self.search.job.store(self.to.provider)?.clone();
+        let id = ObjectId::new(self.to.bucket, self.to.key);
+        let options = self.search.request.options(self.to.key);
+        let stream = input::Stream { name: "-".to_owned(), input: Box::new(standard_input()?), found: 0 };
+        let _ = self.stream(&store, stream, id, options).await;
+        Ok(())
+    }
+
+    /// The object that a single source becomes.
+    fn single(&self, path: &Path) -> Result<ObjectId, Error> {
+        let refused = |why| Err(Error::refused(path.display().to_string(), why));
+        match name_of_path(path) {
+            SourceName::Named(name) => {
+                Ok(ObjectId::new(self.to.bucket, single_key(self.to.key, self.to.is_folder(), &name)))
+            }
+            SourceName::NotUtf8 if !self.to.is_folder() => Ok(ObjectId::new(self.to.bucket, self.to.key)),
+            SourceName::NotUtf8 => refused("the name is not UTF-8 and can't be a key"),
+            SourceName::Contents => refused("names no file"),
+        }
+    }
+
+    async fn file(
+        &mut self,
+        store: &Store,
+        path: PathBuf,
+        size: u64,
+        waiting: &mut Waiting,
+    ) -> Result<(), Cancelled> {
+        match self.single(&path) {
+            Ok(id) => self.target(store, Target { path, size, id }, waiting).await,
+            Err(error) => self.fail(path, |_| error).await,
+        }
+    }
+
+    /// A pipe or a device that was named: read to its end.
+    async fn special(&mut self, store: &Store, path: PathBuf) -> Result<(), Cancelled> {
+        let id = match self.single(&path) {
+            Ok(id) => id,
+            Err(error) => return self.fail(path, |_| error).await,
+        };
+        let name = path.display().to_string();
+        let at = path.clone();
+        match self.search.job.engine.files.run(move || std::fs::File::open(at)).await {
+            Ok(Ok(file)) => {
+                let options = self.search.request.options_of_file(&id.key, &path);
+                let input: Box<dyn Read + Send> = match self.search.request.gzip.takes(&path) {
+                    true => Box::new(gzip::compressed(file)),
+                    false => Box::new(file),
+                };
+                self.stream(store, input::Stream { name, input, found: 0 }, id, options).await
+            }
+            Ok(Err(e)) => self.fail(path.clone(), |_| Error::local(path, "can't be opened", e)).await,
+            Err(error) => self.fail(path, |_| error).await,
+        }
+    }
+
+    async fn stream(
+        &mut self,
+        store: &Store,
+        stream: input::Stream,
+        id: ObjectId,
+        options: PutOptions,
+    ) -> Result<(), Cancelled> {
+        self.search.job.progress.found(1, 0);
+        let begun = self.search.job.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
+        if let Some(existing) = &mut self.search.existing
+            && existing.among(store, &[&id], None).await == [true]
+        {
+            self.search.job.skip(begun, 0, EXISTS).await;
+            return Ok(());
+        }
+        if self.search.request.dry_run {
+            self.search.job.planned(begun, 0).await;
+            return Ok(());
+        }
+        let (job, request) = (Arc::clone(&self.search.job), Arc::clone(&self.search.request));
+        let store = store.clone();
+        self.search
+            .units
+            .large(counted(async move {
+                let result = input::upload(&job, &store, stream, &id, &options, request.expect_size).await;
+                existing::end(&job, &request, (begun, 0), result, (&store, &id)).await;
+            }))
+            .await
+    }
+
+    async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
+        let name = name_of_path(&root);
+        if name == SourceName::NotUtf8 && self.to.is_folder() {
+            return Ok(self
+                .fail(root, |at| Error::refused(at, "the name is not UTF-8 and can't be a key"))
+                .await);
+        }
+        let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
+        let threads = self.search.job.engine.cores.min(4);
+        // What is asked for in order is answered by few pages.
+        let in_order = self.search.existing.is_some();
+        let mut batches = walk::start(root, self.search.request.follow_symlinks, in_order, threads)?;
+        while let Some(batch) = batches.recv().await {
+            let mut waiting = Waiting::new();
+            for found in batch {
+                let sent = match found {
+                    Found::File(FoundFile { path, name, size }) => {
+                        let mut key = String::with_capacity(prefix.len() + name.len());
+                        key.push_str(&prefix);
+                        key.push_str(&name);
+                        let id = ObjectId::new(self.to.bucket, key);
+                        self.target(store, Target { path, size, id }, &mut waiting).await
+                    }
+                    Found::Failed(path, error) => self.fail(path, |_| error).await,
+                    Found::LeftOut(warning) => {
+                        self.search.job.warn(warning).await;
+                        Ok(())
+                    }
+                };
+                if sent.is_err() {
+                    return Ok(Err(Cancelled));
+                }
+            }
+            let asked = self.ask(store, &mut waiting, Some(&prefix)).await;
+            if asked.is_err() || self.send_group(store, &mut waiting).await.is_err() {
+                return Ok(Err(Cancelled));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn target(
+        &mut self,
+        store: &Store,
+        target: Target,
+        waiting: &mut Waiting,
+    ) -> Result<(), Cancelled> {
+        if !self.search.names.is_new(&target.id.key) {
+            let destination = url(store.provider(), &target.id);
+            return self
+                .fail(target.path, |name| {
+                    Error::refused(name, format!("another source maps to {destination} too"))
+                })
+                .await;
+        }
+        self.search.job.progress.found(1, target.size);
+        if self.search.existing.is_some() {
+            waiting.unasked.push(target);
+            return Ok(());
+        }
+        self.admit(store, target, waiting).await
+    }
+
+    /// Leaves those that wait alone whose destinations exist. `tree` is the prefix of all of them.
+    async fn ask(
+        &mut self,
+        store: &Store,
+        waiting: &mut Waiting,
+        tree: Option<&str>,
+    ) -> Result<(), Cancelled> {
+        let begin = |job: &Running, target: &Target| (target.begin(job, store), target.size);
+        let unasked = std::mem::take(&mut waiting.unasked);
+        for target in self.search.unless_existing(store, unasked, tree, |target| &target.id, begin).await? {
+            self.admit(store, target, waiting).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a target on its way, or only reports it.
+    async fn admit(&mut self, store: &Store, target: Target, waiting: &mut Waiting) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        if request.dry_run {
+            let begun = target.begin(job, store);
+            let path = target.path.clone();
+            let open = move || match std::fs::File::open(&path) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(Error::local(&path, "can't be opened", e)),
+            };
+            match job.engine.files.run(open).await.and_then(|opened| opened) {
+                Ok(()) => job.planned(begun, target.size).await,
+                Err(error) => job.end(begun, target.size, Err(error)).await,
+            }
+            return Ok(());
+        }
+        if target.size <= SMALL_UPLOAD_MAX {
+            let size = target.size;
+            waiting.group.add(target, size);
+            return if waiting.group.is_full() { self.send_group(store, waiting).await } else { Ok(()) };
+        }
+        let run = upload_large(Arc::clone(job), Arc::clone(request), store.clone(), target);
+        units.large(counted(run)).await
+    }
+
+    async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
+        let Search { job, request, units, .. } = &*self.search;
+        let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
+        waiting.group.send(units, |targets| small::upload_group(job, request, store, targets)).await
+    }
+
+    async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {
+        let name = path.display().to_string();
+        let error = error(name.clone());
+        self.search.fail(Op::Upload, name, error).await;
+        Ok(())
+    }
+}
+
+/// Standard input as a file of its own: [`std::io::Stdin`] takes a descriptor that can't be read for one at its end, and an
+/// empty object would be stored.
+fn standard_input() -> Result<std::fs::File, Error> {
+    let owned = std::io::stdin().as_fd().try_clone_to_owned();
+    Ok(std::fs::File::from(owned.map_err(|e| Error::local("-", "standard input can't be read", e))?))
+}

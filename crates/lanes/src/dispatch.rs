@@ -48,7 +48,7 @@ pub(crate) use send_buffer::UNSENT_UNKNOWN;
 use small_uploads::SmallUploads;
 use window::Window;
 
-use crate::Protocol;
+use crate::{Path, Protocol};
 
 /// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
 /// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
@@ -221,6 +221,13 @@ impl Dispatcher {
             [direction.yielding.next_tick(), reading]
         });
         origins.chain(directions.flatten()).min()
+    }
+
+    /// What is known of the way to an origin.
+    pub fn path(&mut self, origin: OriginId) -> Path {
+        let (rate, is_full) = (self.down.goodput.rate(), self.down.goodput.is_full());
+        let origin = self.origin(origin);
+        Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }
     }
 
     /// How many lanes are open or being dialled.

@@ -21,6 +21,7 @@ use names::Names;
 pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 
 use crate::dial::Dialer;
 use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Size};
@@ -33,7 +34,7 @@ use crate::standstill::Standstill;
 use crate::stream::Progress;
 use crate::submission::Submission;
 use crate::trace::What;
-use crate::{Origin, Protocol};
+use crate::{Origin, Path, Protocol};
 
 /// Commands that are taken from the queue at a time.
 const BATCH: usize = 256;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Expect(Origin, Protocol),
     /// So many requests are about to come.
     Anticipate(Origin, usize),
+    /// What is known of the way to the origin?
+    Path(Origin, oneshot::Sender<Path>),
     /// A dial's TCP handshake is done.
     Reached { lane: LaneId, rtt: Duration },
     /// A dial has ended.
@@ -213,6 +216,11 @@ impl Driver {
             Command::Anticipate(origin, attempts) => {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Anticipated { origin, attempts });
+            }
+            Command::Path(origin, reply) => {
+                let origin = self.number(&origin);
+                // Who asked may be gone.
+                let _ = reply.send(self.dispatcher.path(origin));
             }
             Command::Reached { lane, rtt } => {
                 tracing::debug!(lane = lane.0, ?rtt, "server reached");

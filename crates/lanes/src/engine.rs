@@ -31,7 +31,7 @@ use crate::throttle::{Admission, Gate, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
-    Call, Config, Counters, Ended, MemoryBudget, Origin, Protocol, Request, Response, Times, Verdict,
+    Call, Config, Counters, Ended, MemoryBudget, Origin, Path, Protocol, Request, Response, Times, Verdict,
 };
 use retrying::Tried;
 
@@ -262,6 +262,13 @@ impl Lanes {
     /// them are opened meanwhile; 0 takes back what has not come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
         self.inner.shared.tell(Command::Anticipate(origin.clone(), requests));
+    }
+
+    /// What has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
+    pub async fn path(&self, origin: &Origin) -> Path {
+        let (reply, path) = oneshot::channel();
+        self.inner.shared.tell(Command::Path(origin.clone(), reply));
+        path.await.unwrap_or_default()
     }
 
     /// The budget of buffers in flight.

@@ -6,7 +6,7 @@ pub(crate) mod in_order;
 mod large;
 mod new_bytes;
 mod opening;
-mod range_writer;
+pub(crate) mod range_writer;
 mod search;
 mod small;
 

@@ -66,7 +66,10 @@ pub use laneway_store::{
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
-pub use objects::{Bucket, Delete, DeleteMany, Download, Get, Head, List, ListDir, Listed, Pending};
+pub use objects::{
+    Bucket, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges, Pending,
+    PriceList, Ranges,
+};
 pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};

@@ -9,6 +9,7 @@ mod delete;
 mod get;
 mod head;
 mod list;
+mod ranges;
 
 pub use bucket::Bucket;
 pub use call::Pending;
@@ -16,3 +17,4 @@ pub use delete::{Delete, DeleteMany};
 pub use get::{Download, Get};
 pub use head::Head;
 pub use list::{List, ListDir, Listed};
+pub use ranges::{GetRanges, ObjectRanges, PriceList, Ranges};

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use laneway_lanes::{Lanes, Protocol, Request, Response};
+use laneway_lanes::{Lanes, Path, Protocol, Request, Response};
 
 use crate::credentials::{Google, google_endpoint};
 use crate::encryption::Keyed;
@@ -103,6 +103,10 @@ impl Gcs {
 
     pub(crate) fn anticipate(&self, requests: usize) {
         self.lanes.anticipate(&self.endpoint.origin, requests);
+    }
+
+    pub(crate) async fn path(&self) -> Path {
+        self.lanes.path(&self.endpoint.origin).await
     }
 
     pub(crate) fn fingerprint(&self) -> String {

@@ -30,7 +30,7 @@ use std::time::SystemTime;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method};
-use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
+use laneway_lanes::{Lanes, Origin, Path, Protocol, Request, Response};
 use reqsign_aws_v4::EMPTY_STRING_SHA256;
 
 use self::address::{Address, Place, is_directory};
@@ -114,6 +114,16 @@ impl S3 {
         // A bucket whose name makes no address says so when it is asked.
         if let Ok(place) = self.address.locate(bucket, &self.regions.of(bucket), "/") {
             self.lanes.anticipate(&place.origin, requests);
+        }
+    }
+
+    pub(crate) async fn path(&self, bucket: &str) -> Path {
+        if self.regions.must_ask(bucket, self.address.has_regions(bucket), true) {
+            return Path::default();
+        }
+        match self.address.locate(bucket, &self.regions.of(bucket), "/") {
+            Ok(place) => self.lanes.path(&place.origin).await,
+            Err(_) => Path::default(),
         }
     }
 

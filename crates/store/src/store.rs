@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use laneway_lanes::{Body, Lanes};
+use laneway_lanes::{Body, Lanes, Path};
 
 use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
@@ -97,6 +97,14 @@ impl Store {
         match &self.dialect {
             Dialect::Gcs(gcs) => gcs.anticipate(requests),
             Dialect::S3(s3) => s3.anticipate(bucket, requests),
+        }
+    }
+
+    /// What is known so far of the way to the bucket's objects.
+    pub async fn path(&self, bucket: &str) -> Path {
+        match &self.dialect {
+            Dialect::Gcs(gcs) => gcs.path().await,
+            Dialect::S3(s3) => s3.path(bucket).await,
         }
     }
 

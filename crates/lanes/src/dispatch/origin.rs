@@ -105,6 +105,11 @@ impl OriginState {
         self.failed[role as usize] = (0, None);
     }
 
+    /// What the origin speaks, or is expected to.
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        self.protocol
+    }
+
     pub(super) fn rtt(&self) -> Duration {
         self.path().unwrap_or_default()
     }
@@ -112,7 +117,7 @@ impl OriginState {
     /// The round trip, as far as it is known. A TCP handshake may end at a proxy nearby, where a TLS flight shows the
     /// server; but a TLS flight holds the work of both ends too, many milliseconds where they are busy with a burst of
     /// them. So the shorter of the two is believed unless it is shorter by far.
-    fn path(&self) -> Option<Duration> {
+    pub(super) fn path(&self) -> Option<Duration> {
         match (self.rtt, self.reached) {
             (Some(tls), Some(tcp)) if tls <= tcp * PROXY_FACTOR => Some(tcp.min(tls)),
             (tls, tcp) => tls.or(tcp),

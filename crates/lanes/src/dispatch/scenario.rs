@@ -55,6 +55,20 @@ fn fifty_cold_uploads_take_three_round_trips() {
 }
 
 #[test]
+fn what_connections_have_shown_of_the_path_can_be_asked() {
+    let mut world = World::new(GIGABIT, vec![Path::new(50, Protocol::H2)], CONNECTIONS_MAX, 1);
+    assert_eq!(world.dispatcher.path(OriginId(0)), crate::Path::default());
+    for _ in 0..100 {
+        world.submit(Duration::ZERO, small());
+        world.submit(Duration::ZERO, bulk());
+    }
+    world.run();
+    let path = world.dispatcher.path(OriginId(0));
+    assert_eq!((path.round_trip, path.protocol), (Some(Duration::from_millis(50)), Some(Protocol::H2)));
+    assert!(path.is_full && path.rate.is_some_and(|rate| (0.8..1.1).contains(&(rate / GIGABIT))), "{path:?}");
+}
+
+#[test]
 fn a_server_nearby_gets_few_lanes_even_from_a_cold_start() {
     let near = Path { rtt: Duration::from_micros(200), ..Path::new(0, Protocol::H2) };
     let mut world = world(near, CONNECTIONS_MAX);

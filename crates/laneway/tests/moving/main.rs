@@ -19,6 +19,7 @@ mod memory;
 mod no_clobber;
 mod objects;
 mod protected;
+mod ranges;
 mod removals;
 mod resuming;
 mod resuming_uploads;

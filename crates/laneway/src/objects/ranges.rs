@@ -1,0 +1,251 @@
+//! Many ranges of an object, or of many objects, in one call.
+
+mod fetch;
+mod path;
+mod plan;
+mod prices;
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fetch::{All, Fetch, Limits, One};
+use futures_util::{Stream, StreamExt as _, stream};
+use laneway_store::{ObjectId, ObjectMeta, Store, Version};
+pub use prices::PriceList;
+use tokio::sync::mpsc;
+
+use super::call::{callable, within};
+use crate::runtime::Task;
+use crate::{Bucket, Error};
+
+/// Objects of [`Bucket::get_ranges_of`] that are read at once.
+const OBJECTS_AT_ONCE: usize = 64;
+
+/// Reads ranges of an object; made by [`Bucket::get_ranges`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct GetRanges {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    key: String,
+    ranges: Vec<Range<u64>>,
+    version: Option<Version>,
+    size: Option<u64>,
+    prices: Option<PriceList>,
+}
+
+impl Bucket {
+    /// Reads ranges of an object: half-open, in bytes, in any order, as many as are wanted. Awaited, their bytes come together, in
+    /// the order in which they were asked for; by [`stream`](GetRanges::stream) each comes as soon as it is there.
+    ///
+    /// The ranges are read by as few requests as pay. Neighbours are joined where the bytes between them cost less than another
+    /// request does, by what is known of the path and by the store's [`PriceList`]; a range above 16 MiB is cut; and where
+    /// the object's size is known ([`known`](GetRanges::known)) and reading all of it costs less, that is done. All requests go at
+    /// once, and all answers are of one version of the object: if it is replaced meanwhile, that is an error.
+    ///
+    /// - A range may be asked for twice, and ranges may overlap: each gets its own bytes, and they are moved once.
+    /// - An empty range has no bytes, wherever it is. Where all are empty nothing is asked of the store.
+    /// - A range that reaches beyond the end is cut there. One that begins at or beyond the end is an error, which names it; but
+    ///   of an empty object, one that begins at 0 has no bytes.
+    /// - A range that ends before it begins is an error, which names it.
+    ///
+    /// Results may share memory with each other and with up to as many bytes between them. No store tells the checksum of a range:
+    /// what is compared is its length, its place in the object and the object's version.
+    ///
+    /// # Examples
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # server.store().put("lake", "tables/part-0.parquet", &[7; 2 << 20]).expect("an object");
+    /// # let store = laneway::StoreSettings {
+    /// #     anonymous: true,
+    /// #     s3_endpoint: Some(server.url()),
+    /// #     ..laneway::StoreSettings::default()
+    /// # };
+    /// # let client = laneway::Client::new(laneway::Settings { store, ..laneway::Settings::default() })?;
+    /// let bucket = client.bucket("s3://lake/tables/")?;
+    /// // In async code `.await` instead of `.call()`.
+    /// let chunks = bucket.get_ranges("part-0.parquet", [4..65_540, 1_048_576..1_310_720]).call()?;
+    /// assert_eq!(chunks[0].len(), 65_536);
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    pub fn get_ranges(&self, key: &str, ranges: impl IntoIterator<Item = Range<u64>>) -> GetRanges {
+        GetRanges {
+            bucket: self.clone(),
+            deadline: None,
+            key: key.to_owned(),
+            ranges: ranges.into_iter().collect(),
+            version: None,
+            size: None,
+            prices: None,
+        }
+    }
+
+    /// Reads ranges of many objects, several of them at once; of each as [`get_ranges`](Self::get_ranges) does. Objects come as
+    /// they are done, each with its place among those asked for. One that can't be read doesn't end the others.
+    ///
+    /// Objects are taken from the iterator as fast as results are taken.
+    pub fn get_ranges_of<K, R, O>(&self, objects: O) -> ObjectRanges
+    where
+        K: AsRef<str>,
+        R: IntoIterator<Item = Range<u64>>,
+        O: IntoIterator<Item = (K, R)>,
+        O::IntoIter: Send + 'static,
+    {
+        let bucket = self.clone();
+        let calls = objects.into_iter().map(move |(key, ranges)| bucket.get_ranges(key.as_ref(), ranges));
+        let (out, results) = mpsc::channel(1);
+        let limits = Limits::of_taken();
+        let task = self.client().runtime.task(async move {
+            let read = |(at, call): (usize, GetRanges)| {
+                let limits = limits.clone();
+                async move { (at, call.all(&limits).await) }
+            };
+            let mut read = stream::iter(calls.enumerate().map(read)).buffer_unordered(OBJECTS_AT_ONCE);
+            while let Some(result) = read.next().await {
+                if out.send(result).await.is_err() {
+                    return;
+                }
+            }
+        });
+        ObjectRanges { results, _task: task }
+    }
+}
+
+callable!(GetRanges, Vec<Bytes>);
+
+impl GetRanges {
+    /// Only in this state: an object that was replaced is an error.
+    pub fn if_version(mut self, version: &Version) -> Self {
+        self.version = Some(version.clone());
+        self
+    }
+
+    /// Only in the state that is described: an object that was replaced is an error. With the size known, the whole object is
+    /// read where that costs less, and long ranges are cut without asking for it first.
+    pub fn known(mut self, meta: &ObjectMeta) -> Self {
+        (self.version, self.size) = (meta.version.clone(), Some(meta.size));
+        self
+    }
+
+    /// Weighs requests against bytes by these prices, instead of those that are known of the store.
+    pub fn prices(mut self, prices: PriceList) -> Self {
+        self.prices = Some(prices);
+        self
+    }
+
+    /// The ranges as they come, in no order. At most 64 MiB of them wait to be taken, or one that is larger; those under way are
+    /// among them. Dropped, it ends the reading.
+    pub fn stream(self) -> Ranges {
+        let (out, results) = mpsc::unbounded_channel();
+        let runtime = Arc::clone(&self.bucket.client().runtime);
+        let task = runtime.task(async move {
+            let limits = Limits::of_taken();
+            let take = |at, bytes, room| drop(out.send(Ok((at, bytes, room))));
+            if let Err(error) = self.each(&limits, take).await {
+                drop(out.send(Err(error)));
+            }
+        });
+        Ranges { results, _task: task }
+    }
+
+    async fn run(self) -> Result<Vec<Bytes>, Error> {
+        Ok(self.all(&Limits::of_all()).await?.0)
+    }
+
+    async fn all(&self, limits: &Limits) -> All {
+        let (store, id) = self.place()?;
+        within(self.deadline, &self.bucket.url_of(&self.key), self.fetch(&store, &id, limits).all()).await
+    }
+
+    async fn each(&self, limits: &Limits, take: impl fetch::Taker) -> Result<(), Error> {
+        let (store, id) = self.place()?;
+        within(self.deadline, &self.bucket.url_of(&self.key), self.fetch(&store, &id, limits).each(take))
+            .await
+    }
+
+    fn place(&self) -> Result<(Store, ObjectId), Error> {
+        Ok((self.bucket.store()?, self.bucket.id(&self.key)?))
+    }
+
+    fn fetch<'a>(&'a self, store: &'a Store, id: &'a ObjectId, limits: &'a Limits) -> Fetch<'a> {
+        let prices = self.prices.unwrap_or_else(|| PriceList::of(store.provider(), &store.endpoint()));
+        Fetch {
+            store,
+            id,
+            asked: &self.ranges,
+            version: self.version.as_ref(),
+            size: self.size,
+            prices,
+            limits,
+        }
+    }
+}
+
+/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error.
+pub struct Ranges {
+    results: mpsc::UnboundedReceiver<One>,
+    /// Dropped, it ends the reading.
+    _task: Task,
+}
+
+impl Ranges {
+    /// The next range that is there: its place among those asked for, and its bytes. Blocks the thread; not to be called on one that
+    /// runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
+        Some(self.results.blocking_recv()?.map(|(at, bytes, _)| (at, bytes)))
+    }
+}
+
+impl Stream for Ranges {
+    /// The place of a range among those asked for, and its bytes.
+    type Item = Result<(usize, Bytes), Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let taken = |result: One| result.map(|(at, bytes, _)| (at, bytes));
+        self.results.poll_recv(context).map(|result| result.map(taken))
+    }
+}
+
+impl fmt::Debug for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ranges").finish_non_exhaustive()
+    }
+}
+
+/// Ranges of many objects; made by [`Bucket::get_ranges_of`].
+pub struct ObjectRanges {
+    results: mpsc::Receiver<(usize, All)>,
+    /// Dropped, it ends the reading.
+    _task: Task,
+}
+
+impl ObjectRanges {
+    /// The next object that is done: its place among those asked for, and its ranges in the order asked for. Blocks the thread; not
+    /// to be called on one that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<(usize, Result<Vec<Bytes>, Error>)> {
+        let (at, result) = self.results.blocking_recv()?;
+        Some((at, result.map(|(bytes, _)| bytes)))
+    }
+}
+
+impl Stream for ObjectRanges {
+    /// The place of an object among those asked for, and its ranges in the order asked for.
+    type Item = (usize, Result<Vec<Bytes>, Error>);
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let taken = |(at, result): (usize, All)| (at, result.map(|(bytes, _)| bytes));
+        self.results.poll_recv(context).map(|result| result.map(taken))
+    }
+}
+
+impl fmt::Debug for ObjectRanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectRanges").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! What is known of the way to a store, and what a request over it costs in time.
+
+use std::time::Duration;
+
+use laneway_lanes::{Path as Measured, Protocol};
+use laneway_store::Provider;
+
+/// What is taken for true before anything was measured: a service in the same part of the world.
+const ROUND_TRIP_ASSUMED: Duration = Duration::from_millis(20);
+
+/// The least that a path is taken to carry, in bytes a second: 1 Gbit/s. Small requests alone don't show what it could
+/// carry, so that a lower rate is believed only once bulk has filled the path.
+const RATE_ASSUMED: f64 = 125e6;
+
+/// What one connection brings of a body, in bytes a second, where the path carries more: S3 and GCS give about so much.
+const LANE_RATE_ASSUMED: f64 = 80e6;
+
+/// What a server takes to answer, beside the round trip.
+const SERVICE: Duration = Duration::from_millis(1);
+
+/// What a connection costs to open, in processor time of both ends; and what each request does: signing, heads, records.
+const HANDSHAKE: f64 = 0.000_8;
+const WORK: f64 = 0.000_1;
+
+/// Most connections of HTTP/1.1 that ranges of one call are spread over.
+const LANES_MAX: f64 = 64.0;
+
+/// A way to a store.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Path {
+    pub(crate) round_trip: Duration,
+    /// What all connections together carry, in bytes a second.
+    pub(crate) rate: f64,
+    /// What one connection alone carries, in bytes a second.
+    pub(crate) lane_rate: f64,
+    pub(crate) protocol: Protocol,
+}
+
+impl Path {
+    /// The way to a store, as far as it was measured.
+    pub(crate) fn new(provider: Provider, measured: Measured) -> Self {
+        let usual = match provider {
+            Provider::Gcs => Protocol::H2,
+            Provider::S3 => Protocol::H1,
+        };
+        let rate = match measured.rate {
+            Some(rate) if measured.is_full => rate,
+            rate => rate.unwrap_or_default().max(RATE_ASSUMED),
+        };
+        Self {
+            round_trip: measured.round_trip.unwrap_or(ROUND_TRIP_ASSUMED),
+            rate,
+            lane_rate: LANE_RATE_ASSUMED.min(rate),
+            protocol: measured.protocol.unwrap_or(usual),
+        }
+    }
+
+    /// The seconds that one request more takes beside `requests`, without its bytes: on HTTP/1.1 its share of the round trips that
+    /// the connections make in turn, of which the dispatcher opens as many as pay; on HTTP/2 all go at once.
+    pub(super) fn request_seconds(&self, requests: usize) -> f64 {
+        let lanes = self.lanes(requests);
+        match self.protocol {
+            // All go at once, and each opens a connection.
+            Protocol::H1 if lanes >= requests as f64 => HANDSHAKE + WORK,
+            Protocol::H1 => self.turn() / lanes + WORK,
+            Protocol::H2 => WORK,
+        }
+    }
+
+    /// The seconds that so many requests take together, without their bytes.
+    pub(super) fn requests_seconds(&self, requests: usize) -> f64 {
+        let count = requests as f64;
+        match self.protocol {
+            _ if requests == 0 => 0.0,
+            Protocol::H1 => {
+                let lanes = self.lanes(requests);
+                count * (self.turn() / lanes + WORK) + lanes * HANDSHAKE
+            }
+            Protocol::H2 => self.turn() + count * WORK,
+        }
+    }
+
+    /// The seconds that a byte takes.
+    pub(super) fn byte_seconds(&self) -> f64 {
+        1.0 / self.rate.max(1.0)
+    }
+
+    fn turn(&self) -> f64 {
+        (self.round_trip + SERVICE).as_secs_f64()
+    }
+
+    /// How many connections so many requests are worth; see the dispatcher's rule for express lanes.
+    fn lanes(&self, requests: usize) -> f64 {
+        let count = requests.max(1) as f64;
+        (count * self.turn() / HANDSHAKE).sqrt().min(count).clamp(1.0, LANES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(ms: u64, rate: f64, is_full: bool) -> Measured {
+        let round_trip = Some(Duration::from_millis(ms));
+        Measured { round_trip, rate: Some(rate), is_full, protocol: Some(Protocol::H1) }
+    }
+
+    #[test]
+    fn what_small_requests_brought_does_not_make_a_path_slow() {
+        let rate = |measured| Path::new(Provider::S3, measured).rate;
+        assert_eq!(rate(Measured::default()), RATE_ASSUMED);
+        assert_eq!(rate(measured(1, 1e6, false)), RATE_ASSUMED);
+        assert_eq!(rate(measured(1, 1e9, false)), 1e9);
+        assert_eq!(rate(measured(1, 1e6, true)), 1e6);
+    }
+
+    #[test]
+    fn a_request_costs_more_far_away_and_less_beside_many() {
+        let at = |ms| Path::new(Provider::S3, measured(ms, 1e9, true));
+        assert!(at(50).request_seconds(400) > at(1).request_seconds(400));
+        assert!(at(20).request_seconds(4) > at(20).request_seconds(400));
+        let gcs = Path::new(Provider::Gcs, Measured::default());
+        assert!(gcs.request_seconds(400) < at(20).request_seconds(400));
+    }
+
+    #[test]
+    fn many_requests_take_longer_than_few() {
+        for measured in
+            [measured(20, 1e9, true), Measured { protocol: Some(Protocol::H2), ..Measured::default() }]
+        {
+            let path = Path::new(Provider::S3, measured);
+            let times: Vec<f64> = [0, 1, 2, 10, 100, 10_000].map(|n| path.requests_seconds(n)).into();
+            assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+        }
+    }
+}

@@ -78,11 +78,40 @@ impl Tally {
 
 /// An error that is the command line's: it ends the program with [`Exit::Usage`].
 #[derive(Debug)]
-pub(crate) struct BadUsage(pub(crate) String);
+pub(crate) struct BadUsage {
+    message: String,
+    about: Option<String>,
+}
+
+impl BadUsage {
+    /// What is wrong, in one line.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), about: None }
+    }
+
+    /// The same of an URL or a path.
+    pub(crate) fn of(about: impl Into<String>, message: impl std::fmt::Display) -> Self {
+        let about = about.into();
+        Self { message: format!("{about}: {message}"), about: Some(about) }
+    }
+
+    /// The same, about the only one of these, if there is but one.
+    pub(crate) fn on(mut self, places: &[impl ToString]) -> Self {
+        if let [place] = places {
+            self.about = Some(place.to_string());
+        }
+        self
+    }
+
+    /// The URL or path that it is about, if it is about one.
+    pub(crate) fn about(&self) -> Option<&str> {
+        self.about.as_deref()
+    }
+}
 
 impl std::fmt::Display for BadUsage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 

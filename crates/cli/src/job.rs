@@ -185,6 +185,9 @@ fn print_end(
             bytes => format!("; {} of large ones are kept and not moved again", quantity::size(bytes)),
         };
         complain(&format!("{}{kept}", wording.resume));
+    } else if summary.stopped && summary.kept_bytes > 0 {
+        let kept = quantity::size(summary.kept_bytes);
+        say(&format!("{kept} of large ones are kept; the same command goes on with them"));
     }
     context.output.flush()
 }

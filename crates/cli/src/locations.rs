@@ -42,16 +42,38 @@ pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, E
     Ok(found)
 }
 
+/// The URL of a command line that can't be understood, if it has one and no others.
+pub(crate) fn only_url(line: &[OsString]) -> Option<&str> {
+    let is_url = |word: &&str| ["gs://", "s3://"].iter().any(|scheme| word.starts_with(scheme));
+    let mut urls = line.iter().filter_map(|word| word.to_str()).filter(is_url);
+    urls.next().filter(|_| urls.next().is_none())
+}
+
 fn remote_one(text: &OsStr) -> anyhow::Result<Location> {
     match Location::parse(text)? {
-        Location::Local(path) => Err(BadUsage(format!(
-            "{}: this is a local path; write gs://bucket/key or s3://bucket/key",
-            path.display()
-        ))
-        .into()),
+        Location::Local(path) => {
+            let why = "this is a local path; write gs://bucket/key or s3://bucket/key";
+            Err(BadUsage::of(path.display().to_string(), why).into())
+        }
         Location::Standard => {
-            Err(BadUsage("-: an object is wanted here, as gs://bucket/key or s3://bucket/key".into()).into())
+            Err(BadUsage::of("-", "an object is wanted here, as gs://bucket/key or s3://bucket/key").into())
         }
         place => Ok(place),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_be_understood_is_about_its_only_url() {
+        let about = |line: &[&str]| {
+            let line: Vec<_> = line.iter().map(OsString::from).collect();
+            only_url(&line).map(str::to_owned)
+        };
+        assert_eq!(about(&["laneway", "ls", "--nonsense", "gs://b/p"]).as_deref(), Some("gs://b/p"));
+        assert_eq!(about(&["laneway", "cp", "s3://b/k", "gs://c/"]), None);
+        assert_eq!(about(&["laneway", "cp", "f", "--s3-endpoint", "http://h"]), None);
     }
 }

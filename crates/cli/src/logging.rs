@@ -35,9 +35,9 @@ pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
         ("", _) => ours(LevelFilter::TRACE),
         (text, _) => match text.parse::<LevelFilter>() {
             Ok(level) => ours(level),
-            Err(_) => text
-                .parse()
-                .map_err(|e| BadUsage(format!("{VARIABLE}={text:?} is neither a level nor a filter: {e}")))?,
+            Err(_) => text.parse().map_err(|e| {
+                BadUsage::new(format!("{VARIABLE}={text:?} is neither a level nor a filter: {e}"))
+            })?,
         },
     };
     let lines = tracing_subscriber::fmt::layer()

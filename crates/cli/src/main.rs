@@ -60,9 +60,10 @@ fn told(error: &clap::Error) -> Exit {
         let text = text.trim_end();
         complain(text.strip_prefix("error: ").unwrap_or(text));
         // Whoever reads records finds one, although it isn't known yet what else was asked for.
-        if std::env::args_os().any(|argument| argument == "--json") {
+        let line: Vec<_> = std::env::args_os().collect();
+        if line.iter().any(|argument| argument == "--json") {
             let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            let record = ErrorRecord::new(None, message, ErrorKind::Usage.name());
+            let record = ErrorRecord::new(locations::only_url(&line), message, ErrorKind::Usage.name());
             let _ = output.json(&record).and_then(|()| output.flush());
         }
         return Exit::Usage;
@@ -98,14 +99,14 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
     if output::is_closed(error.as_ref()) {
         return Exit::Done;
     }
-    let usage = error.is::<BadUsage>();
+    let usage = error.downcast_ref::<BadUsage>();
     let ours = error.downcast_ref::<laneway::Error>();
     let class = match ours {
         Some(error) => report::class::class(error.kind()),
-        None if usage => ErrorKind::Usage.name(),
+        None if usage.is_some() => ErrorKind::Usage.name(),
         None => ErrorKind::Local.name(),
     };
-    let about = ours.and_then(laneway::Error::url);
+    let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
     // An error that tells its cause itself has it told once.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
     let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);

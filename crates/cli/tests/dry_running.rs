@@ -1,6 +1,7 @@
 //! `--dry-run` looks, says what would really happen, and changes nothing.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use laneway_testkit::{Endpoint, Program, Run, Wire};
 
@@ -79,5 +80,34 @@ fn what_exists_would_be_left_alone() {
         assert!(run.stdout.is_empty() && run.stderr.contains("1 skipped"), "{}", run.stderr);
         let run = dry(&format!("cp -n f {s}://bucket/a")).succeeds();
         assert!(run.stdout.is_empty() && run.stderr.contains("1 skipped"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_read_fails_as_it_would_in_earnest_and_the_rest_is_planned() {
+    let (endpoint, laneway) = stocked();
+    let folder = endpoint.folder().join("d");
+    fs::create_dir(&folder).expect("made");
+    for name in ["open", "shut"] {
+        fs::write(folder.join(name), "x").expect("written");
+    }
+    fs::set_permissions(folder.join("shut"), Permissions::from_mode(0o000)).expect("shut");
+    // Root reads everything unless that capability is taken from it.
+    let is_root = fs::metadata(&folder).expect("read").uid() == 0;
+    let unprivileged = ["--bounding-set", "-dac_override,-dac_read_search", LANEWAY];
+    for scheme in SCHEMES {
+        let to = format!("{scheme}://bucket/up/");
+        let command = ["cp", "-r", "d", &to, "--dry-run"];
+        let run = match is_root {
+            true => endpoint.program("setpriv").run(unprivileged.iter().chain(&command)),
+            false => laneway.run(command),
+        };
+        let run = run.exits(1).complains(&["d/shut", "ermission denied"]);
+        assert_eq!(run.text(), format!("would upload d/open -> {to}d/open\n"));
+        assert!(
+            run.stderr.contains("would copy 1 file, 1 B, 1 failed; nothing was changed"),
+            "{}",
+            run.stderr
+        );
     }
 }

@@ -61,6 +61,28 @@ fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_g
 }
 
 #[test]
+fn a_server_that_does_not_come_back_ends_a_job_with_one_line_and_what_is_kept_of_its_objects_is_said() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let bytes = random_bytes(1, 48 << 20);
+    let server = serve(SocketAddr::from(([127, 0, 0, 1], 0)), Some(24 << 20), &bytes);
+    server.store().put("bucket", "other", &bytes).expect("stored");
+    let out = endpoint.folder().join("out");
+    fs::create_dir(&out).expect("made");
+    let changes = Changes::of(&out);
+    let laneway = laneway.with("AWS_ENDPOINT_URL_S3", server.url());
+    let running =
+        laneway.start(["cp", "--retry-for", "1500ms", "s3://bucket/big", "s3://bucket/other", "out/"]);
+    assert!(changes.wait_while_runs(&running, || claimed(&out) >= 12 * MIB));
+    server.shutdown();
+    let run = running.end().exits(1).complains(&["can't be reached"]);
+    assert!(run.stderr.contains("0 files, 1 failed, 1 not done, "), "{}", run.stderr);
+    let kept = "of large ones are kept; the same command goes on with them";
+    assert_eq!(run.stderr.lines().filter(|line| line.ends_with(kept)).count(), 1, "{}", run.stderr);
+    assert!(claimed(&out) >= 12 * MIB);
+}
+
+#[test]
 fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use laneway_testkit::{Endpoint, Program, Wire, random_bytes};
+use laneway_server::{Config, Habits};
+use laneway_testkit::{Endpoint, Program, Scripted, Wire, answer, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 
@@ -94,6 +95,50 @@ fn what_is_tried_again_is_told_before_it_fails() {
 }
 
 #[test]
+fn what_a_store_turns_out_not_to_take_is_told_once() {
+    let config = Config { habits: Habits::b2(), ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    fs::create_dir(endpoint.folder().join("d")).expect("made");
+    for n in 0..200 {
+        fs::write(endpoint.folder().join(format!("d/{n}")), "x").expect("written");
+    }
+    let laneway = endpoint.program(LANEWAY);
+    let run = laneway.run(["cp", "-v", "-n", "-r", "d", "s3://bucket/up/"]).succeeds();
+    let told = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(told("INFO the endpoint refuses x-amz-checksum-crc32c"), 1, "{}", run.stderr);
+    assert_eq!(told("INFO the endpoint has shown what it makes of conditions"), 1, "{}", run.stderr);
+    let run = laneway.run(["cp", "-r", "d", "s3://bucket/quiet/"]).succeeds();
+    assert!(!run.stderr.contains("endpoint"), "{}", run.stderr);
+}
+
+#[test]
+fn a_header_goes_with_each_request_for_an_object_and_with_no_listing() {
+    let object =
+        r#"{"bucket":"bucket","name":"k","size":"1","generation":"7","crc32c":"yf0f3g==","etag":"e"}"#;
+    let server = Scripted::serve(move |asked| match asked.target.contains("/o?") {
+        true => answer(200, &[], format!(r#"{{"items":[{object}]}}"#)),
+        false if asked.target.contains("alt=media") => {
+            answer(200, &[("x-goog-generation", "7"), ("x-goog-stored-content-length", "1")], "x")
+        }
+        false => answer(200, &[("content-type", "application/json")], object),
+    });
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).with("STORAGE_EMULATOR_HOST", server.url());
+    let header = ["--header", "X-Team: lake", "--header", "x-trace: 1"];
+    for command in [&["stat", "gs://bucket/k"][..], &["cat", "gs://bucket/k"], &["ls", "-r", "gs://bucket/"]]
+    {
+        laneway.run(command.iter().chain(&header)).succeeds();
+    }
+    let asked = server.asked();
+    let (listings, objects): (Vec<_>, Vec<_>) = asked.iter().partition(|one| one.target.contains("/o?"));
+    assert!(!listings.is_empty() && objects.len() == 2, "{asked:?}");
+    for one in &objects {
+        assert_eq!((one.header("x-team"), one.header("x-trace")), (Some("lake"), Some("1")), "{one:?}");
+    }
+    assert!(listings.iter().all(|one| one.header("x-team").is_none()), "{listings:?}");
+}
+
+#[test]
 fn json_has_a_record_for_each_item_and_a_summary_at_last() {
     let (endpoint, laneway) = stocked();
     let run = laneway.run(["cp", "--json", "-r", "d", "gs://bucket/"]).succeeds();
@@ -170,6 +215,10 @@ fn every_record_has_its_urls_and_a_class_of_the_documented_list() {
         &["stat", "--json", "s3://bucket/none"][..],
         &["ls", "--json", "gs://nowhere"],
         &["cp", "--json", "ftp://h/x", "x"],
+        &["rm", "--json", "-r", "gs://bucket/p"],
+        &["cat", "--json", "gs://bucket/k"],
+        &["cp", "--json", "s3://bucket/k", "-"],
+        &["ls", "--json", "--nonsense", "s3://bucket/p"],
     ] {
         let run = laneway.run(command);
         let record = run.record("error");

@@ -87,4 +87,7 @@ pub struct Ended {
     pub attempts: u32,
     /// From the first attempt's start to the last one's end.
     pub elapsed: Duration,
+    /// Whether no further attempt was made because nothing at all has come from the origin for
+    /// [`Config::retry_for`](crate::Config::retry_for): every other call to it would end so.
+    pub is_origin_away: bool,
 }

@@ -248,7 +248,9 @@ impl Lanes {
             };
             crate::attempts::note(attempts);
             let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
-            return Ok(Ended { outcome, attempts, elapsed: started.elapsed() });
+            let is_origin_away =
+                (failure.is_some() || is_last) && outage.is_given_up(Instant::now(), self.inner.retry_for);
+            return Ok(Ended { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
         }
     }
 

@@ -79,6 +79,11 @@ impl Outage {
         since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
+    /// Whether it has lasted for as long as is tried again. Where nothing is, a single failure says nothing of the origin.
+    pub(crate) fn is_given_up(&self, now: Instant, retry_for: Duration) -> bool {
+        !retry_for.is_zero() && self.lasts(now) >= retry_for
+    }
+
     /// Whether it is to be reported that the origin is away: once.
     pub(crate) fn is_to_be_reported(&self, now: Instant) -> bool {
         let lasts = self.lasts(now);
@@ -125,6 +130,19 @@ mod tests {
         outage.heard(now + secs(10));
         assert_eq!(outage.lasts(now + secs(11)), Duration::ZERO);
         assert_eq!(outage.failed(now + secs(12), Duration::ZERO), Duration::ZERO, "another begins");
+    }
+
+    #[test]
+    fn an_origin_is_given_up_when_it_was_away_for_as_long_as_is_tried_again() {
+        let now = Instant::now();
+        let outage = Outage::new(now);
+        assert!(!outage.is_given_up(now, secs(120)), "nobody has asked");
+        outage.failed(now, Duration::ZERO);
+        assert!(!outage.is_given_up(now + secs(119), secs(120)));
+        assert!(outage.is_given_up(now + secs(120), secs(120)));
+        assert!(!outage.is_given_up(now + secs(120), Duration::ZERO), "nothing is tried again");
+        outage.heard(now + secs(121));
+        assert!(!outage.is_given_up(now + secs(122), secs(120)));
     }
 
     #[test]

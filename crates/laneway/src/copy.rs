@@ -41,8 +41,9 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
             let search = Search::new(Arc::clone(&job), Arc::new(request.with_condition()), units);
             let searching = async {
                 // A search that is given up because the job was cancelled has nothing to report.
-                let _ = job.unless_cancelled(look_through(search)).await;
-                job.progress.scanned();
+                if job.unless_cancelled(look_through(search)).await.is_ok() {
+                    job.progress.scanned();
+                }
             };
             tokio::join!(searching, pump(&job, found));
         }

@@ -122,6 +122,11 @@ impl Error {
         Self::from(Cause::Own { kind, target: target.into(), message: message.into() })
     }
 
+    /// The same failure for something else that it has hit too.
+    pub(crate) fn again(&self, target: impl Into<String>) -> Self {
+        Self::own(self.kind(), target, self.to_string())
+    }
+
     /// Adds the number of attempts that requests for the item took.
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;

@@ -179,9 +179,13 @@ pub struct Summary {
     pub kept_bytes: u64,
     /// Bytes that an earlier run of the same request had moved, and this one did not move again.
     pub resumed_bytes: u64,
-    /// Whether the job ended at a failure that every other item would have met too, such as a missing bucket. Those were not
-    /// tried, and are not counted.
+    /// Whether the job ended at a failure that every other item would have met too, such as a missing bucket or a store that has
+    /// given nothing for as long as is tried again. Those are not counted as failed.
     pub stopped: bool,
+    /// Items that were found and not done, because the job was cancelled or [`stopped`](Self::stopped) before.
+    pub not_done: u64,
+    /// Whether there may be more of those, which were not found yet.
+    pub search_cut: bool,
     /// Whether the job was cancelled.
     pub interrupted: bool,
 }

@@ -30,8 +30,9 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
             let (units, found) = units();
             let search = async {
                 // A search that is given up because the job was cancelled has nothing to tell.
-                let _ = job.unless_cancelled(search(&job, &request, units)).await;
-                job.progress.scanned();
+                if job.unless_cancelled(search(&job, &request, units)).await.is_ok() {
+                    job.progress.scanned();
+                }
             };
             tokio::join!(search, pump(&job, found));
         }
@@ -62,7 +63,12 @@ async fn search_one(
         Provider::Gcs => GCS_BATCH,
         Provider::S3 => S3_BATCH,
     });
-    while let Some(arrived) = objects.next().await? {
+    let ended = loop {
+        let arrived = match objects.next().await {
+            Ok(Some(arrived)) => arrived,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
         job.progress.found(arrived.len() as u64, 0);
         if request.dry_run {
             let run = counted(plan(Arc::clone(job), store.clone(), arrived));
@@ -76,10 +82,10 @@ async fn search_one(
                 return Ok(());
             }
         }
-    }
-    // An error means that the job was cancelled.
+    };
+    // What a listing has found before it failed is removed like the rest. An error means that the job was cancelled.
     let _ = send(job, store, batches.rest(), units).await;
-    Ok(())
+    ended
 }
 
 /// Collects what a listing brings, in whatever portions it arrives, to batches of one size.

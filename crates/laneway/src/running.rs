@@ -179,11 +179,6 @@ impl Running {
         self.end(begun, 0, Err(error)).await;
     }
 
-    /// Tells that a group of items was lost to a failure that is none of theirs.
-    pub(crate) async fn fail_group(&self, op: Op, items: usize, error: Error) {
-        self.fail(op, format!("{items} items"), None, error).await;
-    }
-
     /// Counts bytes of an item that failed, which stay for a later run.
     pub(crate) fn kept(&self, bytes: u64) {
         self.tally.kept.fetch_add(bytes, Ordering::Relaxed);
@@ -251,6 +246,7 @@ impl Running {
     /// Tells the job's end.
     pub(crate) async fn finish(&self) {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
+        let search_cut = !self.progress.scan_complete();
         self.progress.scanned();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let archived = self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).warning();
@@ -275,6 +271,8 @@ impl Running {
             kept_bytes: read(&self.tally.kept),
             resumed_bytes: self.progress.bytes_there(),
             stopped: self.is_stopped(),
+            not_done: self.progress.items_found().saturating_sub(self.progress.items_done()),
+            search_cut,
             interrupted: self.cancel.is_set() && !self.is_stopped(),
         };
         self.send(Event::Done(summary)).await;

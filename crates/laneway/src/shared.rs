@@ -55,9 +55,8 @@ impl Common {
 fn is_of_the_place(error: &laneway_store::Error) -> bool {
     match error.kind() {
         ErrorKind::Unauthenticated => true,
-        ErrorKind::Transport => error.is_unreachable(),
         ErrorKind::NotFound => error.is_missing_bucket(),
-        _ => false,
+        _ => error.is_unreachable(),
     }
 }
 

@@ -198,7 +198,7 @@ impl Error {
         self
     }
 
-    /// Marks that no connection could be had.
+    /// Marks that no connection could be had, or that nothing has come for too long.
     pub(crate) fn unreachable(mut self, unreachable: bool) -> Self {
         self.0.unreachable = unreachable;
         self
@@ -351,7 +351,8 @@ impl Error {
         self.code() == Some(CONFLICT)
     }
 
-    /// No connection could be had: the host's name or address, the proxy, or the certificate is wrong, or nobody is there.
+    /// No connection could be had (the host's name or address, the proxy, the scheme or the certificate is wrong, or nobody is
+    /// there), or nothing at all has come from there for as long as is tried again.
     pub fn is_unreachable(&self) -> bool {
         self.0.unreachable
     }

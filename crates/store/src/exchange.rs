@@ -223,7 +223,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             lessons: AtomicU32::new(0),
             uncertain: AtomicBool::new(false),
         };
-        let Ended { outcome, attempts, elapsed } = self
+        let Ended { outcome, attempts, elapsed, is_origin_away } = self
             .dialect
             .lanes()
             .run(&call)
@@ -253,7 +253,8 @@ impl<'a, D: Dialect> Exchange<'a, D> {
             },
             Err(error) => self.broken(error, delivery.is_some_and(Delivery::delivered)),
         };
-        Err(error.after(attempts, elapsed).uncertain(uncertain))
+        let is_unreachable = error.is_unreachable() || is_origin_away;
+        Err(error.after(attempts, elapsed).uncertain(uncertain).unreachable(is_unreachable))
     }
 
     /// The request with what the caller adds: to those for objects only, and nothing that the verb says itself.

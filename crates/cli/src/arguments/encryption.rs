@@ -65,13 +65,14 @@ fn key(
     let (place, bytes) = match (file, variable(name).filter(|value| !value.is_empty())) {
         (Some(path), _) => {
             let place = path.display().to_string();
-            let bytes = std::fs::read(path).map_err(|e| BadUsage(format!("{place} can't be read: {e}")))?;
+            let bytes = std::fs::read(path)
+                .map_err(|e| BadUsage::of(&place, format_args!("it can't be read: {e}")))?;
             (place, bytes)
         }
         (None, Some(value)) => (name.to_owned(), value.into_encoded_bytes()),
         (None, None) => return Ok(None),
     };
-    CustomerKey::parse(&bytes).map(Some).map_err(|e| BadUsage(format!("{place}: {e}")))
+    CustomerKey::parse(&bytes).map(Some).map_err(|e| BadUsage::of(place, e))
 }
 
 fn algorithm(text: &str) -> Result<SseAlgorithm, String> {
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_bad_usage_and_not_repeated() {
         let error = EncryptionOptions::default().encryption(|_| Some(OsString::from("hunter2")));
-        let error = error.expect_err("no key").0;
+        let error = error.expect_err("no key").to_string();
         assert!(error.contains(KEY) && !error.contains("hunter2"), "{error}");
     }
 }

@@ -60,6 +60,15 @@ pub(crate) struct SummaryRecord {
     stopped: bool,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
+    /// Items that were found and not done before the job ended.
+    #[serde(skip_serializing_if = "is_zero")]
+    not_done: u64,
+    /// Whether there may be more of those.
+    #[serde(skip_serializing_if = "is_false")]
+    search_cut: bool,
+    /// Bytes of items that were not done which stay for the same command to go on with.
+    #[serde(skip_serializing_if = "is_zero")]
+    kept_bytes: u64,
     /// With `--stats` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<StatsRecord>,
@@ -133,6 +142,9 @@ impl SummaryRecord {
             resumed_bytes: summary.resumed_bytes,
             stopped: summary.stopped,
             interrupted: summary.interrupted,
+            not_done: summary.not_done,
+            search_cut: summary.search_cut,
+            kept_bytes: summary.kept_bytes,
             stats: stats.map(StatsRecord::from),
         }
     }
@@ -230,5 +242,10 @@ mod tests {
         assert!(
             json(&SummaryRecord::new(&interrupted, None)).ends_with(r#","skipped":3,"interrupted":true}"#)
         );
+        let stopped =
+            Summary { stopped: true, not_done: 7, search_cut: true, kept_bytes: 9, ..Summary::default() };
+        let stopped = json(&SummaryRecord::new(&stopped, None));
+        let end = r#","stopped":true,"not_done":7,"search_cut":true,"kept_bytes":9}"#;
+        assert!(stopped.ends_with(end), "{stopped}");
     }
 }

@@ -66,7 +66,12 @@ fn count(wording: &Wording, n: u64) -> String {
 fn exceptions(summary: &Summary) -> String {
     let told = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
     let told = [(summary.failed, "failed"), (summary.skipped, "skipped")].map(told).concat();
-    if summary.stopped { told + ", the rest not tried" } else { told }
+    match (summary.not_done, summary.search_cut) {
+        (0, true) if summary.stopped => told + ", the rest not tried",
+        (0, _) => told,
+        (n, false) => told + &format!(", {n} not done"),
+        (n, true) => told + &format!(", {n} and more not done"),
+    }
 }
 
 /// What `-v` says of an item, and a dry run prints; a failure has its own line.
@@ -172,10 +177,15 @@ mod tests {
 
     #[test]
     fn what_a_shared_failure_kept_from_being_tried_is_said() {
-        let summary = Summary { files: 0, bytes: 0, failed: 1, stopped: true, ..summary() };
-        assert!(
-            last(&COPY, &summary, &sums(&[])).starts_with("0 files, 1 failed, the rest not tried, 0 B in ")
-        );
+        let stopped = |not_done, search_cut| {
+            let summary =
+                Summary { files: 0, bytes: 0, failed: 1, stopped: true, not_done, search_cut, ..summary() };
+            last(&COPY, &summary, &sums(&[]))
+        };
+        assert!(stopped(0, true).starts_with("0 files, 1 failed, the rest not tried, 0 B in "));
+        assert!(stopped(3999, false).starts_with("0 files, 1 failed, 3999 not done, 0 B in "));
+        assert!(stopped(1024, true).starts_with("0 files, 1 failed, 1024 and more not done, 0 B in "));
+        assert!(stopped(0, false).starts_with("0 files, 1 failed, 0 B in "));
     }
 
     #[test]

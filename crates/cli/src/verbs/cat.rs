@@ -25,10 +25,11 @@ pub(crate) struct Cat {
 
 impl Cat {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        if context.options.json {
-            return Err(BadUsage("--json: standard output carries the objects' bytes".into()).into());
-        }
         let places = locations::remote(&self.urls)?;
+        if context.options.json {
+            let why = "--json: standard output carries the objects' bytes";
+            return Err(BadUsage::new(why).on(&places).into());
+        }
         standard_streams::output()?;
         // Not `Stdout` itself, which looks for line ends in every chunk and copies what follows the last of them.
         let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);

@@ -143,7 +143,8 @@ impl Cp {
         let request = self.copying.request(&self.items, self.recursive)?;
         let request = CopyRequest { expect_size: self.expect_size, ..request };
         if context.options.json && request.destination == Location::Standard {
-            return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
+            let why = "--json: standard output carries the object's bytes";
+            return Err(BadUsage::new(why).on(&request.sources).into());
         }
         standard_streams::check(&request)?;
         let wording = match request.destination {

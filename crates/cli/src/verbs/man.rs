@@ -48,7 +48,7 @@ fn definition() -> Command {
 fn named<'a>(whole: &'a Command, verb: &[String]) -> anyhow::Result<&'a Command> {
     verb.iter().try_fold(whole, |command, name| {
         let known = command.find_subcommand(name).filter(|verb| !verb.is_hide_set());
-        known.ok_or_else(|| BadUsage(format!("{name}: {} has no such verb", command.get_name())).into())
+        known.ok_or_else(|| BadUsage::new(format!("{name}: {} has no such verb", command.get_name())).into())
     })
 }
 

@@ -37,7 +37,8 @@ impl Mv {
         let request =
             CopyRequest { remove_source: true, ..self.copying.request(&self.items, self.recursive)? };
         if context.options.json && request.destination == Location::Standard {
-            return Err(BadUsage("--json: standard output carries the object's bytes".into()).into());
+            let why = "--json: standard output carries the object's bytes";
+            return Err(BadUsage::new(why).on(&request.sources).into());
         }
         standard_streams::check(&request)?;
         job::run(context, WORDING, |client| client.copy(request))

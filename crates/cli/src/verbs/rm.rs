@@ -60,9 +60,8 @@ impl Rm {
 fn confirmed(targets: &[Location]) -> anyhow::Result<bool> {
     let what = targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let why =
-            format!("{what}: this removes whatever is there, and there is no terminal to ask on: add --yes");
-        return Err(BadUsage(why).into());
+        let why = "this removes whatever is there, and there is no terminal to ask on: add --yes";
+        return Err(BadUsage::of(what, why).into());
     }
     let mut stderr = io::stderr();
     write!(stderr, "Remove everything that {what} stands for? [y/N] ")?;

@@ -14,7 +14,8 @@ use crate::error::Error;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     addresses: Mutex<Addresses>,
-    asking: tokio::sync::Mutex<()>,
+    /// Held while the resolver is asked: when it failed last, and how.
+    asking: tokio::sync::Mutex<Option<(Instant, Error)>>,
 }
 
 impl Names {
@@ -23,7 +24,13 @@ impl Names {
     /// # Errors
     /// The resolver's, where nothing is known from before.
     pub(super) async fn order(&self, origin: &Origin, dialer: &Dialer) -> Result<Vec<SocketAddr>, Error> {
-        let _asking = self.asking.lock().await;
+        let came = Instant::now();
+        let mut failed = self.asking.lock().await;
+        // Who came while it was asked gets the answer that it gave: a resolver that fails slowly would keep all of them waiting
+        // one after the other.
+        if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= came) {
+            return Err(error.again());
+        }
         let is_fresh = self.addresses().are_fresh(Instant::now());
         let found = if is_fresh { Ok(Vec::new()) } else { dialer.resolve(origin).await };
         let (now, mut addresses) = (Instant::now(), self.addresses());
@@ -33,7 +40,13 @@ impl Names {
                 Ok(addresses.order(now))
             }
             // A resolver that is out of order is no reason to give up what was reached before.
-            Err(error) => Some(addresses.order(now)).filter(|known| !known.is_empty()).ok_or(error),
+            Err(error) => {
+                let known = addresses.order(now);
+                if known.is_empty() {
+                    *failed = Some((now, error.again()));
+                }
+                Some(known).filter(|known| !known.is_empty()).ok_or(error)
+            }
         }
     }
 

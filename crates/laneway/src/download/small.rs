@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use laneway_store::{Get, Got, ObjectId, Store};
+use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
 use super::large::{Fetched, store_small};
 use super::{Target, finish};
@@ -12,7 +12,7 @@ use crate::folder::Placing;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
 use crate::second_try::log_second_try;
-use crate::{CopyRequest, Error, Op};
+use crate::{CopyRequest, Error};
 
 /// Fetches a group of objects of at most [`SMALL_DOWNLOAD_MAX`](crate::plan::SMALL_DOWNLOAD_MAX) bytes each, for which
 /// memory is reserved. They are not pinned to the state that the listing saw: each comes whole in one answer, with
@@ -37,7 +37,7 @@ pub(crate) async fn fetch_group(
         tokio::select! {
             biased;
             Some(written) = writes.next(), if !writes.is_empty() => {
-                for Written { target, begun, tries, result } in written {
+                for Written { asked: Asked { target, begun, tries }, result } in written {
                     match result {
                         Err(error) if error.is_mismatch() && tries == 1 => {
                             log_second_try(&error);
@@ -61,18 +61,21 @@ pub(crate) async fn fetch_group(
     }
 }
 
-struct Answer {
+/// An object that was asked for.
+struct Asked {
     target: Target,
     begun: Begun,
-    /// How often it was asked for, its attempts not counted.
+    /// How often, the attempts not counted.
     tries: u32,
+}
+
+struct Answer {
+    asked: Asked,
     got: Result<Got, laneway_store::Error>,
 }
 
 struct Written {
-    target: Target,
-    begun: Begun,
-    tries: u32,
+    asked: Asked,
     result: Result<Fetched, Error>,
 }
 
@@ -80,32 +83,34 @@ async fn get(store: &Store, target: Target, begun: Begun, tries: u32) -> Answer 
     let id: &ObjectId = &target.id;
     let expected = target.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
-    Answer { target, begun, tries, got }
+    Answer { asked: Asked { target, begun, tries }, got }
 }
 
 async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
     let (provider, inside) = (store.provider(), Arc::clone(job));
-    let (items, permit) = (answers.len(), job.writing().await);
+    let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
+    let (permit, asked) = (job.writing().await, Arc::new(asked));
+    let read = Arc::clone(&asked);
     let written = job.engine.files.run(move || {
         let _permit = permit;
-        let mut written = Vec::with_capacity(answers.len());
-        for Answer { target, begun, tries, got } in answers {
-            let result = got.map_err(Error::from).and_then(|got| {
-                let source = url(provider, &target.id);
-                let moved = store_small(&source, &got.meta, &got.body, &target.place, placing)?;
-                inside.progress.moved(moved.bytes);
-                let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
-                Ok(Fetched { moved, version: got.meta.version })
-            });
-            written.push(Written { target, begun, tries, result });
-        }
-        written
+        let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
+            let (Asked { target, tries, .. }, got) = (asked, got?);
+            let source = url(provider, &target.id);
+            let moved = store_small(&source, &got.meta, &got.body, &target.place, placing)?;
+            inside.progress.moved(moved.bytes);
+            let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
+            Ok(Fetched { moved, version: got.meta.version })
+        };
+        read.iter().zip(got).map(store_one).collect::<Vec<_>>()
     });
-    match written.await {
-        Ok(written) => written,
-        Err(error) => {
-            job.fail_group(Op::Download, items, error).await;
-            Vec::new()
-        }
-    }
+    let written = written.await;
+    // The file thread has let go of them, however it ended.
+    let asked = Arc::into_inner(asked).unwrap_or_default();
+    let results = written.unwrap_or_else(|error| for_each(provider, &asked, &error));
+    asked.into_iter().zip(results).map(|(asked, result)| Written { asked, result }).collect()
+}
+
+/// The failure of a whole group, told of each of its objects.
+fn for_each<T>(provider: Provider, asked: &[Asked], error: &Error) -> Vec<Result<T, Error>> {
+    asked.iter().map(|asked| Err(error.again(url(provider, &asked.target.id)))).collect()
 }

@@ -14,7 +14,7 @@ use crate::checksum::{Run, Wanted};
 use crate::identity::Identity;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::running::{Moved, Running};
-use crate::{CopyRequest, Error, Op, existing, gzip};
+use crate::{CopyRequest, Error, existing, gzip};
 
 /// A file in memory, compressed where that is asked for.
 struct Loaded {
@@ -30,24 +30,24 @@ pub(crate) async fn upload_group(
     store: Store,
     targets: Vec<Target>,
 ) {
-    let items = targets.len();
-    let on = Arc::clone(&request);
-    let read = job
-        .engine
-        .files
-        .run(move || targets.into_iter().map(|target| (load(&target, &on), target)).collect::<Vec<_>>());
-    let loaded = match read.await {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            job.fail_group(Op::Upload, items, error).await;
-            return;
-        }
-    };
+    let (on, those) = (Arc::clone(&request), Arc::new(targets));
+    let read = Arc::clone(&those);
+    let read = job.engine.files.run(move || read.iter().map(|target| load(target, &on)).collect::<Vec<_>>());
+    let read = read.await;
+    // The file thread has let go of them, however it ended.
+    let targets = Arc::into_inner(those).unwrap_or_default();
+    let loaded = read.unwrap_or_else(|error| for_each(&targets, &error));
     let mut puts: FuturesUnordered<_> = loaded
         .into_iter()
+        .zip(targets)
         .map(|(loaded, target)| counted(upload(&job, &request, &store, target, loaded)))
         .collect();
     while puts.next().await.is_some() {}
+}
+
+/// The failure of a whole group, told of each of its files.
+fn for_each<T>(targets: &[Target], error: &Error) -> Vec<Result<T, Error>> {
+    targets.iter().map(|target| Err(error.again(target.path.display().to_string()))).collect()
 }
 
 async fn upload(
@@ -107,4 +107,23 @@ fn load(target: &Target, request: &CopyRequest) -> Result<Option<Loaded>, Error>
     };
     let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
     Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity }))
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::ObjectId;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn what_a_whole_group_meets_is_each_files_failure_with_its_path_and_kind() {
+        let target = |path: &str| Target { path: path.into(), size: 1, id: ObjectId::new("b", path) };
+        let error = Error::local("a file thread", "can't be started", std::io::Error::other("no memory"));
+        let results: Vec<Result<(), Error>> = for_each(&[target("d/1"), target("d/2")], &error);
+        let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        assert_eq!(errors.iter().filter_map(Error::url).collect::<Vec<_>>(), ["d/1", "d/2"]);
+        assert!(errors.iter().all(|e| e.kind() == ErrorKind::Local), "{errors:?}");
+        assert_eq!(errors[0].to_string(), "d/1: a file thread: can't be started: no memory");
+    }
 }

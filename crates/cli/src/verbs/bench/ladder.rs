@@ -46,7 +46,7 @@ impl Arguments {
     fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
         let target = self.setting.target(context, Usual::FAR, Tongue::Gcs)?;
         if !speaks(&target) {
-            return Err(BadUsage("the ladder uploads to gs://bucket/prefix".to_owned()).into());
+            return Err(BadUsage::new("the ladder uploads to gs://bucket/prefix").into());
         }
         Ok(Plan { files: self.files, size: self.size, runs: self.setting.runs(RUNS), target })
     }

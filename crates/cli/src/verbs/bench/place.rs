@@ -82,8 +82,8 @@ impl Place {
                 (provider, Some(bucket), key)
             }
             Some(place) => {
-                let why = format!("{place}: a benchmark works in gs://bucket/prefix or s3://bucket/prefix");
-                return Err(BadUsage(why).into());
+                let why = "a benchmark works in gs://bucket/prefix or s3://bucket/prefix";
+                return Err(BadUsage::of(place.to_string(), why).into());
             }
         };
         let options = &context.options;
@@ -102,7 +102,7 @@ impl Place {
             }));
         }
         if provider == Provider::S3 && bucket.is_none() {
-            return Err(BadUsage("s3://bucket: a bucket of the endpoint has to be named".to_owned()).into());
+            return Err(BadUsage::new("s3://bucket: a bucket of the endpoint has to be named").into());
         }
         let endpoint = endpoint.or_else(|| variable(variables)).unwrap_or_else(|| match provider {
             Provider::Gcs => Remote::GOOGLE.to_owned(),

@@ -94,7 +94,7 @@ pub(super) fn measure<T>(
             complain("interrupted; what the benchmark wrote has been removed");
             Ok(Err(Exit::Interrupted))
         }
-        Err(Error::Plan(why)) => Err(BadUsage(why).into()),
+        Err(Error::Plan(why)) => Err(BadUsage::new(why).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -106,7 +106,7 @@ impl Habits {
     pub fn strict() -> Habits {
         Habits {
             name: "strict",
-            server: "AmazonS3",
+            server: "laneway",
             lengths_demanded: true,
             conditions: Conditions::all(Honoured),
             conflicts: true,
@@ -128,7 +128,7 @@ impl Habits {
 
     /// Amazon S3, with buckets whose names are still spreading.
     pub fn s3() -> Habits {
-        Habits { name: "s3", temporary_redirects: 1, ..Habits::strict() }
+        Habits { name: "s3", server: "AmazonS3", temporary_redirects: 1, ..Habits::strict() }
     }
 
     /// Cloudflare R2: equal parts, CRC32Cs of parts only, and conditions on everything but copies, whose headers have names of its own there,

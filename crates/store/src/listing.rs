@@ -3,6 +3,8 @@
 pub(crate) mod arriving;
 pub(crate) mod cutter;
 
+use std::collections::HashSet;
+
 use crate::ObjectMeta;
 
 /// One page of a listing.
@@ -31,6 +33,25 @@ impl List {
     }
 }
 
+/// The tokens by which an answer of several pages goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(HashSet<String>);
+
+impl Tokens {
+    /// The token of the next page, or none after the last. A token that has come before would bring the same pages for ever.
+    ///
+    /// # Errors
+    /// What is wrong then.
+    pub(crate) fn next(&mut self, token: Option<String>) -> Result<Option<String>, &'static str> {
+        match token.filter(|token| !token.is_empty()) {
+            Some(token) if !self.0.insert(token.clone()) => {
+                Err("the answer goes on with a page that has come before")
+            }
+            token => Ok(token),
+        }
+    }
+}
+
 /// What a page of a listing holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Page {
@@ -40,4 +61,20 @@ pub struct Page {
     pub prefixes: Vec<String>,
     /// What to ask the next page with; `None` after the last one.
     pub next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_has_come_before_is_not_asked_for_again() {
+        let mut tokens = Tokens::default();
+        let mut next = |token: &str| tokens.next(Some(token.to_owned()));
+        assert_eq!(next("a"), Ok(Some("a".to_owned())));
+        assert_eq!(next("b"), Ok(Some("b".to_owned())));
+        assert!(next("a").is_err());
+        assert_eq!(next(""), Ok(None));
+        assert_eq!(tokens.next(None), Ok(None));
+    }
 }

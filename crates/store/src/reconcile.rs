@@ -44,6 +44,23 @@ pub(crate) async fn landed(
     unread(error, head, size, sums).await
 }
 
+/// A delete whose answer was lost, and whose second attempt found the object gone, or in no state that its condition allows:
+/// where there is nothing any more it has been done. Where there is something, another writer may have come before it as well as
+/// after, so that the error stands.
+pub(crate) async fn removed(
+    error: Error,
+    head: impl Future<Output = Result<ObjectMeta, Error>>,
+) -> Result<(), Error> {
+    if !error.is_uncertain() {
+        return Err(error);
+    }
+    match error.kind() {
+        ErrorKind::NotFound => Ok(()),
+        ErrorKind::Precondition if head.await.is_err_and(|e| e.is_not_found()) => Ok(()),
+        _ => Err(error),
+    }
+}
+
 /// A write that was answered as done by what can't be read: the store holds what was sent, or the error stands.
 pub(crate) async fn unread(
     error: Error,
@@ -96,5 +113,23 @@ mod tests {
         assert!(outcome(refused(false), Ok(meta(3, Some(7)))).is_err_and(|e| e.is_precondition()));
         let transport = Error::new(ErrorKind::Transport, Operation::Put, "").uncertain(true);
         assert!(outcome(transport, Ok(meta(3, Some(7)))).is_err_and(|e| e.is_transport()));
+    }
+
+    #[test]
+    fn a_delete_whose_answer_was_lost_is_done_where_nothing_is_left() {
+        use ErrorKind::{NotFound, Precondition, Transport};
+        let error = |kind| Error::new(kind, Operation::Delete, "");
+        let outcome = |kind, uncertain, found| {
+            let head = std::future::ready(found);
+            futures_util::FutureExt::now_or_never(removed(error(kind).uncertain(uncertain), head))
+                .expect("ready")
+        };
+        assert!(outcome(NotFound, true, Err(error(Transport))).is_ok(), "nothing is asked then");
+        assert!(outcome(Precondition, true, Err(error(NotFound))).is_ok());
+        assert!(outcome(Precondition, true, Err(error(Transport))).is_err_and(|e| e.is_precondition()));
+        assert!(outcome(Precondition, true, Ok(meta(3, None))).is_err_and(|e| e.is_precondition()));
+        for kind in [NotFound, Precondition] {
+            assert!(outcome(kind, false, Err(error(NotFound))).is_err_and(|e| e.kind() == kind));
+        }
     }
 }

@@ -135,8 +135,8 @@ pub struct Part {
     pub etag: String,
     /// Bytes.
     pub size: u64,
-    /// CRC32C of its bytes; 0 for a copied part of which the store didn't tell it.
-    pub crc32c: u32,
+    /// CRC32C of its bytes; `None` for a copied part of which the store didn't tell it.
+    pub crc32c: Option<u32>,
     /// MD5 of its bytes, where the store tells no other checksum and its entity tag was compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<[u8; 16]>,
@@ -161,7 +161,7 @@ impl StoredPart {
         self.number == part.number
             && self.size == part.size
             && self.etag.trim_matches('"') == part.etag.trim_matches('"')
-            && self.crc32c.is_none_or(|crc32c| crc32c == part.crc32c)
+            && (self.crc32c.is_none() || self.crc32c == part.crc32c)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_listed_part_is_the_same_if_nothing_that_is_told_differs() {
-        let part = Part { number: 2, etag: "\"e\"".into(), size: 5, crc32c: 7, md5: None };
+        let part = Part { number: 2, etag: "\"e\"".into(), size: 5, crc32c: Some(7), md5: None };
         let listed = StoredPart { number: 2, etag: "e".into(), size: 5, crc32c: None };
         assert!(listed.is_same(&part));
         assert!(StoredPart { crc32c: Some(7), ..listed.clone() }.is_same(&part));

@@ -180,6 +180,27 @@ fn a_delete_whose_answer_was_lost_has_happened() {
 }
 
 #[test]
+fn a_conditional_delete_whose_answer_was_lost_has_happened() {
+    in_both_dialects(&["delete:1 lose-answer"], async |store, id| {
+        let meta = put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        let state = Condition::Matches(meta.version.expect("a version"));
+        store.delete(&id, &state).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(store.head(&id, None).await.is_err_and(|e| e.is_not_found()));
+    });
+}
+
+#[test]
+fn a_conditional_delete_after_which_there_is_something_is_not_taken_for_done() {
+    in_both_dialects(&["delete:1 status 500"], async |store, id| {
+        let old = put(&store, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        put(&store, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        let state = Condition::Matches(old.version.expect("a version"));
+        let error = store.delete(&id, &state).await.expect_err("it is another");
+        assert!(error.is_precondition(), "{error}");
+    });
+}
+
+#[test]
 fn a_completed_upload_whose_answer_was_lost_is_read_back() {
     in_both_dialects(&["complete:1 lose-answer"], async |store, id| {
         let upload = store.begin(&id, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"));

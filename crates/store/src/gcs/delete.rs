@@ -8,6 +8,7 @@ use super::head::object_path;
 use super::put::precondition;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
+use crate::reconcile::removed;
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
 /// Single deletes under way at once where a server has no batches: what one HTTP/2 connection carries.
@@ -27,9 +28,7 @@ impl Gcs {
         let outgoing = request(id, condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         match exchange.send(&outgoing).await {
             Ok(_) => Ok(()),
-            // An attempt whose answer was lost has deleted it.
-            Err(error) if error.is_not_found() && error.is_uncertain() => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => removed(error, Box::pin(self.head(id, None))).await,
         }
     }
 

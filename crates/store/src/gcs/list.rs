@@ -7,6 +7,7 @@ use super::Gcs;
 use super::resource::{FIELDS, Resource};
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
+use crate::listing::Tokens;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
 use crate::listing::cutter::Cutter;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
@@ -98,7 +99,7 @@ impl Gcs {
             let message = "which project's buckets? GOOGLE_CLOUD_PROJECT isn't set";
             return Err(exchange.error(ErrorKind::Invalid, message));
         };
-        let mut names = Vec::new();
+        let (mut names, mut tokens) = (Vec::new(), Tokens::default());
         let mut token: Option<String> = None;
         loop {
             let query = Query::new()
@@ -109,9 +110,9 @@ impl Gcs {
             let answer: Buckets = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
             names.extend(answer.items.into_iter().map(|bucket| bucket.name));
-            match answer.next_page_token.filter(|token| !token.is_empty()) {
-                Some(next) => token = Some(next),
-                None => return Ok(names),
+            token = tokens.next(answer.next_page_token).map_err(|e| exchange.nonsense(&sent, e))?;
+            if token.is_none() {
+                return Ok(names);
             }
         }
     }

@@ -176,7 +176,7 @@ impl Gcs {
         }
         let etag = sent.response.head.header("etag").map(str::to_owned);
         let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
-        Ok(Part { number, etag, size, crc32c, md5: None })
+        Ok(Part { number, etag, size, crc32c: Some(crc32c), md5: None })
     }
 
     pub(crate) async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn parts_are_completed_in_the_order_of_their_numbers() {
-        let part = |number| Part { number, etag: format!("\"e{number}\""), size: 1, crc32c: 0, md5: None };
+        let part =
+            |number| Part { number, etag: format!("\"e{number}\""), size: 1, crc32c: Some(0), md5: None };
         assert_eq!(
             parts_document(&[part(2), part(1)]).as_deref(),
             Some(

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::Gcs;
 use super::acl;
 use super::head::object_path;
+use super::lenient::text;
 use super::put::{NO_TAGS, precondition};
 use super::resource::{FIELDS, NewResource, Resource};
 use crate::encode::{Query, component};
@@ -17,6 +18,9 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
+
+/// Answers in turn that tell no progress, after which a rewrite is given up: it would never end.
+const FRUITLESS_MAX: u32 = 3;
 
 /// One rewrite call across locations or classes copies for up to half a minute before it answers with a token.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -45,7 +49,7 @@ fn request(
     };
     let query = precondition(query, &options.condition)?
         .and_some("rewriteToken", token)
-        .and("fields", &format!("done,rewriteToken,resource({FIELDS})"));
+        .and("fields", &format!("done,rewriteToken,totalBytesRewritten,resource({FIELDS})"));
     let path =
         format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
     let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
@@ -64,7 +68,29 @@ struct Answer {
     #[serde(default)]
     done: bool,
     rewrite_token: Option<String>,
+    #[serde(deserialize_with = "text")]
+    #[serde(default)]
+    total_bytes_rewritten: String,
     resource: Option<Resource>,
+}
+
+/// How far a rewrite has come. A token may stay the same from call to call, so that bytes tell progress too.
+#[derive(Debug, Default)]
+struct Progress {
+    token: Option<String>,
+    bytes: String,
+    /// Answers in turn that told nothing new.
+    fruitless: u32,
+}
+
+impl Progress {
+    /// Takes in an answer that isn't the last. Whether to go on.
+    fn goes_on(&mut self, token: String, bytes: String) -> bool {
+        let told_nothing_new = self.token.as_ref() == Some(&token) && self.bytes == bytes;
+        self.fruitless = if told_nothing_new { self.fruitless + 1 } else { 0 };
+        (self.token, self.bytes) = (Some(token), bytes);
+        self.fruitless < FRUITLESS_MAX
+    }
 }
 
 impl Gcs {
@@ -87,9 +113,10 @@ impl Gcs {
             }
             false => options.clone(),
         };
-        let mut token: Option<String> = None;
+        let mut progress = Progress::default();
         loop {
-            let outgoing = request(from, to, &merged, condition, self.kms_key.as_deref(), token.as_deref())
+            let (kms_key, token) = (self.kms_key.as_deref(), progress.token.as_deref());
+            let outgoing = request(from, to, &merged, condition, kms_key, token)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
@@ -111,7 +138,11 @@ impl Gcs {
                         .into_meta(to.clone(), 0)
                         .ok_or_else(|| exchange.nonsense(&sent, "the answer describes no copy"));
                 }
-                (false, _, Some(next)) => token = Some(next),
+                (false, _, Some(token)) => {
+                    if !progress.goes_on(token, answer.total_bytes_rewritten) {
+                        return Err(exchange.nonsense(&sent, "the rewrite makes no progress"));
+                    }
+                }
                 _ => {
                     return Err(
                         exchange.nonsense(&sent, "a rewrite that is neither done nor to be gone on with")
@@ -136,6 +167,15 @@ mod tests {
             "/storage/v1/b/b/o/a%2Fb/rewriteTo/b/c/o/d?sourceGeneration=3&ifGenerationMatch=0&rewriteToken=t&fields="
         ));
         assert!(outgoing.body.is_empty());
+    }
+
+    #[test]
+    fn a_rewrite_goes_on_while_bytes_or_token_change() {
+        let mut progress = Progress::default();
+        let mut told = |token: &str, bytes: &str| progress.goes_on(token.to_owned(), bytes.to_owned());
+        assert!(told("t", "1") && told("t", "2") && told("t", "2") && told("t", "2"));
+        assert!(told("t", "3") && told("u", "3") && told("u", "3") && told("u", "3"));
+        assert!(!told("u", "3"), "the fourth in turn");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! request that has it. So what it asks for is tried from the top of a ladder, and the first rung on which the
 //! endpoint takes a request is remembered.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 
@@ -59,17 +59,24 @@ pub(super) struct Ladder<T: 'static> {
     /// What the first rung asks for, in the log's words.
     name: &'static str,
     rungs: &'static [T],
-    settled: OnceLock<usize>,
+    /// The rung on which the endpoint takes requests; [`UNSETTLED`] until one has worked.
+    settled: AtomicUsize,
 }
+
+const UNSETTLED: usize = usize::MAX;
 
 impl<T: Copy> Ladder<T> {
     const fn new(name: &'static str, rungs: &'static [T]) -> Self {
-        Self { name, rungs, settled: OnceLock::new() }
+        Self { name, rungs, settled: AtomicUsize::new(UNSETTLED) }
     }
 
     /// Where a request begins: on the rung that has worked, else at the top.
     pub(super) fn climb(&self) -> Climb<'_, T> {
-        Climb { ladder: self, at: self.settled.get().copied().unwrap_or(0) }
+        Climb { ladder: self, at: self.settled().unwrap_or(0), is_demanded: false }
+    }
+
+    fn settled(&self) -> Option<usize> {
+        Some(self.settled.load(Ordering::Acquire)).filter(|settled| *settled != UNSETTLED)
     }
 }
 
@@ -78,6 +85,8 @@ impl<T: Copy> Ladder<T> {
 pub(super) struct Climb<'a, T: 'static> {
     ladder: &'a Ladder<T>,
     at: usize,
+    /// Whether a rung that had worked is left because a request demands more.
+    is_demanded: bool,
 }
 
 impl<T: Copy> Climb<'_, T> {
@@ -86,20 +95,37 @@ impl<T: Copy> Climb<'_, T> {
     }
 
     /// Takes the next rung where the error is one of those that a header gets which isn't known. An endpoint that has
-    /// taken the header once means something else by it.
+    /// taken the header once means something else by it, unless it demands a checksum: a bucket with object locks does, also
+    /// where others of the endpoint take bodies without.
     pub(super) fn descend(&mut self, error: &Error) -> bool {
-        let may = self.ladder.settled.get().is_none_or(|settled| *settled > self.at);
-        let descends = may && self.at + 1 < self.ladder.rungs.len() && refuses_header(error);
+        let may = self.ladder.settled().is_none_or(|settled| settled > self.at);
+        let is_demanded = !may && demands_checksum(error);
+        let descends = (may || is_demanded) && self.at + 1 < self.ladder.rungs.len() && refuses_header(error);
+        self.is_demanded |= is_demanded && descends;
         self.at += usize::from(descends);
         descends
     }
 
     /// Remembers the rung on which the endpoint took the request.
     pub(super) fn settle(&self) {
-        if self.ladder.settled.set(self.at).is_ok() && self.at > 0 {
+        let settled = &self.ladder.settled;
+        let is_first =
+            settled.compare_exchange(UNSETTLED, self.at, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if self.is_demanded {
+            settled.fetch_max(self.at, Ordering::AcqRel);
+            tracing::info!("a bucket demands checksums of uploads: all have them from now on");
+        } else if is_first && self.at > 0 {
             tracing::info!("the endpoint refuses {}: it is asked otherwise from now on", self.ladder.name);
         }
     }
+}
+
+/// Whether a request is refused because it carries no checksum. Amazon: `Content-MD5 OR x-amz-checksum- HTTP header is
+/// required for Put Object requests with Object Lock parameters`.
+pub(super) fn demands_checksum(error: &Error) -> bool {
+    let message = error.message().to_ascii_lowercase();
+    let names_one = message.contains("content-md5") || message.contains("checksum");
+    error.is_invalid() && names_one && message.contains("required")
 }
 
 /// Stores that don't know a header refuse it as not implemented (R2 did), or as an invalid argument whose message
@@ -186,5 +212,20 @@ mod tests {
         let locked = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests";
         assert!(climb.descend(&refused(ErrorKind::Invalid, Some("InvalidRequest"), locked)));
         assert_eq!(climb.rung(), Guard::Crc32c);
+    }
+
+    #[test]
+    fn a_locked_bucket_gets_checksums_where_others_took_bodies_without() {
+        let support = ChecksumSupport::new(RequestChecksums::WhenRequired);
+        support.bodies.climb().settle();
+        let mut climb = support.bodies.climb();
+        assert_eq!(climb.rung(), Guard::None);
+        assert!(!climb.descend(&refused(ErrorKind::Invalid, Some("InvalidArgument"), "no")), "it has worked");
+        let locked = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests";
+        assert!(climb.descend(&refused(ErrorKind::Invalid, Some("InvalidRequest"), locked)));
+        assert_eq!(climb.rung(), Guard::Crc32c);
+        assert_eq!(support.bodies.climb().rung(), Guard::None, "it has not worked yet");
+        climb.settle();
+        assert_eq!(support.bodies.climb().rung(), Guard::Crc32c);
     }
 }

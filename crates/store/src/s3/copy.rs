@@ -188,7 +188,7 @@ impl S3 {
         let sent = exchange.send(&outgoing).await?;
         let copied: Copied = xml::read(&sent.response.body)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
-        let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c).unwrap_or(0);
+        let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c);
         let etag =
             copied.etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a copied part has no ETag"))?;
         Ok(Part { number, etag, size: range.end - range.start, crc32c, md5: None })

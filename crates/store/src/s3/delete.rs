@@ -8,6 +8,7 @@ use super::head::object_target;
 use super::write_conditions::Write;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
+use crate::reconcile::removed;
 use crate::{Condition, Error, ErrorKind, ObjectId, Operation, Version};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
@@ -44,10 +45,10 @@ impl S3 {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
-            // An attempt whose answer was lost has deleted it.
-            if error.is_not_found() && error.is_uncertain() {
-                return Ok(());
-            }
+            let error = match removed(error, Box::pin(self.head(id, None))).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
             let may_be_about_it =
                 !sent.is_none() && (self.conditions.learn(Write::Delete, &error) || error.is_permission());
             if !may_be_about_it {

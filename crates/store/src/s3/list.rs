@@ -10,6 +10,7 @@ use super::conditions::unquoted;
 use super::restore_status::{self, Asking, RestoreStatus};
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
+use crate::listing::Tokens;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
 use crate::listing::cutter::Cutter;
 use crate::timestamp::rfc3339;
@@ -217,7 +218,7 @@ impl S3 {
 
     pub(crate) async fn buckets(&self) -> Result<Vec<String>, Error> {
         let exchange = Exchange::bucket(self, Operation::List, "");
-        let mut names = Vec::new();
+        let (mut names, mut tokens) = (Vec::new(), Tokens::default());
         let mut token: Option<String> = None;
         loop {
             let query = Query::new().and_some("continuation-token", token.as_deref());
@@ -225,9 +226,9 @@ impl S3 {
             let answer: Owned = xml::read(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
             names.extend(answer.buckets.bucket.into_iter().map(|bucket| bucket.name));
-            match answer.continuation_token.filter(|token| !token.is_empty()) {
-                Some(next) => token = Some(next),
-                None => return Ok(names),
+            token = tokens.next(answer.continuation_token).map_err(|e| exchange.nonsense(&sent, e))?;
+            if token.is_none() {
+                return Ok(names);
             }
         }
     }

@@ -10,11 +10,14 @@ use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
+use super::checksum_support::demands_checksum;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
 use super::headers::{checked, checksums, describe, md5};
 use super::write_conditions::Write;
-use crate::checksum::{composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c, md5_of_part};
+use crate::checksum::{
+    composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c, encode_md5, md5_of_part,
+};
 use crate::encode::{Query, xml_text};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
@@ -101,9 +104,8 @@ fn parts_document(upload: &Multipart, parts: &[Part]) -> Option<String> {
     for part in parts {
         let etag = xml_text(&part.etag)?;
         xml.push_str(&format!("<Part><PartNumber>{}</PartNumber><ETag>{etag}</ETag>", part.number));
-        // A copied part whose checksum the store didn't tell has none to repeat.
-        if upload.checksums != PartChecksums::None && (part.crc32c != 0 || part.size == 0) {
-            xml.push_str(&format!("<ChecksumCRC32C>{}</ChecksumCRC32C>", encode_crc32c(part.crc32c)));
+        if let Some(crc32c) = part.crc32c.filter(|_| upload.checksums != PartChecksums::None) {
+            xml.push_str(&format!("<ChecksumCRC32C>{}</ChecksumCRC32C>", encode_crc32c(crc32c)));
         }
         xml.push_str("</Part>");
     }
@@ -117,7 +119,8 @@ fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums 
     if upload.checksums == PartChecksums::Composite {
         let mut parts: Vec<&Part> = parts.iter().collect();
         parts.sort_by_key(|part| part.number);
-        sums.parts = Some(composite(parts.iter().map(|part| part.crc32c)));
+        let crcs: Option<Vec<u32>> = parts.iter().map(|part| part.crc32c).collect();
+        sums.parts = crcs.map(|crcs| composite(crcs.into_iter()));
     }
     sums
 }
@@ -185,7 +188,15 @@ impl S3 {
         let size = body.len();
         let outgoing =
             part_request(upload, number, body.clone(), crc32c).map_err(|e| exchange.unsendable(&e))?;
-        let sent = exchange.send(&outgoing).await?;
+        let sent = match exchange.send(&outgoing).await {
+            // Of an upload that was begun without checksums, an object lock demands at least that of each part.
+            Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
+                let Some(md5) = md5_of_part(body.clone()).await else { return Err(error) };
+                let outgoing = outgoing.header("content-md5", &encode_md5(md5));
+                exchange.send(&outgoing.map_err(|e| exchange.unsendable(&e))?).await?
+            }
+            sent => sent?,
+        };
         let damaged = |name: &str| {
             let message =
                 format!("the store's {name} of part {number} differs from that of the bytes that were sent");
@@ -203,7 +214,7 @@ impl S3 {
         }
         let etag = sent.response.head.header("etag").map(str::to_owned);
         let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
-        Ok(Part { number, etag, size, crc32c, md5: md5.map(|(computed, _)| computed) })
+        Ok(Part { number, etag, size, crc32c: Some(crc32c), md5: md5.map(|(computed, _)| computed) })
     }
 
     /// The MD5 that a part's ETag is, where nothing cheaper is told of the part: by it alone what has arrived can be
@@ -291,7 +302,7 @@ mod tests {
     }
 
     fn part(number: u32, crc32c: u32) -> Part {
-        Part { number, etag: format!("\"e{number}\""), size: 5, crc32c, md5: None }
+        Part { number, etag: format!("\"e{number}\""), size: 5, crc32c: Some(crc32c), md5: None }
     }
 
     #[test]
@@ -331,6 +342,13 @@ mod tests {
         let (first, second) = (document.find("<PartNumber>1<"), document.find("<PartNumber>2<"));
         assert!(first.is_some() && first < second, "{document}");
         assert!(document.contains("<ETag>&quot;e1&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C>"));
+        // One in 4 billion parts has a CRC32C of 0, which is none the less its checksum.
+        let zero = parts_document(&upload(PartChecksums::Composite), &[part(1, 0)]).expect("a document");
+        assert!(zero.contains("<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>"), "{zero}");
+        let untold = [Part { crc32c: None, ..part(1, 0) }];
+        let document = parts_document(&upload(PartChecksums::Composite), &untold).expect("a document");
+        assert!(!document.contains("Checksum"), "{document}");
+        assert_eq!(expected(&upload(PartChecksums::Composite), &untold, &Checksums::default()).parts, None);
         let plain = parts_document(&upload(PartChecksums::None), &parts).expect("a document");
         assert!(!plain.contains("Checksum"));
     }

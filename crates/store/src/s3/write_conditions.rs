@@ -1,6 +1,7 @@
 //! What an endpoint makes of conditions on writes. Amazon keeps them everywhere; others refuse them, or pass them over
 //! without a word, which nothing but another writer's lost object would show. So it is told by who answers, until
-//! an answer shows better; where it isn't sure, the object is looked at before and after the write.
+//! an answer shows better; where it isn't sure, the object is looked at before and after the write. Who passes conditions over
+//! may well call itself `AmazonS3`, so that name counts at Amazon's own hosts alone.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -47,6 +48,8 @@ enum Service {
     Minio = 4,
     /// Nobody has answered yet.
     Unseen = 5,
+    /// The store that `laneway serve` embeds, as strict as Amazon.
+    Embedded = 6,
 }
 
 impl Service {
@@ -65,8 +68,8 @@ impl Service {
     /// Where an answer tells, whatever the host: through proxies and under names of one's own.
     fn in_answer(head: &Head) -> Self {
         let server = head.header("server").unwrap_or_default();
-        if server == "AmazonS3" {
-            Self::Amazon
+        if server == "laneway" {
+            Self::Embedded
         } else if server.starts_with("MinIO") {
             Self::Minio
         } else if server == "UploadServer" || head.headers.contains_key("x-guploader-uploadid") {
@@ -77,7 +80,7 @@ impl Service {
     }
 
     fn of_number(number: u8) -> Self {
-        [Self::Amazon, Self::Google, Self::R2, Self::Minio, Self::Unseen]
+        [Self::Amazon, Self::Google, Self::R2, Self::Minio, Self::Unseen, Self::Embedded]
             .into_iter()
             .find(|service| *service as u8 == number)
             .unwrap_or(Self::Unknown)
@@ -85,7 +88,7 @@ impl Service {
 
     fn treatment(self, write: Write) -> Treatment {
         match (self, write) {
-            (Self::Amazon, _)
+            (Self::Amazon | Self::Embedded, _)
             | (Self::R2, Write::Put | Write::Complete | Write::Copy)
             | (Self::Minio, Write::Put | Write::Complete) => Treatment::Kept,
             (Self::Google | Self::R2 | Self::Minio | Self::Unseen, _) => Treatment::Ignored,
@@ -191,6 +194,8 @@ mod tests {
         let all = [Write::Put, Write::Complete, Write::Copy, Write::Delete];
         for (conditions, expected) in [
             (WriteConditions::new(None), [Kept; 4]),
+            (at("https://s3.cn-north-1.amazonaws.com.cn"), [Kept; 4]),
+            (at("https://amazonaws.com.example.org"), [Ignored; 4]),
             (at("https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com"), [Kept; 4]),
             (at("https://storage.googleapis.com"), [Ignored; 4]),
             (at("https://account.r2.cloudflarestorage.com"), [Kept, Kept, Kept, Ignored]),
@@ -204,7 +209,8 @@ mod tests {
     fn who_answers_is_told_by_its_headers() {
         for (name, value, delete, complete) in [
             ("server", "MinIO", Treatment::Ignored, Treatment::Kept),
-            ("server", "AmazonS3", Treatment::Kept, Treatment::Kept),
+            ("server", "laneway", Treatment::Kept, Treatment::Kept),
+            ("server", "AmazonS3", Treatment::Ignored, Treatment::Ignored),
             ("x-guploader-uploadid", "x", Treatment::Ignored, Treatment::Ignored),
             ("server", "nginx", Treatment::Ignored, Treatment::Ignored),
         ] {

@@ -17,7 +17,7 @@ fn upload() -> Upload {
 }
 
 fn part(number: u32) -> Part {
-    Part { number, etag: format!("\"e{number}\""), size: 16, crc32c: number, md5: None }
+    Part { number, etag: format!("\"e{number}\""), size: 16, crc32c: Some(number), md5: None }
 }
 
 fn open(folder: &Path) -> (Journal, Option<Left>) {

@@ -6,7 +6,9 @@
 
 pub(crate) mod asked;
 pub(crate) mod assembly;
+mod behind;
 pub(crate) mod bucket_name;
+mod changes;
 pub(crate) mod content;
 mod deletions;
 pub(crate) mod disk;
@@ -24,18 +26,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-
 use crate::checksum::{Wanted, hex};
 use crate::config::Storage;
-use content::Extent;
 use deletions::Deletions;
 use disk::Disk;
 use listing::{Index, Page, Query};
+use object::StoredChecksum;
 pub use object::{Attributes, Object};
-use object::{StoredChecksum, opaque_etag};
-use precondition::{Failed, Precondition};
-use restore::{Place, Restore};
+use precondition::Failed;
 use uploads::{Upload, UploadChecksum, Uploads};
 use writer::{Writer, Written};
 
@@ -122,114 +120,6 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Stores bytes under a key as a plain upload would, creating the bucket if it is missing.
-    ///
-    /// # Errors
-    /// What the disk answers, or an unusable bucket name.
-    pub fn put(&self, bucket: &str, key: &str, bytes: &[u8]) -> io::Result<Arc<Object>> {
-        self.put_with(bucket, key, bytes, Attributes::default())
-    }
-
-    /// The same with metadata.
-    ///
-    /// # Errors
-    /// As [`Objects::put`].
-    pub fn put_with(
-        &self,
-        bucket: &str,
-        key: &str,
-        bytes: &[u8],
-        attributes: Attributes,
-    ) -> io::Result<Arc<Object>> {
-        let put = || {
-            match self.create_bucket_named(bucket) {
-                Ok(()) | Err(Refused::BucketExists) => {}
-                Err(error) => return Err(error),
-            }
-            let wanted = Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None };
-            let mut writer = self.writer(wanted, Some(bytes.len() as u64));
-            writer.write(bytes)?;
-            let new = NewObject { attributes, ..Default::default() };
-            self.commit(bucket, key, writer.finish(), new, &Precondition::default())
-        };
-        put().map_err(|refused| match refused {
-            Refused::Io(error) => error,
-            other => io::Error::other(format!("{other:?}")),
-        })
-    }
-
-    /// The metadata of an object.
-    pub fn object(&self, bucket: &str, key: &str) -> Option<Arc<Object>> {
-        self.find(bucket, key).ok()
-    }
-
-    /// The whole content of an object.
-    ///
-    /// # Errors
-    /// What the disk answers; an object that doesn't exist is `NotFound`.
-    pub fn read(&self, bucket: &str, key: &str) -> io::Result<Vec<u8>> {
-        let object = self.object(bucket, key).ok_or(io::ErrorKind::NotFound)?;
-        let mut reader = object.content.clone().reader();
-        let mut bytes = Vec::with_capacity(object.size as usize);
-        while let Some(chunk) = reader.next() {
-            bytes.extend_from_slice(&chunk?);
-        }
-        Ok(bytes)
-    }
-
-    /// Flips one bit of the stored content and leaves the checksums as they were, like a disk that rots.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such object or byte, or what the disk answers.
-    pub fn corrupt(&self, bucket: &str, key: &str, offset: u64) -> io::Result<()> {
-        let found = self.bucket(bucket).map_err(|_| io::ErrorKind::NotFound)?;
-        let mut index = write(&found.objects);
-        let object = index.get_mut(key.as_bytes()).ok_or(io::ErrorKind::NotFound)?;
-        if offset >= object.size {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        if let Some((path, at)) = disk::file_at(&object.content, offset) {
-            let mut bytes = std::fs::read(&path)?;
-            bytes[at as usize] ^= 1;
-            return std::fs::write(&path, bytes);
-        }
-        let mut damaged = Object::clone(object);
-        let mut before = damaged.content.range(0..offset);
-        let byte = damaged.content.range(offset..offset + 1);
-        let after = damaged.content.range(offset + 1..damaged.size);
-        for extent in byte.extents {
-            if let Extent::Memory(bytes) = extent {
-                before.extents.push(Extent::Memory(Bytes::copy_from_slice(&[bytes[0] ^ 1])));
-            }
-        }
-        before.extents.extend(after.extents);
-        damaged.content = before;
-        *object = Arc::new(damaged);
-        Ok(())
-    }
-
-    /// All keys of a bucket in byte order; none if there is no such bucket.
-    pub fn keys(&self, bucket: &str) -> Vec<String> {
-        let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
-        let index = read(&bucket.objects);
-        index.values().map(|object| object.key.clone()).collect()
-    }
-
-    /// Removes an object; answers whether there was one.
-    pub fn remove(&self, bucket: &str, key: &str) -> bool {
-        self.delete(bucket, key, &Precondition::default()).is_ok()
-    }
-
-    /// Restores an archived object at once, for so many days; answers whether it was archived.
-    pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
-        let now = now_us();
-        let copied = self.restore_if(bucket, key, |object| match object.place(now) {
-            Place::AtHand => Err(()),
-            Place::Archive { .. } | Place::Copied { .. } => Ok((Restore::copy(now, days), ())),
-        });
-        copied.is_ok_and(|restored| restored.is_ok())
-    }
-
     pub(crate) fn writer(&self, wanted: Wanted, expected: Option<u64>) -> Writer {
         Writer::new(self.disk.as_ref(), wanted, expected)
     }
@@ -299,155 +189,6 @@ impl Objects {
     pub(crate) fn list(&self, bucket: &str, query: &Query) -> Result<Page, Refused> {
         let bucket = self.bucket(bucket)?;
         Ok(listing::page(&read(&bucket.objects), query))
-    }
-
-    /// Makes written bytes the object under a key, if the precondition holds at that moment.
-    pub(crate) fn commit(
-        &self,
-        bucket: &str,
-        key: &str,
-        written: Written,
-        new: NewObject,
-        precondition: &Precondition,
-    ) -> Result<Arc<Object>, Refused> {
-        let bucket = self.bucket_to_write(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes());
-        precondition.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
-        let object = self.generation(key, written, new);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-        }
-        let replaced = index.insert(key.as_bytes().into(), object.clone());
-        drop(index);
-        // Outside the lock, because dropping the last reader of a large file takes its time.
-        drop(replaced);
-        Ok(object)
-    }
-
-    /// A new generation, which nobody can see yet.
-    fn generation(&self, key: &str, written: Written, new: NewObject) -> Arc<Object> {
-        let generation = self.next_generation();
-        let now = now_us();
-        let Written { content, sums } = written;
-        let etag = new
-            .etag
-            .or_else(|| sums.md5.map(|md5| hex(&md5)))
-            .unwrap_or_else(|| opaque_etag(generation, sums.crc32c));
-        Arc::new(Object {
-            key: key.to_owned(),
-            size: sums.size,
-            generation,
-            metageneration: 1,
-            crc32c: sums.crc32c,
-            crc64nvme: sums.crc64nvme,
-            md5: sums.md5,
-            etag,
-            components: new.components,
-            parts: new.parts,
-            part_sizes: new.part_sizes,
-            attributes: new.attributes,
-            restore: None,
-            created_us: now,
-            updated_us: now,
-            checksum: new.checksum,
-            content,
-        })
-    }
-
-    /// Gives an object another key in its bucket: a new generation there and none where it was, at one moment.
-    pub(crate) fn rename(
-        &self,
-        bucket: &str,
-        from: &str,
-        to: &str,
-        source: &Precondition,
-        destination: &Precondition,
-    ) -> Result<Arc<Object>, Refused> {
-        let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let old = index.get(from.as_bytes()).cloned().ok_or(Refused::NoObject)?;
-        source.check(Some(&old)).map_err(Refused::Precondition)?;
-        let present = index.get(to.as_bytes());
-        destination.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
-        let new = NewObject {
-            attributes: old.attributes.clone(),
-            checksum: old.checksum.clone(),
-            components: old.components,
-            ..Default::default()
-        };
-        let object = self.generation(to, Objects::written_from(&old), new);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-            disk.unpublish(&bucket.name, from)?;
-        }
-        let replaced = index.insert(to.as_bytes().into(), object.clone());
-        let removed = index.remove(from.as_bytes());
-        bucket.deletions.note(from, now_us());
-        drop(index);
-        drop((replaced, removed));
-        Ok(object)
-    }
-
-    /// Changes the attributes of an object: the same generation, the next metageneration.
-    pub(crate) fn patch(
-        &self,
-        bucket: &str,
-        key: &str,
-        precondition: &Precondition,
-        change: impl FnOnce(&mut Attributes),
-    ) -> Result<Arc<Object>, Refused> {
-        let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes()).cloned();
-        precondition.check(present.as_deref()).map_err(Refused::Precondition)?;
-        let mut object = Object::clone(&*present.ok_or(Refused::NoObject)?);
-        change(&mut object.attributes);
-        object.metageneration += 1;
-        object.updated_us = now_us();
-        let object = Arc::new(object);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-        }
-        index.insert(key.as_bytes().into(), object.clone());
-        Ok(object)
-    }
-
-    /// Restores an archived object unless that is refused. Nothing else of it changes.
-    pub(crate) fn restore_if<T, E>(
-        &self,
-        bucket: &str,
-        key: &str,
-        decide: impl FnOnce(&Object) -> Result<(Restore, T), E>,
-    ) -> Result<Result<T, E>, Refused> {
-        let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let object = index.get_mut(key.as_bytes()).ok_or(Refused::NoObject)?;
-        let (restore, answer) = match decide(object) {
-            Ok(decided) => decided,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let restored = Arc::new(Object { restore: Some(restore), ..Object::clone(object) });
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &restored)?;
-        }
-        *object = restored;
-        Ok(Ok(answer))
-    }
-
-    pub(crate) fn delete(&self, bucket: &str, key: &str, precondition: &Precondition) -> Result<(), Refused> {
-        let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes()).ok_or(Refused::NoObject)?;
-        precondition.check(Some(present)).map_err(Refused::Precondition)?;
-        if let Some(disk) = &self.disk {
-            disk.unpublish(&bucket.name, key)?;
-        }
-        let removed = index.remove(key.as_bytes());
-        bucket.deletions.note(key, now_us());
-        drop(index);
-        drop(removed);
-        Ok(())
     }
 
     /// Whether a key's object was deleted at or after that moment, as far as it is remembered.

@@ -4,7 +4,6 @@
 mod archive;
 mod asked;
 mod attributes;
-mod aws_chunked;
 mod buckets;
 mod checksums;
 mod clock;
@@ -39,7 +38,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
 use crate::habits::Habits;
 use crate::objects::precondition::Failed;
@@ -152,22 +151,21 @@ async fn called(
         return Ok(error_document(status, code, message));
     }
     let is_signed = headers.contains_key(AUTHORIZATION);
-    if !aws_chunked::is_framed(headers, is_signed) {
-        let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
-        return Ok(answer.map(ResponseBody::s3));
-    }
-    let decoded = headers.get("x-amz-decoded-content-length").and_then(|len| len.to_str().ok()?.parse().ok());
-    match decoded {
-        Some(decoded) => {
-            let request = aws_chunked::unframed(request, decoded);
-            let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
-            Ok(answer.map(ResponseBody::s3))
-        }
-        None => {
+    let request = if aws_chunked::is_framed(headers, is_signed) {
+        let decoded = headers.get("x-amz-decoded-content-length");
+        let Some(decoded) = decoded.and_then(|len| len.to_str().ok()?.parse().ok()) else {
             let message = "You must provide the x-amz-decoded-content-length HTTP header.";
-            Ok(error_document(StatusCode::LENGTH_REQUIRED, "MissingContentLength", message))
-        }
-    }
+            return Ok(error_document(StatusCode::LENGTH_REQUIRED, "MissingContentLength", message));
+        };
+        let (mut head, body) = request.into_parts();
+        let (body, trailers) = body.unframed(decoded);
+        head.extensions.insert(trailers);
+        Request::from_parts(head, body)
+    } else {
+        request
+    };
+    let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
+    Ok(answer.map(ResponseBody::s3))
 }
 
 /// Requests answered in this process, for their ids.

@@ -1,22 +1,25 @@
 //! Multipart uploads.
 
+mod complete;
+mod list;
+
 use std::sync::Arc;
 
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
 use super::asked::{asked_of, customer_of, source_customer_of, tell_encryption};
-use super::checksums::{ALGORITHMS, Announced, header, kind, name, named, set_checksum};
-use super::completions::Completion;
+use super::checksums::{Announced, kind, name, named, set_checksum};
 use super::{Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp};
-use crate::checksum::{Algorithm, Hasher, base64, hex, of_bytes};
+use crate::checksum::{Algorithm, Hasher, base64, hex};
 use crate::customer_key::{Fit, fits};
 use crate::objects::asked::Encryption;
-use crate::objects::assembly::{self, Misfit, Named};
-use crate::objects::object::StoredChecksum;
 use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
 use crate::objects::writer::Written;
-use crate::objects::{Attributes, NewObject, now_us};
+use crate::objects::{Attributes, now_us};
+
+pub(super) use complete::complete;
+pub(super) use list::{list_parts, list_uploads};
 
 const PARTS_MAX: i32 = 10_000;
 
@@ -146,111 +149,6 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() })
 }
 
-pub(super) fn complete(
-    dialect: &Dialect,
-    request: S3Request<CompleteMultipartUploadInput>,
-) -> S3Result<CompleteMultipartUploadOutput> {
-    let S3Request { input, headers, .. } = request;
-    let precondition =
-        conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
-    // Where there are checksums, S3 needs the key to put them together.
-    let key = customer_of!(input)?;
-    let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
-    let names = listed.iter().map(|part| {
-        let number = part.part_number.and_then(|number| u32::try_from(number).ok());
-        let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
-        number
-            .map(|number| Named { number, etag })
-            .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
-    });
-    let names = names.collect::<S3Result<Vec<Named>>>()?;
-    let upload = match find(dialect, &input.bucket, &input.key, &input.upload_id) {
-        Ok(upload) => upload,
-        Err(error) => {
-            let again = dialect.habits.completes_again;
-            let known = || dialect.completions.of(&input.upload_id, &input.bucket, &input.key, &names);
-            return again.then(known).flatten().map(completed).ok_or(error);
-        }
-    };
-    if key.is_some() || upload.checksum.is_some() {
-        admit(&upload, key.as_ref())?;
-    }
-    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min)
-        .and_then(|parts| if dialect.habits.equal_parts { assembly::equal(parts) } else { Ok(parts) })
-        .map_err(misfit)?;
-    for (listed, part) in listed.iter().zip(&parts) {
-        check_listed(listed, part)?;
-    }
-    let written = assembly::join(&parts);
-    if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {
-        return Err(s3_error!(
-            InvalidRequest,
-            "The provided 'x-amz-mp-object-size' does not match what was computed"
-        ));
-    }
-    let checksum = if dialect.habits.checksums { whole_checksum(&upload, &parts, &written)? } else { None };
-    for algorithm in ALGORITHMS.into_iter().filter(|_| dialect.habits.checksums) {
-        let Some(claimed) = headers.get(header(algorithm)).and_then(|value| value.to_str().ok()) else {
-            continue;
-        };
-        let same = checksum.as_ref().is_some_and(|checksum| {
-            checksum.algorithm == algorithm
-                && (checksum.value == claimed || checksum.value.split('-').next() == Some(claimed))
-        });
-        if !same {
-            let message =
-                format!("The {} you specified did not match the calculated checksum.", name(algorithm));
-            return Err(S3Error::with_message(S3ErrorCode::BadDigest, message));
-        }
-    }
-    let new = NewObject {
-        attributes: upload.attributes.clone(),
-        etag: encryption::etag(&input.bucket, None, written.sums.crc32c)
-            .or_else(|| Some(assembly::etag(&parts))),
-        checksum: checksum.clone(),
-        components: None,
-        parts: Some(parts.len() as u32),
-        part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
-    };
-    dialect.conflict(&input.bucket, &input.key, &precondition, upload.initiated_us).inspect_err(|_| {
-        dialect.objects.uploads.remove(&upload.id);
-    })?;
-    let object =
-        dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
-    dialect.objects.uploads.remove(&upload.id);
-    let completion = Completion {
-        upload: upload.id.clone(),
-        bucket: input.bucket,
-        key: input.key,
-        parts: names,
-        etag: object.etag.clone(),
-        checksum,
-        encryption: object.attributes.asked.encryption.clone(),
-    };
-    dialect.completions.remember(completion.clone());
-    Ok(completed(completion))
-}
-
-fn completed(completion: Completion) -> CompleteMultipartUploadOutput {
-    let mut output = CompleteMultipartUploadOutput {
-        location: Some(format!("/{}/{}", completion.bucket, completion.key)),
-        bucket: Some(completion.bucket),
-        key: Some(completion.key),
-        e_tag: Some(ETag::Strong(completion.etag)),
-        ..Default::default()
-    };
-    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {
-        output.server_side_encryption = Some(ServerSideEncryption::from(algorithm));
-        output.ssekms_key_id = kms_key;
-        output.bucket_key_enabled = bucket_key.then_some(true);
-    }
-    if let Some(checksum) = completion.checksum {
-        output.checksum_type = Some(kind(checksum.composite));
-        set_checksum!(output, checksum.algorithm, checksum.value);
-    }
-    output
-}
-
 pub(super) fn abort(
     dialect: &Dialect,
     input: AbortMultipartUploadInput,
@@ -258,96 +156,6 @@ pub(super) fn abort(
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     dialect.objects.uploads.remove(&upload.id);
     Ok(AbortMultipartUploadOutput::default())
-}
-
-pub(super) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3Result<ListPartsOutput> {
-    let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
-    let after = input.part_number_marker.unwrap_or(0);
-    let max = input.max_parts.unwrap_or(1000).clamp(0, 1000);
-    let found: Vec<_> =
-        upload.parts().values().filter(|part| i64::from(part.number) > i64::from(after)).cloned().collect();
-    let shown = &found[..found.len().min(max as usize)];
-    let parts = shown.iter().map(|part| {
-        let mut shown = Part {
-            e_tag: Some(ETag::Strong(part.etag.clone())),
-            last_modified: Some(timestamp(part.modified_us)),
-            part_number: Some(part.number as i32),
-            size: Some(part.written.sums.size as i64),
-            ..Default::default()
-        };
-        if let Some(checksum) = upload.checksum
-            && let Some(sum) = part.written.sums.of(checksum.algorithm)
-        {
-            set_checksum!(shown, checksum.algorithm, base64(&sum));
-        }
-        shown
-    });
-    Ok(ListPartsOutput {
-        bucket: Some(input.bucket),
-        key: Some(input.key),
-        upload_id: Some(input.upload_id),
-        checksum_algorithm: upload
-            .checksum
-            .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
-        checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
-        part_number_marker: Some(after),
-        max_parts: Some(max),
-        is_truncated: Some(found.len() > shown.len()),
-        next_part_number_marker: shown.last().map(|part| part.number as i32),
-        parts: Some(parts.collect()),
-        ..Default::default()
-    })
-}
-
-pub(super) fn list_uploads(
-    dialect: &Dialect,
-    input: ListMultipartUploadsInput,
-) -> S3Result<ListMultipartUploadsOutput> {
-    dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    let prefix = input.prefix.clone().unwrap_or_default();
-    let max = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
-    let key_marker = input.key_marker.clone().unwrap_or_default();
-    // Past the marker's key, or on the key and past the marker's upload.
-    let mut past_upload = input.upload_id_marker.is_none();
-    let found: Vec<_> = dialect
-        .objects
-        .uploads
-        .of(&input.bucket)
-        .into_iter()
-        .filter(|upload| upload.key.starts_with(&prefix))
-        .filter(|upload| {
-            if upload.key == key_marker && !past_upload {
-                past_upload = Some(&upload.id) == input.upload_id_marker.as_ref();
-                return false;
-            }
-            upload.key > key_marker || (upload.key == key_marker && input.upload_id_marker.is_some())
-        })
-        .collect();
-    let shown = &found[..found.len().min(max as usize)];
-    let uploads = shown.iter().map(|upload| MultipartUpload {
-        checksum_algorithm: upload
-            .checksum
-            .map(|checksum| ChecksumAlgorithm::from_static(name(checksum.algorithm))),
-        checksum_type: upload.checksum.map(|checksum| kind(checksum.composite)),
-        initiated: Some(timestamp(upload.initiated_us)),
-        key: Some(upload.key.clone()),
-        upload_id: Some(upload.id.clone()),
-        ..Default::default()
-    });
-    let truncated = found.len() > shown.len();
-    let last = shown.last().filter(|_| truncated);
-    Ok(ListMultipartUploadsOutput {
-        bucket: Some(input.bucket),
-        prefix: input.prefix,
-        key_marker: input.key_marker,
-        upload_id_marker: input.upload_id_marker,
-        max_uploads: Some(max),
-        is_truncated: Some(truncated),
-        next_key_marker: last.map(|upload| upload.key.clone()),
-        next_upload_id_marker: last.map(|upload| upload.id.clone()),
-        uploads: Some(uploads.collect()),
-        ..Default::default()
-    })
 }
 
 fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Upload>> {
@@ -418,76 +226,6 @@ fn keep(upload: &Upload, number: u32, written: Written) -> Arc<StoredPart> {
     let part = Arc::new(StoredPart { number, etag, written, modified_us: now_us() });
     upload.parts().insert(number, part.clone());
     part
-}
-
-fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
-    let claims = [
-        (Algorithm::Crc32, &listed.checksum_crc32),
-        (Algorithm::Crc32c, &listed.checksum_crc32c),
-        (Algorithm::Crc64Nvme, &listed.checksum_crc64nvme),
-        (Algorithm::Sha1, &listed.checksum_sha1),
-        (Algorithm::Sha256, &listed.checksum_sha256),
-    ];
-    for (algorithm, claimed) in claims {
-        if let (Some(claimed), Some(sum)) = (claimed, part.written.sums.of(algorithm))
-            && base64(&sum) != *claimed
-        {
-            let message = format!("The {} of part {} does not match.", name(algorithm), part.number);
-            return Err(S3Error::with_message(S3ErrorCode::InvalidPart, message));
-        }
-    }
-    Ok(())
-}
-
-/// The checksum of the whole, of the kind chosen at the beginning; CRC64NVME if none was.
-fn whole_checksum(
-    upload: &Upload,
-    parts: &[Arc<StoredPart>],
-    written: &Written,
-) -> S3Result<Option<StoredChecksum>> {
-    let usual = UploadChecksum { algorithm: Algorithm::Crc64Nvme, composite: false };
-    let UploadChecksum { algorithm, composite } = upload.checksum.unwrap_or(usual);
-    if !composite {
-        return Ok(written.sums.of(algorithm).map(|sum| StoredChecksum {
-            algorithm,
-            value: base64(&sum),
-            composite,
-        }));
-    }
-    let mut sums = Vec::new();
-    for part in parts {
-        let sum = part.written.sums.of(algorithm);
-        sums.extend(sum.ok_or_else(|| {
-            s3_error!(InvalidRequest, "The upload was created using a checksum that a part lacks")
-        })?);
-    }
-    let value = format!("{}-{}", base64(&of_bytes(algorithm, &sums)), parts.len());
-    Ok(Some(StoredChecksum { algorithm, value, composite }))
-}
-
-fn misfit(misfit: Misfit) -> S3Error {
-    match misfit {
-        Misfit::Empty => s3_error!(MalformedXML, "You must specify at least one part"),
-        Misfit::Order => {
-            s3_error!(
-                InvalidPartOrder,
-                "The list of parts was not in ascending order. Parts must be ordered by part number."
-            )
-        }
-        Misfit::Unknown { number } => S3Error::with_message(
-            S3ErrorCode::InvalidPart,
-            format!("Part {number} could not be found, or its entity tag does not match."),
-        ),
-        Misfit::Unequal { .. } => {
-            s3_error!(InvalidPart, "All non-trailing parts must have the same length.")
-        }
-        Misfit::TooSmall { number, size } => S3Error::with_message(
-            S3ErrorCode::EntityTooSmall,
-            format!(
-                "Your proposed upload is smaller than the minimum allowed size: part {number} has {size} bytes"
-            ),
-        ),
-    }
 }
 
 #[cfg(test)]

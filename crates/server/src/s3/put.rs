@@ -7,7 +7,8 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError, TrailingHeaders};
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, aws_chunked, conditions, encryption, refusal, refusals};
+use super::{Dialect, conditions, encryption, refusal, refusals};
+use crate::body::aws_chunked;
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, now_us};

@@ -22,9 +22,17 @@ const LASTS_US: u64 = 300_000_000;
 /// The header of a session's token.
 const TOKEN: &str = "x-amz-s3session-token";
 
-/// The sessions that were opened, by their tokens.
+/// The sessions of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Session>>);
+pub(crate) struct Sessions(Mutex<Table>);
+
+/// The sessions that were opened, by their tokens. One that has ended is kept as long again, to be told from one that never
+/// was, and forgotten when another is opened.
+#[derive(Debug, Default)]
+struct Table {
+    sessions: HashMap<String, Session>,
+    opened: usize,
+}
 
 #[derive(Debug, Clone)]
 struct Session {
@@ -37,11 +45,33 @@ struct Session {
 impl Sessions {
     /// How many were opened.
     pub(crate) fn opened(&self) -> usize {
-        self.map().len()
+        self.table().opened
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, HashMap<String, Session>> {
+    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Takes in a session that was opened at `now_us`.
+    fn open(&mut self, now_us: u64, token: String, session: Session) {
+        self.sessions.retain(|_, session| session.ends_us.saturating_add(LASTS_US) > now_us);
+        self.sessions.insert(token, session);
+        self.opened += 1;
+    }
+
+    /// The secret of the session that a token is of.
+    fn secret(&self, now_us: u64, token: &str, bucket: &str, access_key: &str) -> Result<String, Refusal> {
+        let session = self.sessions.get(token);
+        match session.filter(|session| session.bucket == bucket && session.access_key == access_key) {
+            Some(session) if session.ends_us > now_us => Ok(session.secret.clone()),
+            Some(_) => Err((StatusCode::BAD_REQUEST, "ExpiredToken", "The provided token has expired.")),
+            None => {
+                let message = "The provided token is malformed or otherwise invalid.";
+                Err((StatusCode::BAD_REQUEST, "InvalidToken", message))
+            }
+        }
     }
 }
 
@@ -99,20 +129,8 @@ fn check(
             return Err((StatusCode::FORBIDDEN, "AccessDenied", message));
         }
         Some(token) => {
-            let session = shared.directory_sessions.map().get(token).cloned();
-            match session
-                .filter(|session| session.bucket == bucket && session.access_key == signed.access_key)
-            {
-                Some(session) if session.ends_us > now_us() => session.secret,
-                Some(_) => {
-                    let message = "The provided token has expired.";
-                    return Err((StatusCode::BAD_REQUEST, "ExpiredToken", message));
-                }
-                None => {
-                    let message = "The provided token is malformed or otherwise invalid.";
-                    return Err((StatusCode::BAD_REQUEST, "InvalidToken", message));
-                }
-            }
+            let sessions = shared.directory_sessions.table();
+            sessions.secret(now_us(), token, bucket, signed.access_key)?
         }
         None if signed.access_key == config.access_key => config.secret_key.clone(),
         None => {
@@ -135,11 +153,12 @@ fn open(shared: &Shared, bucket: &str) -> Response<ResponseBody> {
         return error_document(StatusCode::NOT_FOUND, "NoSuchBucket", message);
     }
     let random = || shared.objects.unguessable_id();
+    let now = now_us();
     let session = Session {
         bucket: bucket.to_owned(),
         access_key: random(),
         secret: random(),
-        ends_us: now_us() + LASTS_US,
+        ends_us: now + LASTS_US,
     };
     let token = random();
     let text = format!(
@@ -150,10 +169,51 @@ fn open(shared: &Shared, bucket: &str) -> Response<ResponseBody> {
         session.access_key,
         rfc3339(session.ends_us)
     );
-    shared.directory_sessions.map().insert(token, session);
+    shared.directory_sessions.table().open(now, token, session);
     let len = text.len();
     let mut answer = Response::new(ResponseBody::whole(text));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     answer.headers_mut().insert(CONTENT_LENGTH, len.into());
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(table: &mut Table, now_us: u64, token: &str) {
+        let session = Session {
+            bucket: "b--x-s3".to_owned(),
+            access_key: "key".to_owned(),
+            secret: "secret".to_owned(),
+            ends_us: now_us + LASTS_US,
+        };
+        table.open(now_us, token.to_owned(), session);
+    }
+
+    #[test]
+    fn a_session_ends_is_told_from_one_that_never_was_and_is_forgotten() {
+        let mut table = Table::default();
+        open(&mut table, 0, "first");
+        let code = |table: &Table, now_us, bucket, key| {
+            table.secret(now_us, "first", bucket, key).map_err(|(_, code, _)| code)
+        };
+        assert_eq!(code(&table, LASTS_US - 1, "b--x-s3", "key"), Ok("secret".to_owned()));
+        assert_eq!(code(&table, 0, "other--x-s3", "key"), Err("InvalidToken"));
+        assert_eq!(code(&table, 0, "b--x-s3", "other"), Err("InvalidToken"));
+        assert_eq!(code(&table, LASTS_US, "b--x-s3", "key"), Err("ExpiredToken"));
+        open(&mut table, 2 * LASTS_US - 1, "second");
+        assert_eq!(code(&table, 2 * LASTS_US - 1, "b--x-s3", "key"), Err("ExpiredToken"));
+        open(&mut table, 2 * LASTS_US, "third");
+        assert_eq!(code(&table, 2 * LASTS_US, "b--x-s3", "key"), Err("InvalidToken"));
+    }
+
+    #[test]
+    fn however_long_sessions_are_opened_only_those_of_two_lifetimes_are_kept() {
+        let mut table = Table::default();
+        for second in 0..10_000 {
+            open(&mut table, second * 1_000_000, &second.to_string());
+        }
+        assert_eq!((table.opened, table.sessions.len()), (10_000, 600));
+    }
 }

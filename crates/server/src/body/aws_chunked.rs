@@ -2,17 +2,14 @@
 //! SDKs send them so over TLS, with the checksum in a trailer. Signed frames are read by `s3s`.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html>
 
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_ENCODING;
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use http_body::{Body, Frame};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
 use s3s::StdError;
-
-use crate::body::RequestBody;
 
 /// Longest line before a chunk; one with a signature has about a hundred bytes.
 const LINE_BYTES_MAX: usize = 1024;
@@ -20,7 +17,7 @@ const LINE_BYTES_MAX: usize = 1024;
 const TRAILER_BYTES_MAX: usize = 16 << 10;
 
 /// Whether a body comes in frames that have to be taken off here.
-pub(super) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
+pub(crate) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_announced = headers.contains_key("x-amz-decoded-content-length")
         || text(CONTENT_ENCODING.as_str()).split(',').any(|coding| coding.trim() == "aws-chunked");
@@ -28,56 +25,48 @@ pub(super) fn is_framed(headers: &HeaderMap, is_signed: bool) -> bool {
     is_announced && !reads_s3s
 }
 
-/// The request with the frames taken off its body. Its trailers will be in its extensions.
-pub(super) fn unframed(request: Request<RequestBody>, decoded: u64) -> Request<Unframed> {
-    let (mut head, body) = request.into_parts();
-    let trailers = Trailers::default();
-    head.extensions.insert(trailers.clone());
-    let body = Unframed { body, frames: Frames::new(decoded), pending: Bytes::new(), trailers };
-    Request::from_parts(head, body)
-}
-
 /// The trailers behind a body, once it has been read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trailers(Arc<OnceLock<HeaderMap>>);
+pub(crate) struct Trailers(Arc<OnceLock<HeaderMap>>);
 
 impl Trailers {
-    pub(super) fn read(&self) -> Option<&HeaderMap> {
+    pub(crate) fn read(&self) -> Option<&HeaderMap> {
         self.0.get()
     }
 }
 
-/// What comes out of the frames.
-pub(super) struct Unframed {
-    body: RequestBody,
+/// Takes the frames off a body.
+pub(super) struct Unframing {
     frames: Frames,
     pending: Bytes,
     trailers: Trailers,
 }
 
-impl Body for Unframed {
-    type Data = Bytes;
-    type Error = StdError;
+impl Unframing {
+    /// For so many bytes of content, with what shows the trailers when all has come.
+    pub(super) fn new(decoded: u64, trailers: Trailers) -> Unframing {
+        Unframing { frames: Frames::new(decoded), pending: Bytes::new(), trailers }
+    }
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+    /// The next content out of what was `sent`.
+    pub(super) fn poll(
+        &mut self,
+        mut sent: impl FnMut() -> Poll<Option<Result<Frame<Bytes>, StdError>>>,
     ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
-        let this = &mut *self;
         loop {
-            match this.frames.take(&mut this.pending) {
+            match self.frames.take(&mut self.pending) {
                 Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
                 Ok(Some(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Ok(None) => {}
             }
-            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-                Some(Ok(frame)) => this.pending = frame.into_data().unwrap_or_default(),
+            match ready!(sent()) {
+                Some(Ok(frame)) => self.pending = frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    return Poll::Ready(match this.frames.end() {
+                    return Poll::Ready(match self.frames.end() {
                         Ok(trailers) => {
                             // It is asked for once more where a reader wants to be sure of the end.
-                            let _ = this.trailers.0.set(trailers);
+                            let _ = self.trailers.0.set(trailers);
                             None
                         }
                         Err(malformed) => Some(Err(malformed.into())),
@@ -131,15 +120,15 @@ impl Frames {
         Frames { state: State::Size, line, trailers, trailer_bytes: 0, missing: decoded }
     }
 
-    /// Takes the next piece of content out of the bytes that have come; `None` where there is none in them.
+    /// Takes the next content out of the bytes that have come; `None` where there is none in them.
     fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
         while !bytes.is_empty() {
             if let State::Data(left) = self.state {
-                let piece = bytes.split_to(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
-                let len = piece.len() as u64;
+                let data = bytes.split_to(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+                let len = data.len() as u64;
                 self.missing = self.missing.checked_sub(len).ok_or(Malformed::Length)?;
                 self.state = if len == left { State::DataEnd } else { State::Data(left - len) };
-                return Ok(Some(piece));
+                return Ok(Some(data));
             }
             let Some(line) = self.line(bytes)? else { return Ok(None) };
             self.state = match self.state {

@@ -1,0 +1,194 @@
+//! The bodies of answers.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Body, Frame, SizeHint};
+use s3s::StdError;
+use s3s::stream::{ByteStream, RemainingLength};
+
+use super::UnderWay;
+use crate::fault::body::Damage;
+use crate::objects::content::Reader;
+
+/// What the server answers.
+pub(crate) struct ResponseBody {
+    kind: ResponseKind,
+    damage: Option<Box<Damage>>,
+    /// The length isn't told, so that the body goes out in chunks.
+    untold: bool,
+    /// Kept until the body has gone out.
+    under_way: Option<UnderWay>,
+}
+
+enum ResponseKind {
+    Whole(Option<Bytes>),
+    Object(Reader),
+    Gunzipped(Box<Gunzip>),
+    S3(s3s::Body),
+}
+
+impl ResponseBody {
+    pub(crate) fn empty() -> ResponseBody {
+        ResponseBody::of(ResponseKind::Whole(None))
+    }
+
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> ResponseBody {
+        let bytes = bytes.into();
+        ResponseBody::of(ResponseKind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    pub(crate) fn object(reader: Reader) -> ResponseBody {
+        ResponseBody::of(ResponseKind::Object(reader))
+    }
+
+    /// The same without telling its length.
+    pub(crate) fn chunked(reader: Reader) -> ResponseBody {
+        ResponseBody { untold: true, ..ResponseBody::object(reader) }
+    }
+
+    pub(crate) fn gunzipped(reader: Reader) -> ResponseBody {
+        ResponseBody::of(ResponseKind::Gunzipped(Box::new(Gunzip {
+            reader,
+            decoder: flate2::write::GzDecoder::new(Vec::new()),
+            ended: false,
+        })))
+    }
+
+    pub(crate) fn s3(body: s3s::Body) -> ResponseBody {
+        ResponseBody::of(ResponseKind::S3(body))
+    }
+
+    fn of(kind: ResponseKind) -> ResponseBody {
+        ResponseBody { kind, damage: None, untold: false, under_way: None }
+    }
+
+    /// Whether the body is made of bytes in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.kind, ResponseKind::Whole(_))
+    }
+
+    pub(crate) fn with(mut self, damage: Option<Box<Damage>>, under_way: UnderWay) -> ResponseBody {
+        self.damage = damage;
+        self.under_way = Some(under_way);
+        self
+    }
+
+    /// The bytes, where the body was made of bytes in memory.
+    pub(crate) fn into_whole(self) -> Option<Bytes> {
+        match self.kind {
+            ResponseKind::Whole(bytes) => Some(bytes.unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+        let this = &mut *self;
+        if let Some(damage) = &mut this.damage {
+            ready!(damage.poll_before(cx))?;
+            if damage.ended() {
+                return Poll::Ready(None);
+            }
+        }
+        let frame = match &mut this.kind {
+            ResponseKind::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
+            ResponseKind::Object(reader) => {
+                reader.next().map(|read| read.map(Frame::data).map_err(StdError::from))
+            }
+            ResponseKind::Gunzipped(gunzip) => {
+                gunzip.next().map(|read| read.map(Frame::data).map_err(StdError::from))
+            }
+            ResponseKind::S3(body) => ready!(Pin::new(body).poll_frame(cx)),
+        };
+        Poll::Ready(match (frame, &mut this.damage) {
+            (Some(Ok(frame)), Some(damage)) => Some(Ok(frame.map_data(|bytes| damage.pass(bytes)))),
+            (frame, _) => frame,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        if self.damage.is_some() {
+            return false;
+        }
+        match &self.kind {
+            ResponseKind::Whole(bytes) => bytes.is_none(),
+            ResponseKind::Object(reader) => reader.left() == 0,
+            ResponseKind::Gunzipped(gunzip) => gunzip.ended,
+            ResponseKind::S3(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.untold {
+            return SizeHint::default();
+        }
+        match &self.kind {
+            ResponseKind::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            ResponseKind::Object(reader) => SizeHint::with_exact(reader.left()),
+            ResponseKind::Gunzipped(_) => SizeHint::default(),
+            ResponseKind::S3(body) => Body::size_hint(body),
+        }
+    }
+}
+
+/// Content on its way through the S3 crate.
+pub(crate) struct ObjectStream(pub(crate) Reader);
+
+impl Stream for ObjectStream {
+    type Item = Result<Bytes, StdError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next().map(|read| read.map_err(StdError::from)))
+    }
+}
+
+impl ByteStream for ObjectStream {
+    fn remaining_length(&self) -> RemainingLength {
+        RemainingLength::new_exact(self.0.left() as usize)
+    }
+}
+
+/// Unpacks what is stored as gzip, for clients that don't accept it.
+struct Gunzip {
+    reader: Reader,
+    decoder: flate2::write::GzDecoder<Vec<u8>>,
+    ended: bool,
+}
+
+impl Gunzip {
+    fn next(&mut self) -> Option<io::Result<Bytes>> {
+        use std::io::Write;
+        while !self.ended {
+            let step = match self.reader.next() {
+                Some(Ok(packed)) => self.decoder.write_all(&packed),
+                Some(Err(error)) => Err(error),
+                None => {
+                    self.ended = true;
+                    self.decoder.try_finish()
+                }
+            };
+            if let Err(error) = step {
+                self.ended = true;
+                return Some(Err(error));
+            }
+            let unpacked = std::mem::take(self.decoder.get_mut());
+            if !unpacked.is_empty() {
+                return Some(Ok(unpacked.into()));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,42 @@
+//! How many requests are under way.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::counters::Tally;
+use crate::fault::Verb;
+
+/// A request under way, counted until it is dropped.
+pub(crate) struct UnderWay {
+    tally: Arc<Tally>,
+    on_connection: Arc<std::sync::atomic::AtomicU64>,
+    verb: Option<Verb>,
+}
+
+impl UnderWay {
+    pub(crate) fn begin(tally: &Arc<Tally>, on_connection: &Arc<std::sync::atomic::AtomicU64>) -> UnderWay {
+        let now = tally.requests_now.fetch_add(1, Relaxed) + 1;
+        tally.requests_peak.fetch_max(now, Relaxed);
+        let streams = on_connection.fetch_add(1, Relaxed) + 1;
+        tally.streams_peak.fetch_max(streams, Relaxed);
+        UnderWay { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
+    }
+
+    /// Says what is asked for, once that is known.
+    pub(crate) fn asking(mut self, verb: Verb) -> UnderWay {
+        let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
+        self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);
+        self.verb = Some(verb);
+        self
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.tally.requests_now.fetch_sub(1, Relaxed);
+        if let Some(verb) = self.verb {
+            self.tally.verbs_now[verb as usize].fetch_sub(1, Relaxed);
+        }
+        self.on_connection.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a test does behind the protocols: it puts, reads, damages and restores objects.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::content::Extent;
+use super::precondition::Precondition;
+use super::restore::{Place, Restore};
+use super::{Attributes, NewObject, Object, Objects, Refused, disk, now_us, read, write};
+use crate::checksum::Wanted;
+
+impl Objects {
+    /// Stores bytes under a key as a plain upload would, creating the bucket if it is missing.
+    ///
+    /// # Errors
+    /// What the disk answers, or an unusable bucket name.
+    pub fn put(&self, bucket: &str, key: &str, bytes: &[u8]) -> io::Result<Arc<Object>> {
+        self.put_with(bucket, key, bytes, Attributes::default())
+    }
+
+    /// The same with metadata.
+    ///
+    /// # Errors
+    /// As [`Objects::put`].
+    pub fn put_with(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: Attributes,
+    ) -> io::Result<Arc<Object>> {
+        let put = || {
+            match self.create_bucket_named(bucket) {
+                Ok(()) | Err(Refused::BucketExists) => {}
+                Err(error) => return Err(error),
+            }
+            let wanted = Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None };
+            let mut writer = self.writer(wanted, Some(bytes.len() as u64));
+            writer.write(bytes)?;
+            let new = NewObject { attributes, ..Default::default() };
+            self.commit(bucket, key, writer.finish(), new, &Precondition::default())
+        };
+        put().map_err(|refused| match refused {
+            Refused::Io(error) => error,
+            other => io::Error::other(format!("{other:?}")),
+        })
+    }
+
+    /// The metadata of an object.
+    pub fn object(&self, bucket: &str, key: &str) -> Option<Arc<Object>> {
+        self.find(bucket, key).ok()
+    }
+
+    /// The whole content of an object.
+    ///
+    /// # Errors
+    /// What the disk answers; an object that doesn't exist is `NotFound`.
+    pub fn read(&self, bucket: &str, key: &str) -> io::Result<Vec<u8>> {
+        let object = self.object(bucket, key).ok_or(io::ErrorKind::NotFound)?;
+        let mut reader = object.content.clone().reader();
+        let mut bytes = Vec::with_capacity(object.size as usize);
+        while let Some(chunk) = reader.next() {
+            bytes.extend_from_slice(&chunk?);
+        }
+        Ok(bytes)
+    }
+
+    /// Flips one bit of the stored content and leaves the checksums as they were, like a disk that rots.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such object or byte, or what the disk answers.
+    pub fn corrupt(&self, bucket: &str, key: &str, offset: u64) -> io::Result<()> {
+        let found = self.bucket(bucket).map_err(|_| io::ErrorKind::NotFound)?;
+        let mut index = write(&found.objects);
+        let object = index.get_mut(key.as_bytes()).ok_or(io::ErrorKind::NotFound)?;
+        if offset >= object.size {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if let Some((path, at)) = disk::file_at(&object.content, offset) {
+            let mut bytes = std::fs::read(&path)?;
+            bytes[at as usize] ^= 1;
+            return std::fs::write(&path, bytes);
+        }
+        let mut damaged = Object::clone(object);
+        let mut before = damaged.content.range(0..offset);
+        let byte = damaged.content.range(offset..offset + 1);
+        let after = damaged.content.range(offset + 1..damaged.size);
+        for extent in byte.extents {
+            if let Extent::Memory(bytes) = extent {
+                before.extents.push(Extent::Memory(Bytes::copy_from_slice(&[bytes[0] ^ 1])));
+            }
+        }
+        before.extents.extend(after.extents);
+        damaged.content = before;
+        *object = Arc::new(damaged);
+        Ok(())
+    }
+
+    /// All keys of a bucket in byte order; none if there is no such bucket.
+    pub fn keys(&self, bucket: &str) -> Vec<String> {
+        let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
+        let index = read(&bucket.objects);
+        index.values().map(|object| object.key.clone()).collect()
+    }
+
+    /// Removes an object; answers whether there was one.
+    pub fn remove(&self, bucket: &str, key: &str) -> bool {
+        self.delete(bucket, key, &Precondition::default()).is_ok()
+    }
+
+    /// Restores an archived object at once, for so many days; answers whether it was archived.
+    pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
+        let now = now_us();
+        let copied = self.restore_if(bucket, key, |object| match object.place(now) {
+            Place::AtHand => Err(()),
+            Place::Archive { .. } | Place::Copied { .. } => Ok((Restore::copy(now, days), ())),
+        });
+        copied.is_ok_and(|restored| restored.is_ok())
+    }
+}

@@ -1,0 +1,194 @@
+//! CompleteMultipartUpload.
+
+use std::sync::Arc;
+
+use s3s::dto::*;
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
+
+use super::{admit, find};
+use crate::checksum::{Algorithm, base64, of_bytes};
+use crate::objects::NewObject;
+use crate::objects::asked::Encryption;
+use crate::objects::assembly::{self, Misfit, Named};
+use crate::objects::object::StoredChecksum;
+use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
+use crate::objects::writer::Written;
+use crate::s3::asked::customer_of;
+use crate::s3::checksums::{ALGORITHMS, header, kind, name, set_checksum};
+use crate::s3::completions::Completion;
+use crate::s3::{Dialect, conditions, encryption, refusal};
+
+pub(in crate::s3) fn complete(
+    dialect: &Dialect,
+    request: S3Request<CompleteMultipartUploadInput>,
+) -> S3Result<CompleteMultipartUploadOutput> {
+    let S3Request { input, headers, .. } = request;
+    let precondition =
+        conditions::of_write(dialect.habits.conditions.complete, input.if_match, input.if_none_match)?;
+    // Where there are checksums, S3 needs the key to put them together.
+    let key = customer_of!(input)?;
+    let listed = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
+    let names = listed.iter().map(|part| {
+        let number = part.part_number.and_then(|number| u32::try_from(number).ok());
+        let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
+        number
+            .map(|number| Named { number, etag })
+            .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
+    });
+    let names = names.collect::<S3Result<Vec<Named>>>()?;
+    let upload = match find(dialect, &input.bucket, &input.key, &input.upload_id) {
+        Ok(upload) => upload,
+        Err(error) => {
+            let again = dialect.habits.completes_again;
+            let known = || dialect.completions.of(&input.upload_id, &input.bucket, &input.key, &names);
+            return again.then(known).flatten().map(completed).ok_or(error);
+        }
+    };
+    if key.is_some() || upload.checksum.is_some() {
+        admit(&upload, key.as_ref())?;
+    }
+    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min)
+        .and_then(|parts| if dialect.habits.equal_parts { assembly::equal(parts) } else { Ok(parts) })
+        .map_err(misfit)?;
+    for (listed, part) in listed.iter().zip(&parts) {
+        check_listed(listed, part)?;
+    }
+    let written = assembly::join(&parts);
+    if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {
+        return Err(s3_error!(
+            InvalidRequest,
+            "The provided 'x-amz-mp-object-size' does not match what was computed"
+        ));
+    }
+    let checksum = if dialect.habits.checksums { whole_checksum(&upload, &parts, &written)? } else { None };
+    for algorithm in ALGORITHMS.into_iter().filter(|_| dialect.habits.checksums) {
+        let Some(claimed) = headers.get(header(algorithm)).and_then(|value| value.to_str().ok()) else {
+            continue;
+        };
+        let same = checksum.as_ref().is_some_and(|checksum| {
+            checksum.algorithm == algorithm
+                && (checksum.value == claimed || checksum.value.split('-').next() == Some(claimed))
+        });
+        if !same {
+            let message =
+                format!("The {} you specified did not match the calculated checksum.", name(algorithm));
+            return Err(S3Error::with_message(S3ErrorCode::BadDigest, message));
+        }
+    }
+    let new = NewObject {
+        attributes: upload.attributes.clone(),
+        etag: encryption::etag(&input.bucket, None, written.sums.crc32c)
+            .or_else(|| Some(assembly::etag(&parts))),
+        checksum: checksum.clone(),
+        components: None,
+        parts: Some(parts.len() as u32),
+        part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
+    };
+    dialect.conflict(&input.bucket, &input.key, &precondition, upload.initiated_us).inspect_err(|_| {
+        dialect.objects.uploads.remove(&upload.id);
+    })?;
+    let object =
+        dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
+    dialect.objects.uploads.remove(&upload.id);
+    let completion = Completion {
+        upload: upload.id.clone(),
+        bucket: input.bucket,
+        key: input.key,
+        parts: names,
+        etag: object.etag.clone(),
+        checksum,
+        encryption: object.attributes.asked.encryption.clone(),
+    };
+    dialect.completions.remember(completion.clone());
+    Ok(completed(completion))
+}
+
+fn completed(completion: Completion) -> CompleteMultipartUploadOutput {
+    let mut output = CompleteMultipartUploadOutput {
+        location: Some(format!("/{}/{}", completion.bucket, completion.key)),
+        bucket: Some(completion.bucket),
+        key: Some(completion.key),
+        e_tag: Some(ETag::Strong(completion.etag)),
+        ..Default::default()
+    };
+    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {
+        output.server_side_encryption = Some(ServerSideEncryption::from(algorithm));
+        output.ssekms_key_id = kms_key;
+        output.bucket_key_enabled = bucket_key.then_some(true);
+    }
+    if let Some(checksum) = completion.checksum {
+        output.checksum_type = Some(kind(checksum.composite));
+        set_checksum!(output, checksum.algorithm, checksum.value);
+    }
+    output
+}
+
+fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
+    let claims = [
+        (Algorithm::Crc32, &listed.checksum_crc32),
+        (Algorithm::Crc32c, &listed.checksum_crc32c),
+        (Algorithm::Crc64Nvme, &listed.checksum_crc64nvme),
+        (Algorithm::Sha1, &listed.checksum_sha1),
+        (Algorithm::Sha256, &listed.checksum_sha256),
+    ];
+    for (algorithm, claimed) in claims {
+        if let (Some(claimed), Some(sum)) = (claimed, part.written.sums.of(algorithm))
+            && base64(&sum) != *claimed
+        {
+            let message = format!("The {} of part {} does not match.", name(algorithm), part.number);
+            return Err(S3Error::with_message(S3ErrorCode::InvalidPart, message));
+        }
+    }
+    Ok(())
+}
+
+/// The checksum of the whole, of the kind chosen at the beginning; CRC64NVME if none was.
+fn whole_checksum(
+    upload: &Upload,
+    parts: &[Arc<StoredPart>],
+    written: &Written,
+) -> S3Result<Option<StoredChecksum>> {
+    let usual = UploadChecksum { algorithm: Algorithm::Crc64Nvme, composite: false };
+    let UploadChecksum { algorithm, composite } = upload.checksum.unwrap_or(usual);
+    if !composite {
+        return Ok(written.sums.of(algorithm).map(|sum| StoredChecksum {
+            algorithm,
+            value: base64(&sum),
+            composite,
+        }));
+    }
+    let mut sums = Vec::new();
+    for part in parts {
+        let sum = part.written.sums.of(algorithm);
+        sums.extend(sum.ok_or_else(|| {
+            s3_error!(InvalidRequest, "The upload was created using a checksum that a part lacks")
+        })?);
+    }
+    let value = format!("{}-{}", base64(&of_bytes(algorithm, &sums)), parts.len());
+    Ok(Some(StoredChecksum { algorithm, value, composite }))
+}
+
+fn misfit(misfit: Misfit) -> S3Error {
+    match misfit {
+        Misfit::Empty => s3_error!(MalformedXML, "You must specify at least one part"),
+        Misfit::Order => {
+            s3_error!(
+                InvalidPartOrder,
+                "The list of parts was not in ascending order. Parts must be ordered by part number."
+            )
+        }
+        Misfit::Unknown { number } => S3Error::with_message(
+            S3ErrorCode::InvalidPart,
+            format!("Part {number} could not be found, or its entity tag does not match."),
+        ),
+        Misfit::Unequal { .. } => {
+            s3_error!(InvalidPart, "All non-trailing parts must have the same length.")
+        }
+        Misfit::TooSmall { number, size } => S3Error::with_message(
+            S3ErrorCode::EntityTooSmall,
+            format!(
+                "Your proposed upload is smaller than the minimum allowed size: part {number} has {size} bytes"
+            ),
+        ),
+    }
+}

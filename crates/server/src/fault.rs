@@ -21,7 +21,7 @@ pub enum Verb {
     Get,
     /// A whole object in one request (GCS `media` and `multipart`, S3 PutObject).
     Put,
-    /// One object removed.
+    /// One object removed; of those that are removed in one request, each key by itself, as far as a status goes.
     Delete,
     /// Many objects removed in one request (S3 DeleteObjects).
     DeleteMany,

@@ -18,6 +18,10 @@ pub struct Habits {
     pub lengths_demanded: bool,
     /// What the S3 side does with conditions on writes.
     pub conditions: Conditions,
+    /// Whether copies take R2's `cf-copy-destination-if-*` for conditions on their destination, whatever `conditions` says of
+    /// the usual ones.
+    /// [R2](https://developers.cloudflare.com/r2/api/s3/extensions/#conditional-operations-in-copyobject-for-the-destination-object)
+    pub copy_destination_headers: bool,
     /// Whether a conditional S3 write during which its key was deleted is answered 409 `ConditionalRequestConflict`; of
     /// a multipart upload nothing is left then, so that it has to be begun anew.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html#conditional-error-response)
@@ -109,6 +113,7 @@ impl Habits {
             server: "laneway",
             lengths_demanded: true,
             conditions: Conditions::all(Honoured),
+            copy_destination_headers: false,
             conflicts: true,
             refused_headers: None,
             checksums: true,
@@ -139,6 +144,7 @@ impl Habits {
             name: "r2",
             server: "cloudflare",
             conditions: Conditions { copy: Ignored, delete: Ignored, ..Conditions::all(Honoured) },
+            copy_destination_headers: true,
             conflicts: false,
             full_object_crc32: false,
             completes_again: false,

@@ -143,6 +143,8 @@ async fn called(
     request: Request<RequestBody>,
     key: &str,
 ) -> Result<Response<ResponseBody>, s3s::HttpError> {
+    let mut request = request;
+    request.extensions_mut().insert(Arc::clone(shared));
     let query = Query::parse(request.uri().query());
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| shared.habits.checksums);
@@ -174,7 +176,13 @@ static REQUESTS: AtomicU64 = AtomicU64::new(1);
 /// A status that a fault or the configuration demands, as S3 says it.
 pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let usual = match status.as_u16() {
+    let message = status.canonical_reason().unwrap_or("refused");
+    error_document(status, code.unwrap_or(usual_code(status.as_u16())), message)
+}
+
+/// The error's code that usually comes with a status.
+fn usual_code(status: u16) -> &'static str {
+    match status {
         401 | 403 => "AccessDenied",
         404 => "NoSuchKey",
         408 => "RequestTimeout",
@@ -185,9 +193,7 @@ pub(crate) fn refused(status: u16, code: Option<&str>) -> Response<ResponseBody>
         503 => "SlowDown",
         500..=599 => "InternalError",
         _ => "InvalidRequest",
-    };
-    let message = status.canonical_reason().unwrap_or("refused");
-    error_document(status, code.unwrap_or(usual), message)
+    }
 }
 
 fn error_document(status: StatusCode, code: &str, message: &str) -> Response<ResponseBody> {
@@ -335,7 +341,7 @@ impl S3 for Dialect {
         &self,
         request: S3Request<DeleteObjectsInput>,
     ) -> S3Result<S3Response<DeleteObjectsOutput>> {
-        delete::many(self, request.input).map(S3Response::new)
+        delete::many(self, request).map(S3Response::new)
     }
 
     async fn list_objects(

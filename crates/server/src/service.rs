@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::body::{RequestBody, ResponseBody, UnderWay};
 use crate::config::{GcsConfig, S3Config};
 use crate::counters::Tally;
+use crate::fault::Verb;
 use crate::fault::body::{Damage, Direction};
 use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
 use crate::gcs;
@@ -74,13 +75,24 @@ impl Shared {
     /// Counts a request and draws its faults.
     pub(crate) fn effects(&self, route: &Route) -> Effects {
         self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
+        self.draw(route.verb, &route.key)
+    }
+
+    /// Draws the faults of what is asked for of one key.
+    fn draw(&self, verb: Verb, key: &str) -> Effects {
         let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut effects = selection.select(self.started.elapsed(), route.verb, &route.key);
+        let mut effects = selection.select(self.started.elapsed(), verb, key);
         effects.drawn = *self.replaced.borrow();
         drop(selection);
         self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
         self.tally.tell();
         effects
+    }
+
+    /// The status that faults demand for one of the many keys that one request removes: of their faults only that fits into
+    /// its answer.
+    pub(crate) fn refused_removal(&self, key: &str) -> Option<u16> {
+        self.draw(Verb::Delete, key).status.map(|refusal| refusal.status)
     }
 
     /// Waits until faults that were drawn in round `drawn` have been replaced.

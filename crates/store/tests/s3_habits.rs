@@ -265,6 +265,47 @@ fn a_source_that_was_replaced_does_not_show_that_destinations_are_kept() {
     });
 }
 
+/// Under R2's own name, which says where the embedded server is.
+#[test]
+fn a_copy_at_r2_is_bound_to_its_destination_by_the_headers_that_r2_has_for_it() {
+    let config = Config { habits: Habits::r2(), ..Config::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, config);
+    let host = "account.r2.cloudflarestorage.com";
+    let address = endpoint.server().addr();
+    let mut lanes = LanesConfig::default();
+    lanes.resolve.insert(host.to_owned(), vec![address.ip()]);
+    let settings = Settings {
+        s3_endpoint: Some(format!("http://{host}:{}", address.port())),
+        s3_path_style: Some(true),
+        ..settings(&endpoint)
+    };
+    let store = Store::new(Provider::S3, &settings, Lanes::start(lanes).expect("lanes")).expect("a store");
+    run(async {
+        let id = |key| ObjectId::new(Endpoint::BUCKET, key);
+        put(&store, &id("from")).await.unwrap_or_else(|e| panic!("{e}"));
+        let copy = async |condition: Condition| {
+            let options = PutOptions { condition, ..PutOptions::default() };
+            let before = store.lanes().counters().requests;
+            let copied = store.copy(&id("from"), &id("to"), &options, &Condition::None).await;
+            (copied, store.lanes().counters().requests - before)
+        };
+        assert!(store.keeps(Operation::Copy, &Condition::Absent));
+        let (copied, requests) = copy(Condition::Absent).await;
+        // The copy and the HEAD that tells its size: nobody looks for a destination first.
+        assert_eq!(requests, 2);
+        let state = |meta: Result<ObjectMeta, Error>| {
+            Condition::Matches(meta.unwrap_or_else(|e| panic!("{e}")).version.expect("an ETag"))
+        };
+        let there = state(copied);
+        let (refused, requests) = copy(Condition::Absent).await;
+        assert!(refused.is_err_and(|e| e.is_precondition()));
+        assert_eq!(requests, 1);
+        assert!(copy(there).await.0.is_ok());
+        let other = Condition::Matches(Version::ETag("0".repeat(32)));
+        assert!(copy(other).await.0.is_err_and(|e| e.is_precondition()));
+    });
+}
+
 #[test]
 fn a_store_is_known_by_whether_it_keeps_conditions() {
     with_habits(async |name, _, store| {

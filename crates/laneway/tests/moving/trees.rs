@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use laneway::{CopyRequest, Location, Outcome};
+use laneway::{CopyRequest, Location, Op, Outcome};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
 
@@ -179,6 +179,38 @@ fn a_folder_marker_becomes_a_folder() {
         stage.object("t/full/f", b"x");
         stage.cp_r(stage.url("t/"), stage.path("out")).all_done();
         assert!(stage.path("out/empty").is_dir() && stage.path("out/full/f").is_file());
+    }
+}
+
+/// Into folders, and into the store, where they stay what they are.
+#[test]
+fn a_move_takes_folder_markers_with_it() {
+    for kind in KINDS {
+        for to_store in [false, true] {
+            let stage = Stage::new(kind);
+            let markers = ["t/", "t/empty/", "t/full/"];
+            markers.iter().for_each(|key| stage.object(key, b""));
+            stage.object("t/full/f", b"x");
+            let destination = match to_store {
+                true => stage.url("out/"),
+                false => Location::Local(stage.path("out")),
+            };
+            let report = stage.copy(CopyRequest {
+                recursive: true,
+                remove_source: true,
+                ..CopyRequest::new(vec![stage.url("t/")], destination)
+            });
+            report.all_done();
+            assert_eq!(report.ops(Op::Move), 4, "{kind:?} {to_store}");
+            match to_store {
+                true => assert_eq!(stage.keys(), ["out/t/", "out/t/empty/", "out/t/full/", "out/t/full/f"]),
+                false => {
+                    assert!(stage.keys().is_empty(), "{kind:?}: {:?}", stage.keys());
+                    assert!(stage.path("out/empty").is_dir());
+                    assert_eq!(std::fs::read(stage.path("out/full/f")).unwrap(), b"x");
+                }
+            }
+        }
     }
 }
 

@@ -85,6 +85,30 @@ pub(super) fn of_source(
     Err(s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold"))
 }
 
+/// The conditions on the destination of a copy as R2 has them. Its dates are looked at now, ETags when the copy is there.
+pub(super) fn of_destination(
+    dialect: &Dialect,
+    bucket: &str,
+    key: &str,
+    headers: &http::HeaderMap,
+) -> S3Result<Precondition> {
+    let tags = etags(
+        in_header(headers, "cf-copy-destination-if-match")?,
+        in_header(headers, "cf-copy-destination-if-none-match")?,
+    );
+    let date = |name| {
+        let text = headers.get(name)?.to_str().ok()?;
+        httpdate::parse_http_date(text).ok().map(Timestamp::from)
+    };
+    let modified_since = date("cf-copy-destination-if-modified-since");
+    let unmodified_since = date("cf-copy-destination-if-unmodified-since");
+    if let Some(present) = dialect.objects.object(bucket, key) {
+        dates(&present, &tags, modified_since, unmodified_since)
+            .map_err(|_| s3_error!(PreconditionFailed, "The destination doesn't meet the condition"))?;
+    }
+    Ok(tags)
+}
+
 /// An ETag in a header that `s3s` doesn't read.
 pub(super) fn in_header(headers: &http::HeaderMap, name: &str) -> S3Result<Option<ETagCondition>> {
     let Some(value) = headers.get(name) else { return Ok(None) };

@@ -34,11 +34,14 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         input.copy_source_if_modified_since,
         input.copy_source_if_unmodified_since,
     )?;
-    let precondition = conditions::of_write(
-        dialect.habits.conditions.copy,
-        conditions::in_header(&headers, "if-match")?,
-        conditions::in_header(&headers, "if-none-match")?,
-    )?;
+    let precondition = match dialect.habits.copy_destination_headers {
+        true => conditions::of_destination(dialect, &input.bucket, &input.key, &headers)?,
+        false => conditions::of_write(
+            dialect.habits.conditions.copy,
+            conditions::in_header(&headers, "if-match")?,
+            conditions::in_header(&headers, "if-none-match")?,
+        )?,
+    };
     if precondition.etag_match.is_some() {
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }

@@ -1,11 +1,14 @@
 //! DeleteObject and DeleteObjects.
 
-use s3s::dto::*;
-use s3s::{S3Result, s3_error};
+use std::sync::Arc;
 
-use super::{Dialect, conditions, refusal, versions};
+use s3s::dto::*;
+use s3s::{S3Request, S3Result, s3_error};
+
+use super::{Dialect, conditions, refusal, usual_code, versions};
 use crate::objects::Refused;
 use crate::objects::precondition::Precondition;
+use crate::service::Shared;
 
 const KEYS_MAX: usize = 1000;
 
@@ -15,7 +18,12 @@ pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<Delet
     Ok(DeleteObjectOutput::default())
 }
 
-pub(super) fn many(dialect: &Dialect, input: DeleteObjectsInput) -> S3Result<DeleteObjectsOutput> {
+pub(super) fn many(
+    dialect: &Dialect,
+    request: S3Request<DeleteObjectsInput>,
+) -> S3Result<DeleteObjectsOutput> {
+    let S3Request { input, extensions, .. } = request;
+    let shared = extensions.get::<Arc<Shared>>();
     if input.delete.objects.is_empty() || input.delete.objects.len() > KEYS_MAX {
         return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
     }
@@ -23,6 +31,14 @@ pub(super) fn many(dialect: &Dialect, input: DeleteObjectsInput) -> S3Result<Del
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for object in input.delete.objects {
+        if let Some(status) = shared.and_then(|shared| shared.refused_removal(&object.key)) {
+            errors.push(Error {
+                code: Some(usual_code(status).to_owned()),
+                key: Some(object.key),
+                ..Default::default()
+            });
+            continue;
+        }
         let etag = object.e_tag.map(ETagCondition::ETag);
         let precondition = conditions::of_write(dialect.habits.conditions.delete, etag, None)?;
         let outcome = versions::only(object.version_id.as_deref())

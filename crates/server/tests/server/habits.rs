@@ -55,6 +55,33 @@ fn conditions_are_honoured_refused_or_passed_over() {
 }
 
 #[test]
+fn copies_at_r2_take_conditions_on_their_destination_under_names_of_its_own() {
+    let rig = like("r2");
+    put(&rig, &[]);
+    let copy = |name: &str, value: &str| {
+        let headers = [("x-amz-copy-source", "demo/k"), (name, value)];
+        rig.send("PUT", "/demo/to", &headers, "").unwrap()
+    };
+    let absent = ("cf-copy-destination-if-none-match", "*");
+    assert_eq!(copy(absent.0, absent.1).status, 200, "nothing is there");
+    let etag = rig.send("PUT", "/demo/to", &[], "theirs").unwrap().header("etag").to_owned();
+    for (name, value) in [
+        absent,
+        ("cf-copy-destination-if-none-match", etag.as_str()),
+        ("cf-copy-destination-if-match", "\"0\""),
+        ("cf-copy-destination-if-unmodified-since", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("cf-copy-destination-if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+    ] {
+        let refused = copy(name, value);
+        assert_eq!((refused.status, refused.element("Code")), (412, "PreconditionFailed"), "{name}: {value}");
+        assert_eq!(rig.get("/demo/to").body, "theirs");
+    }
+    assert_eq!(copy("cf-copy-destination-if-match", &etag).status, 200);
+    assert_eq!(copy("cf-copy-destination-if-unmodified-since", "Fri, 01 Jan 2100 00:00:00 GMT").status, 200);
+    assert_eq!(rig.get("/demo/to").body, "x");
+}
+
+#[test]
 fn conditions_of_copies_are_honoured_refused_or_passed_over() {
     for (name, status, code) in [
         ("s3", 412, "PreconditionFailed"),

@@ -99,3 +99,58 @@ fn the_option_for_addressing_goes_before_the_profiles() {
     laneway.run(["ls", "s3://bucket/", "--s3-addressing", "path"]).succeeds();
     laneway.run(["ls", "s3://bucket/", "--s3-addressing", "both"]).exits(2);
 }
+
+/// It is read from the terminal itself and not from standard input's buffer, and the answer goes to STS.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_mfa_code_is_asked_for_on_the_terminal() {
+    use std::io::{Read as _, Write as _};
+
+    use laneway_testkit::{Scripted, answer};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let keys_of_the_role = {
+        let keys = laneway_server::S3Config::default();
+        let (id, secret) = (keys.access_key, keys.secret_key);
+        format!(
+            "<AccessKeyId>{id}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>T</SessionToken>"
+        )
+    };
+    let sts = Scripted::serve(move |_| {
+        let handed = format!(
+            "<Credentials>{keys_of_the_role}<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>"
+        );
+        answer(
+            200,
+            &[],
+            format!("<AssumeRoleResponse><AssumeRoleResult>{handed}</AssumeRoleResult></AssumeRoleResponse>"),
+        )
+    });
+    let (endpoint, laneway) = configured(Wire::Plain, |_| {
+        let role =
+            "role_arn = arn:aws:iam::1:role/r\nmfa_serial = arn:aws:iam::1:mfa/me\nsource_profile = base\n";
+        format!("[profile m]\n{role}[profile base]\n{}", keys())
+    });
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("ours");
+    unlockpt(&terminal).expect("unlocked");
+    let name = ptsname(&terminal, Vec::new()).expect("a name").into_string().expect("text");
+    // The first terminal that a session's leader opens becomes its own.
+    let line = format!("exec \"$0\" \"$@\" <{name} 2>{name}");
+    let running = Program::new("setsid", laneway.home())
+        .with("AWS_ENDPOINT_URL_S3", endpoint.url())
+        .with("AWS_ENDPOINT_URL_STS", sts.url())
+        .with("AWS_REGION", laneway_server::S3Config::default().region)
+        .start(["--wait", "/bin/sh", "-c", &line, LANEWAY, "ls", "s3://bucket/", "--profile", "m"]);
+    let (mut terminal, mut seen) = (fs::File::from(terminal), Vec::new());
+    while !String::from_utf8_lossy(&seen).contains("MFA code of arn:aws:iam::1:mfa/me:") {
+        let mut bytes = [0; 256];
+        let read = terminal.read(&mut bytes).unwrap_or(0);
+        assert!(read > 0, "it ended without a question: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&bytes[..read]);
+    }
+    terminal.write_all(b"123456\n").expect("typed");
+    assert_eq!(running.end().succeeds().lines(), ["s3://bucket/f"]);
+    let asked = String::from_utf8(sts.asked()[0].body.clone()).expect("a form");
+    assert!(asked.contains("TokenCode=123456") && asked.contains("SerialNumber="), "{asked}");
+}

@@ -192,6 +192,17 @@ fn a_ca_file_that_cannot_be_read_is_named() {
     laneway.run(["ls", "s3://bucket"]).complains(&["/no/such/bundle.pem", "AWS_CA_BUNDLE"]);
 }
 
+/// Who sets it means these certificates: without them each server would be refused, and nobody knew why.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_unreadable_ssl_cert_file_is_named() {
+    let endpoint = Endpoint::start(Wire::TlsH2);
+    for (name, path) in [("SSL_CERT_FILE", "/no/such/ca.pem"), ("SSL_CERT_DIR", "/no/such/folder")] {
+        let laneway = endpoint.program(LANEWAY).with(name, path);
+        laneway.run(["ls", "s3://bucket"]).exits(1).complains(&[name, path, "No such file"]);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named() {

@@ -44,7 +44,8 @@ pub struct Config {
 /// Which certificates are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
-    /// PEM files whose certificates are trusted beside the platform's (which honours `SSL_CERT_FILE`).
+    /// PEM files whose certificates are trusted beside the platform's. Those are `SSL_CERT_FILE`'s and `SSL_CERT_DIR`'s where
+    /// these are set, on Linux; what they name and can't be read ends each request over TLS.
     pub extra_ca_files: Vec<PathBuf>,
 }
 

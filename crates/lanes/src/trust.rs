@@ -1,5 +1,6 @@
 //! Which certificates are trusted, and what is offered by ALPN.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ impl TlsSettings {
     /// random draw, and key-exchange groups in an order that costs another round trip). Ring offers X25519 first,
     /// which every store answers without a HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
+        check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
         let failed =
             |e: rustls::Error| Error::because(Kind::Invalid, "the platform's certificates can't be used", e);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -62,6 +64,30 @@ impl TlsSettings {
             shown.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))??;
         Ok(Arc::new(shown))
     }
+}
+
+/// A variable by which the platform's certificates are replaced, where the platform knows it.
+fn variable(name: &str) -> Option<OsString> {
+    let is_known = cfg!(all(unix, not(target_vendor = "apple")));
+    std::env::var_os(name).filter(|value| is_known && !value.is_empty())
+}
+
+/// Whether what `SSL_CERT_FILE` and `SSL_CERT_DIR` name can be read: who sets them means these certificates, and would
+/// find every server refused otherwise.
+///
+/// # Errors
+/// [`Kind::Invalid`], naming the variable, the file and the cause.
+fn check_named(file: Option<OsString>, folders: Option<OsString>) -> Result<(), Error> {
+    if let Some(file) = file {
+        certificates(Path::new(&file), "SSL_CERT_FILE: CA file")?;
+    }
+    for folder in folders.iter().flat_map(std::env::split_paths) {
+        std::fs::read_dir(&folder).map_err(|e| {
+            let message = format!("SSL_CERT_DIR: folder {} can't be read", folder.display());
+            Error::because(Kind::Invalid, message, e)
+        })?;
+    }
+    Ok(())
 }
 
 /// Reads the extra CA files.
@@ -112,6 +138,18 @@ fn origin_of(file: &Path) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_variables_name_in_place_of_the_platforms_certificates_must_be_readable() {
+        let named = |text: &str| Some(OsString::from(text));
+        let file = check_named(named("/nonexistent/ca.pem"), None).unwrap_err().to_string();
+        assert!(file.contains("SSL_CERT_FILE") && file.contains("/nonexistent/ca.pem"), "{file}");
+        let empty = check_named(named("/dev/null"), None).unwrap_err().to_string();
+        assert!(empty.contains("SSL_CERT_FILE") && empty.contains("no certificate"), "{empty}");
+        let folder = check_named(None, named("/:/nonexistent")).unwrap_err().to_string();
+        assert!(folder.contains("SSL_CERT_DIR") && folder.contains("/nonexistent"), "{folder}");
+        assert!(check_named(None, named("/")).is_ok() && check_named(None, None).is_ok());
+    }
 
     #[test]
     fn an_unreadable_or_empty_ca_file_is_named() {

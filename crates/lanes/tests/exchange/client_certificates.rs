@@ -74,16 +74,16 @@ impl Server {
         Self { origin: Origin::parse(&format!("https://localhost:{port}")).unwrap(), folder, ca, lanes }
     }
 
-    /// Writes a client's certificate and its key, and gives back how it is told.
+    /// Writes a client's certificate and its key, and gives back where they are.
     fn client(&self, ca: &Ca, name: &str) -> (Bytes, ClientCertificate) {
         let (certificate, key) = ca.issue(name);
-        let told = ClientCertificate {
+        let shown = ClientCertificate {
             certificate_file: self.path(name),
             key_file: self.path(&format!("{name}.key")),
         };
-        std::fs::write(&told.certificate_file, certificate.pem()).unwrap();
-        std::fs::write(&told.key_file, key.serialize_pem()).unwrap();
-        (certificate.der().to_vec().into(), told)
+        std::fs::write(&shown.certificate_file, certificate.pem()).unwrap();
+        std::fs::write(&shown.key_file, key.serialize_pem()).unwrap();
+        (certificate.der().to_vec().into(), shown)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -142,12 +142,12 @@ impl Call for Ask {
     }
 }
 
-const WAYS: [(&str, &SupportedProtocolVersion); 4] =
+const TRANSPORTS: [(&str, &SupportedProtocolVersion); 4] =
     [("h2", &TLS13), ("h2", &TLS12), ("http/1.1", &TLS13), ("http/1.1", &TLS12)];
 
 #[tokio::test]
 async fn a_certificate_is_shown_to_a_server_that_asks_for_one_and_connections_are_not_mixed_up() {
-    for (protocol, version) in WAYS {
+    for (protocol, version) in TRANSPORTS {
         let server = Server::start(protocol, version).await;
         let (one, first) = server.client(&server.ca, "one");
         let (two, second) = server.client(&server.ca, "two");
@@ -161,7 +161,7 @@ async fn a_certificate_is_shown_to_a_server_that_asks_for_one_and_connections_ar
 /// And isn't asked again and again, as a server is that breaks off.
 #[tokio::test]
 async fn a_server_that_refuses_the_certificate_ends_the_request() {
-    for (protocol, version) in WAYS {
+    for (protocol, version) in TRANSPORTS {
         let server = Server::start(protocol, version).await;
         let (_, foreign) = server.client(&Ca::new("foreign"), "foreign");
         let error = server.ask(Some(&foreign)).await.unwrap_err();
@@ -199,8 +199,8 @@ async fn a_certificate_that_can_not_be_shown_is_told_with_its_file() {
 #[tokio::test]
 async fn a_certificate_that_was_replaced_is_shown_on_the_next_connection() {
     let server = Server::start("http/1.1", &TLS13).await;
-    let (_, told) = server.client(&Ca::new("foreign"), "me");
-    assert!(server.ask(Some(&told)).await.is_err());
-    let (renewed, told) = server.client(&server.ca, "me");
-    assert_eq!(server.ask(Some(&told)).await.unwrap(), renewed);
+    let (_, shown) = server.client(&Ca::new("foreign"), "me");
+    assert!(server.ask(Some(&shown)).await.is_err());
+    let (renewed, shown) = server.client(&server.ca, "me");
+    assert_eq!(server.ask(Some(&shown)).await.unwrap(), renewed);
 }

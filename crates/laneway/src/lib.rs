@@ -60,9 +60,9 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::dispatch::{Direction, Role};
 pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
 pub use laneway_store::{
-    Checksums, Condition, CustomerKey, Encryption, NotAKey, ObjectId, ObjectMeta, Provider, PutOptions,
-    RequestChecksums, Requests, Retention, RetentionMode, Settings as StoreSettings, SseAlgorithm, Version,
-    may_be_added,
+    AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, Encryption, ExpiringKey,
+    NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,
+    RetentionMode, Settings as StoreSettings, SseAlgorithm, Version, may_be_added,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

@@ -186,7 +186,7 @@ impl AwsFiles {
         own.filter(|url| !url.is_empty()).or_else(|| profile.value("endpoint_url").map(str::to_owned))
     }
 
-    /// A file that a variable names and that isn't there, told as one line.
+    /// A file that a variable names and that isn't there, as one line.
     pub(crate) fn missing(&self) -> Option<String> {
         let (variable, path) = self.missing.first()?;
         Some(format!("{variable} names {}, which isn't there", path.display()))

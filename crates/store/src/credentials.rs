@@ -10,6 +10,7 @@ mod deadline;
 mod google;
 mod lacking;
 mod presence;
+mod provided;
 mod sigv4;
 
 pub(crate) use aws::Aws;

@@ -14,6 +14,7 @@
 mod added_headers;
 mod aws_files;
 mod checksum;
+mod credential_provider;
 mod credentials;
 mod delivery;
 mod download;
@@ -42,6 +43,7 @@ mod xml;
 
 pub use added_headers::may_be_added;
 pub use checksum::{Checksums, CompositeCrc32c};
+pub use credential_provider::{BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
 pub use environment::Environment;

@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_core::hash::hex_sha256;
 
-use crate::{Encryption, Environment, Error, ErrorKind, Operation, may_be_added};
+use crate::{CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added};
 
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
 /// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
@@ -27,6 +27,8 @@ pub struct Settings {
     pub profile: Option<String>,
     /// AWS keys, instead of looking for some.
     pub access_key: Option<AccessKey>,
+    /// Hands out tokens for GCS and keys for S3, instead of looking for some. [`Self::access_key`] goes before it.
+    pub credential_provider: Option<Arc<dyn CredentialProvider>>,
     /// AWS region, instead of the variables' or the profile's.
     pub region: Option<String>,
     /// Project that GCS bills (`x-goog-user-project`, which both of its APIs take).
@@ -159,6 +161,7 @@ impl std::fmt::Debug for Settings {
             .field("gcs_endpoint", &self.gcs_endpoint)
             .field("s3_endpoint", &self.s3_endpoint)
             .field("profile", &self.profile)
+            .field("credential_provider", &self.credential_provider.as_ref().map(|provider| provider.name()))
             .field("region", &self.region)
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .finish_non_exhaustive()

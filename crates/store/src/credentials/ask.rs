@@ -11,7 +11,7 @@ use laneway_lanes::{Body, Call, ClientCertificate, Lanes, Origin, Request, Respo
 use crate::judge::retry_after;
 
 /// How long a server may be silent before it is asked again.
-const PATIENCE: Duration = Duration::from_secs(20);
+const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// A question, which is asked again while the server fails.
 #[derive(Clone)]
@@ -141,7 +141,7 @@ impl Call for Ask {
         let mut request = Request::new(self.origin.clone(), self.method.clone(), self.target.clone());
         request.headers = self.headers.clone();
         request.body = Body::from(self.body.clone());
-        request.no_progress = Some(PATIENCE);
+        request.no_progress = Some(NO_PROGRESS);
         Ok(request)
     }
 
@@ -166,7 +166,7 @@ impl Call for Ask {
 }
 
 impl Answer {
-    /// Reads a JSON document. What is wrong with one is told by its place: its text may be a secret.
+    /// Reads a JSON document. An error says the place alone where it isn't one: its text may be a secret.
     ///
     /// # Errors
     /// For another document.

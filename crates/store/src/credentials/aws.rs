@@ -14,10 +14,11 @@ use std::time::SystemTime;
 use http::HeaderValue;
 use laneway_lanes::Lanes;
 use reqsign_aws_v4::Credential;
+use reqsign_core::time::Timestamp;
 
 use self::chain::Chain;
 pub(super) use self::temporary::read as read_keys;
-use super::cache::Cache;
+use super::cache::{Cache, Ends, Now};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, Operation, Settings};
 
@@ -64,7 +65,7 @@ impl Aws {
         let credential = match &self.0 {
             Who::Anonymous => return Ok(()),
             Who::Given(credential) => Arc::clone(credential),
-            Who::Found(found) => found.1.obtain(|| found.0.load()).await?,
+            Who::Found(found) => found.1.obtain(Now::read, || found.0.load()).await?,
         };
         signed(request, &credential, (region, service), now)
     }
@@ -107,7 +108,7 @@ impl Aws {
 
     /// Gives up credentials that the store refused; whether others can be had.
     pub(crate) fn forget(&self) -> bool {
-        matches!(&self.0, Who::Found(found) if found.1.forget())
+        matches!(&self.0, Who::Found(found) if found.1.forget(Now::read()))
     }
 }
 
@@ -118,6 +119,12 @@ impl Aws {
         if let Who::Found(found) = &self.0 {
             found.1.age(by);
         }
+    }
+}
+
+impl Ends for Credential {
+    fn ends(&self) -> Option<Timestamp> {
+        self.expires_in
     }
 }
 

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::{Lanes, Scheme};
-use reqsign_core::SigningCredential;
 use reqsign_core::time::Timestamp;
 
 use self::adc::{GOOGLE, Identity};
-use self::token::Token;
-use super::cache::Cache;
+pub(super) use self::token::Token;
+use super::cache::{Cache, Ends, Now};
 use super::lacking::Lacking;
+use super::provided;
 use crate::endpoint::Endpoint;
-use crate::{Environment, Error, Settings};
+use crate::{CredentialProvider, Environment, Error, Settings};
 
 const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
 
@@ -28,12 +28,19 @@ const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project")
 #[derive(Debug)]
 pub(crate) struct Google(Option<Box<(Chain, Cache<Bearer>)>>);
 
-#[derive(Debug)]
 struct Chain {
+    /// Asked in place of all others.
+    provider: Option<Arc<dyn CredentialProvider>>,
     environment: Environment,
     /// The domain of the cloud that the endpoint is in.
     universe: String,
     lanes: Lanes,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chain").field("universe", &self.universe).finish_non_exhaustive()
+    }
 }
 
 /// A token as headers, made once and not for every request.
@@ -44,20 +51,16 @@ struct Bearer {
     quota_project: Option<HeaderValue>,
 }
 
-impl SigningCredential for Bearer {
-    fn is_valid(&self) -> bool {
-        self.token.is_valid()
-    }
-
-    fn is_valid_at(&self, time: Timestamp) -> bool {
-        self.token.is_valid_at(time)
+impl Ends for Bearer {
+    fn ends(&self) -> Option<Timestamp> {
+        self.token.expires_at
     }
 }
 
 /// The domain of the cloud that is meant: the variable's, else that of the credentials, else Google's own.
 fn universe(environment: &Environment) -> String {
     let said = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN");
-    // What is wrong with the credentials is told when they are needed.
+    // What is wrong with the credentials is an error when they are needed.
     let said = said.or_else(|| adc::find(environment).ok()?.universe);
     said.unwrap_or_else(|| GOOGLE.to_owned())
 }
@@ -93,10 +96,20 @@ impl Google {
     /// The credentials that these settings mean, if the endpoint may see any. Nothing is asked before the first request.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
         let universe = universe(&settings.environment);
-        if settings.anonymous || !is_trusted(endpoint, &universe) {
+        // Who brings tokens along knows for whom; what files and variables mean is Google's.
+        let is_trusted = match settings.credential_provider {
+            Some(_) => endpoint.is_tls(),
+            None => is_trusted(endpoint, &universe),
+        };
+        if settings.anonymous || !is_trusted {
             return Self(None);
         }
-        let chain = Chain { environment: settings.environment.clone(), universe, lanes: lanes.clone() };
+        let chain = Chain {
+            provider: settings.credential_provider.clone(),
+            environment: settings.environment.clone(),
+            universe,
+            lanes: lanes.clone(),
+        };
         Self(Some(Box::new((chain, Cache::new()))))
     }
 
@@ -107,7 +120,7 @@ impl Google {
     pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<(), Error> {
         let Some(found) = &self.0 else { return Ok(()) };
         let (chain, cache) = &**found;
-        let bearer = cache.obtain(|| chain.load()).await?;
+        let bearer = cache.obtain(Now::read, || chain.load()).await?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         if let Some(project) = &bearer.quota_project {
             headers.entry(QUOTA_PROJECT).or_insert_with(|| project.clone());
@@ -117,12 +130,16 @@ impl Google {
 
     /// Gives up a token that the store refused; whether another one can be had.
     pub(crate) fn forget(&self) -> bool {
-        self.0.as_ref().is_some_and(|found| found.1.forget())
+        self.0.as_ref().is_some_and(|found| found.1.forget(Now::read()))
     }
 }
 
 impl Chain {
     async fn load(&self) -> Result<Bearer, Lacking> {
+        if let Some(provider) = &self.provider {
+            let token = provided::token(&**provider).await?;
+            return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
+        }
         let adc = adc::find(&self.environment)?;
         let unusable = |cause: String| Lacking::unusable(&adc.name, cause);
         if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
@@ -136,13 +153,7 @@ impl Chain {
             identity => self.token(identity).await.map_err(unusable)?,
         };
         tracing::debug!(source = adc.name, "credentials found");
-        let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.access_token))
-            .map_err(|_| unusable("the token holds characters that no header can carry".to_owned()))?;
-        authorization.set_sensitive(true);
-        let quota_project = adc.quota_project.as_deref().map(HeaderValue::try_from).transpose();
-        let quota_project =
-            quota_project.map_err(|_| unusable("its quota project is no project".to_owned()))?;
-        Ok(Bearer { token, authorization, quota_project })
+        bearer(token, adc.quota_project.as_deref()).map_err(unusable)
     }
 
     /// Who impersonates may do so as somebody whom others impersonate.
@@ -172,9 +183,51 @@ impl Chain {
     }
 }
 
+/// A token as headers.
+///
+/// # Errors
+/// For what no header can carry.
+fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
+    let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.access_token))
+        .map_err(|_| "the token holds characters that no header can carry")?;
+    authorization.set_sensitive(true);
+    let quota_project = quota_project.map(HeaderValue::try_from).transpose();
+    let quota_project = quota_project.map_err(|_| "its quota project is no project")?;
+    Ok(Bearer { token, authorization, quota_project })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{BearerToken, Provided};
+
+    #[tokio::test]
+    async fn a_providers_token_is_shown_over_tls_alone_and_in_place_of_what_is_set_up() {
+        struct Hush;
+        impl CredentialProvider for Hush {
+            fn name(&self) -> &str {
+                "hush"
+            }
+
+            fn bearer_token(&self) -> Provided<'_, BearerToken> {
+                Box::pin(async { Ok(BearerToken { token: "mine".into(), expires_at: None }) })
+            }
+        }
+        let environment = Environment::of([("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc.json")]);
+        let settings =
+            Settings { credential_provider: Some(Arc::new(Hush)), ..Settings::from_environment(environment) };
+        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let shown = async |url: &str| {
+            let endpoint = Endpoint::parse(url).expect("an endpoint");
+            let mut headers = HeaderMap::new();
+            Google::new(&settings, &endpoint, &lanes).authorize(&mut headers).await.expect("a token");
+            headers.get(AUTHORIZATION).map(|value| value.to_str().expect("text").to_owned())
+        };
+        for url in ["https://storage.googleapis.com", "https://localhost:4443"] {
+            assert_eq!(shown(url).await.as_deref(), Some("Bearer mine"), "{url}");
+        }
+        assert_eq!(shown("http://localhost:4443").await, None);
+    }
 
     #[test]
     fn only_hosts_of_the_credentials_own_cloud_are_shown_a_token_and_only_over_tls() {

@@ -1,6 +1,7 @@
 //! Carries a plan out: what it names is read, run or asked.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use laneway_lanes::Lanes;
 use reqsign_aws_v4::Credential;
@@ -8,16 +9,19 @@ use reqsign_aws_v4::Credential;
 use super::super::ask::Ask;
 use super::super::command;
 use super::super::lacking::Lacking;
+use super::super::provided;
 use super::plan::{Landscape, plan};
 use super::source::{ContainerToken, Keys, Planned, Role, Source};
 use super::temporary::{Temporary, answered, read};
 use super::{instance, sso, sts};
 use crate::aws_files::{AwsFiles, Chosen};
 use crate::settings::MfaPrompt;
-use crate::{Environment, Settings};
+use crate::{CredentialProvider, Environment, Settings};
 
 /// What credentials are looked for with.
 pub(super) struct Chain {
+    /// Asked in place of all others.
+    provider: Option<Arc<dyn CredentialProvider>>,
     environment: Environment,
     profile: Option<String>,
     region: Option<String>,
@@ -34,6 +38,7 @@ impl std::fmt::Debug for Chain {
 impl Chain {
     pub(super) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self {
+            provider: settings.credential_provider.clone(),
             environment: settings.environment.clone(),
             profile: settings.profile.clone(),
             region: settings.region.clone(),
@@ -47,6 +52,9 @@ impl Chain {
     /// # Errors
     /// Why there are none.
     pub(super) async fn load(&self) -> Result<Credential, Lacking> {
+        if let Some(provider) = &self.provider {
+            return provided::key(&**provider).await;
+        }
         let bad = |e: crate::aws_files::FilesError| Lacking::unusable("the AWS profile", e.to_string());
         let files = AwsFiles::load(&self.environment).map_err(bad)?;
         let chosen = Chosen::of(self.profile.as_deref(), &self.environment);

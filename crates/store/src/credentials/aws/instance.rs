@@ -17,7 +17,7 @@ const SESSION_S: &str = "21600";
 const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 
 /// Hands out the instance's keys. Where nobody said that there is a service, one that can't be reached, is turned off
-/// or knows no role is no credentials; one that fails otherwise is told.
+/// or knows no role is no credentials; one that fails otherwise is an error.
 ///
 /// # Errors
 /// Why there are none.

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::ask::{Ask, malformed};
 use super::source::Sso;
-use super::temporary::{Temporary, timestamp};
-use crate::timestamp::now_s;
+use super::temporary::Temporary;
+use crate::timestamp::{end, end_in, now_s};
 
 /// A login is renewed when it ends within so many seconds.
 const RENEW_BEFORE_S: u64 = 5 * 60;
@@ -90,7 +90,7 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
     let token =
         text(&login, "accessToken").ok_or_else(|| format!("{}: it holds no accessToken", path.display()))?;
     let left = |login: &Map<String, Value>, name: &str| {
-        let end = timestamp(login.get(name)?.as_str()?)?.as_second();
+        let end = end(login.get(name)?.as_str()?)?.as_second();
         u64::try_from(end).ok()?.checked_sub(now_s())
     };
     let left_s = left(&login, "expiresAt").unwrap_or(0);
@@ -109,10 +109,8 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
             if let Some(refresh) = renewed.refresh_token {
                 login.insert("refreshToken".to_owned(), Value::String(refresh));
             }
-            let ends = i64::try_from(now_s() + renewed.expires_in).unwrap_or(i64::MAX);
-            if let Ok(ends) = Timestamp::from_second(ends) {
-                login.insert("expiresAt".to_owned(), Value::String(ends.format_rfc3339_zulu()));
-            }
+            let ends = end_in(renewed.expires_in);
+            login.insert("expiresAt".to_owned(), Value::String(ends.format_rfc3339_zulu()));
             if let Err(e) = write(&path, &login) {
                 tracing::warn!("the renewed SSO login can't be written to {}: {e}", path.display());
             }

@@ -1,13 +1,11 @@
 //! Keys that end, as services hand them out.
 
-use std::time::UNIX_EPOCH;
-
 use reqsign_aws_v4::Credential;
 use reqsign_core::time::Timestamp;
 use serde::Deserialize;
 
 use super::super::ask::Answer;
-use crate::timestamp::rfc3339;
+use crate::timestamp::end;
 
 /// Keys and when they end (RFC 3339), if they do.
 pub(super) struct Temporary {
@@ -29,8 +27,7 @@ impl Temporary {
         let expires_in = match &self.ends {
             None => None,
             Some(text) => {
-                let end =
-                    timestamp(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
+                let end = end(text).ok_or_else(|| format!("the keys' expiration {text:?} is no time"))?;
                 if end <= Timestamp::now() {
                     return Err(format!("the keys expired at {text}"));
                 }
@@ -75,13 +72,6 @@ pub(super) fn answered(answer: &Answer, place: &str) -> Result<Credential, Strin
     read(&answer.body).map_err(|cause| format!("{place}: {cause}"))
 }
 
-/// A time as the services and their command lines write it; older ones wrote `UTC` instead of `Z`.
-pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
-    let zulu = text.strip_suffix("UTC").map(|rest| format!("{rest}Z"));
-    let time = rfc3339(zulu.as_deref().unwrap_or(text))?.duration_since(UNIX_EPOCH).ok()?;
-    Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +82,7 @@ mod tests {
             br#"{"AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2099-01-01T00:00:00Z"}"#;
         let credential = read(text).expect("keys");
         assert_eq!(credential.session_token.as_deref(), Some("T"));
-        assert_eq!(credential.expires_in, timestamp("2099-01-01T00:00:00UTC"));
+        assert_eq!(credential.expires_in, end("2099-01-01T00:00:00UTC"));
         let process = br#"{"Version":1,"AccessKeyId":"A","SecretAccessKey":"S","SessionToken":"T"}"#;
         assert_eq!(read(process).expect("keys").session_token.as_deref(), Some("T"));
     }

@@ -10,7 +10,7 @@ use super::adc::{GOOGLE, Machine};
 use super::token::{Token, granted};
 
 /// Hands out a token. Where nobody said that there is a server, one that can't be reached or knows no account is no
-/// credentials; one that fails otherwise is told.
+/// credentials; one that fails otherwise is an error.
 ///
 /// # Errors
 /// Why there is none.

@@ -1,7 +1,7 @@
 //! Access tokens, and how one is had for another or for a key (RFC 6749, RFC 7523, RFC 8693).
 
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::ask::{Answer, Ask, short};
 use super::adc::{ExternalUser, ServiceAccount, User};
-use crate::timestamp::{now_s, rfc3339};
+use crate::timestamp::{end, end_in, now_s};
 
 /// What tokens are for. As gcloud asks for: what they may do is the roles' to say.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -21,29 +21,16 @@ pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// How long a service account's own token lasts, the longest that Google accepts.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
-/// A token is no longer used so long before its end: a request shall arrive while it is good.
-const MARGIN: Duration = Duration::from_secs(120);
-
 /// A token and when it ends, if it does.
 #[derive(Clone)]
-pub(super) struct Token {
-    pub(super) access_token: String,
-    pub(super) expires_at: Option<Timestamp>,
+pub(in crate::credentials) struct Token {
+    pub(in crate::credentials) access_token: String,
+    pub(in crate::credentials) expires_at: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Token").field("expires_at", &self.expires_at).finish_non_exhaustive()
-    }
-}
-
-impl Token {
-    pub(super) fn is_valid(&self) -> bool {
-        self.is_valid_at(Timestamp::now() + MARGIN)
-    }
-
-    pub(super) fn is_valid_at(&self, time: Timestamp) -> bool {
-        self.expires_at.is_none_or(|ends| ends > time)
     }
 }
 
@@ -100,8 +87,7 @@ pub(super) async fn of_service_account(
     let assertion = encode_rs256_pem(&header, &claims, account.private_key.as_bytes())
         .map_err(|_| "its private_key is no RSA key in PEM".to_owned())?;
     if !is_google {
-        let expires_at = i64::try_from(ends_s).ok().and_then(|ends| Timestamp::from_second(ends).ok());
-        return Ok(Token { access_token: assertion, expires_at });
+        return Ok(Token { access_token: assertion, expires_at: Some(end_in(LIFETIME.as_secs())) });
     }
     let fields = [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)];
     let ask = Ask::form(&account.token_uri, &fields)?;
@@ -133,9 +119,9 @@ pub(super) async fn impersonated(
     }
     let Document { access_token, expire_time } =
         answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
-    let ends = rfc3339(&expire_time).and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let ends = ends.and_then(|time| Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok());
-    let expires_at = Some(ends.ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?);
+    let expires_at =
+        end(&expire_time).ok_or_else(|| format!("{}: its expireTime is no time", ask.place()))?;
+    let expires_at = Some(expires_at);
     Ok(Token { access_token, expires_at })
 }
 
@@ -159,8 +145,7 @@ pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
         Some(Value::String(seconds)) => seconds.parse().ok(),
         _ => None,
     };
-    let expires_at = lasts_s.map(|lasts_s| Timestamp::now() + Duration::from_secs(lasts_s));
-    Ok(Token { access_token, expires_at })
+    Ok(Token { access_token, expires_at: lasts_s.map(end_in) })
 }
 
 /// A refusal in a server's words: OAuth's, or those of Google's other services.
@@ -193,9 +178,11 @@ mod tests {
     #[test]
     fn tokens_come_with_their_lifetime_in_either_way() {
         let ask = Ask::get("https://h/token").expect("a question");
-        for body in
-            [r#"{"access_token":"t","expires_in":3600}"#, r#"{"access_token":"t","expires_in":"3600"}"#]
-        {
+        for body in [
+            r#"{"access_token":"t","expires_in":3600}"#,
+            r#"{"access_token":"t","expires_in":"3600"}"#,
+            r#"{"access_token":"t","expires_in":18446744073709551615}"#,
+        ] {
             let token = granted(&ask, &answer(200, body)).expect("a token");
             assert!(token.access_token == "t" && token.expires_at.is_some());
         }

@@ -1,0 +1,79 @@
+//! Credentials that the caller has or gets by means of its own.
+
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use crate::AccessKey;
+
+/// Hands out credentials in place of all that files and variables mean. Each is asked for before the first request that needs
+/// it, and again two minutes before it ends or when a store refuses it; once, however many requests wait for the answer.
+/// While asking fails, what was handed out before is used to its end.
+///
+/// A provider need not have both kinds: without one of the methods, requests to the other store fail.
+///
+/// ```
+/// use laneway_store::{BearerToken, CredentialProvider, Provided};
+///
+/// struct Broker;
+///
+/// impl CredentialProvider for Broker {
+///     fn name(&self) -> &str {
+///         "our broker"
+///     }
+///
+///     fn bearer_token(&self) -> Provided<'_, BearerToken> {
+///         Box::pin(async { Ok(BearerToken { token: "ya29...".to_owned(), expires_at: None }) })
+///     }
+/// }
+/// ```
+pub trait CredentialProvider: Send + Sync {
+    /// What errors call it.
+    fn name(&self) -> &str;
+
+    /// A token for GCS. It is shown to Google's hosts and to endpoints of the settings' own, over TLS alone.
+    ///
+    /// # Errors
+    /// Why there is none: the request fails as unauthenticated, with the provider's name and this cause.
+    fn bearer_token(&self) -> Provided<'_, BearerToken> {
+        Box::pin(ready(Err("it hands out no bearer tokens, which GCS wants".into())))
+    }
+
+    /// A key for S3.
+    ///
+    /// # Errors
+    /// As above.
+    fn access_key(&self) -> Provided<'_, ExpiringKey> {
+        Box::pin(ready(Err("it hands out no access keys, which S3 wants".into())))
+    }
+}
+
+/// What a [`CredentialProvider`] answers with, in its own time. It is awaited on threads of the engine, in no particular
+/// runtime: what needs one brings it along.
+pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
+
+/// An OAuth 2.0 access token. `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken {
+    /// The token, without `Bearer`.
+    pub token: String,
+    /// When it ends, if it does.
+    pub expires_at: Option<SystemTime>,
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerToken").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+/// An AWS access key that may end. `Debug` leaves the secrets out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpiringKey {
+    /// The key.
+    pub key: AccessKey,
+    /// When it ends, if it does.
+    pub expires_at: Option<SystemTime>,
+}

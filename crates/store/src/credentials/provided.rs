@@ -1,0 +1,157 @@
+//! Credentials of the caller's own provider.
+
+use std::error::Error;
+use std::time::SystemTime;
+
+use reqsign_aws_v4::Credential;
+use reqsign_core::time::Timestamp;
+
+use super::google::Token;
+use super::lacking::Lacking;
+use crate::timestamp::{end_at, to_rfc3339};
+use crate::{CredentialProvider, ExpiringKey};
+
+/// A token for GCS.
+///
+/// # Errors
+/// Why there is none, with the provider's name.
+pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, Lacking> {
+    let handed = provider.bearer_token().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
+    let expires_at =
+        good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    Ok(Token { access_token: handed.token, expires_at })
+}
+
+/// A key for S3.
+///
+/// # Errors
+/// Why there is none, with the provider's name.
+pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<Credential, Lacking> {
+    let handed = provider.access_key().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
+    let ExpiringKey { key, expires_at } = handed;
+    let expires_in = good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    if key.id.is_empty() || key.secret.is_empty() {
+        return Err(Lacking::unusable(provider.name(), "the key that it handed out is empty"));
+    }
+    Ok(Credential {
+        access_key_id: key.id,
+        secret_access_key: key.secret,
+        session_token: key.session_token.filter(|token| !token.is_empty()),
+        expires_in,
+    })
+}
+
+/// The end of what was handed out, which must not have been.
+fn good(what: &str, expires_at: Option<SystemTime>) -> Result<Option<Timestamp>, String> {
+    match expires_at {
+        // What no calendar holds is as good as never.
+        Some(time) if time > SystemTime::now() => Ok(end_at(time)),
+        Some(time) => Err(format!("the {what} that it handed out ended at {}", to_rfc3339(time))),
+        None => Ok(None),
+    }
+}
+
+/// An error and its causes as one line.
+fn words(error: &(dyn Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors say their cause themselves.
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    super::ask::short(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use super::super::cache::{Cache, Now};
+    use super::*;
+    use crate::{AccessKey, BearerToken, Provided};
+
+    /// Numbers what it hands out, each good for an hour, as long as it may.
+    #[derive(Default)]
+    struct Numbered {
+        handed: AtomicU32,
+        fails: std::sync::atomic::AtomicBool,
+    }
+
+    impl CredentialProvider for Numbered {
+        fn name(&self) -> &str {
+            "numbers"
+        }
+
+        fn bearer_token(&self) -> Provided<'_, BearerToken> {
+            Box::pin(async {
+                let ExpiringKey { key, expires_at } = self.access_key().await?;
+                Ok(BearerToken { token: key.id, expires_at })
+            })
+        }
+
+        fn access_key(&self) -> Provided<'_, ExpiringKey> {
+            Box::pin(async {
+                // Others come to wait.
+                tokio::task::yield_now().await;
+                if self.fails.load(Ordering::Relaxed) {
+                    return Err(std::io::Error::other("the broker\nis away").into());
+                }
+                let id = self.handed.fetch_add(1, Ordering::Relaxed).to_string();
+                let key = AccessKey { id, secret: "hush".into(), session_token: None };
+                Ok(ExpiringKey { key, expires_at: Some(SystemTime::now() + Duration::from_secs(3600)) })
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_provider_is_asked_once_by_many_and_again_before_the_end() {
+        let (provider, cache) = (Numbered::default(), Cache::new());
+        let start = Now::read();
+        let at = |seconds: u64| {
+            let (cache, provider) = (&cache, &provider);
+            async move {
+                let clock = || start.after(Duration::from_secs(seconds));
+                let key = cache.obtain(clock, || key(provider)).await;
+                key.map(|key| key.access_key_id.clone()).map_err(|e| e.to_string())
+            }
+        };
+        let many = futures_util::future::join_all((0..20).map(|_| at(0))).await;
+        assert!(many.iter().all(|key| key.as_deref() == Ok("0")), "{many:?}");
+        assert_eq!(at(3470).await.as_deref(), Ok("0"));
+        assert_eq!(at(3490).await.as_deref(), Ok("1"));
+        // While asking fails the last one is used to its end, and no longer.
+        provider.fails.store(true, Ordering::Relaxed);
+        assert_eq!(at(3500).await.as_deref(), Ok("1"));
+        assert!(matches!(at(3590).await.as_deref(), Ok("1")));
+        let error = at(7300).await.expect_err("nothing is left");
+        assert!(error.contains("numbers: the broker is away"), "{error}");
+        provider.fails.store(false, Ordering::Relaxed);
+        assert_eq!(at(7320).await.as_deref(), Ok("2"));
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_or_is_of_the_other_kind_is_refused_with_the_providers_name() {
+        struct Old;
+        impl CredentialProvider for Old {
+            fn name(&self) -> &str {
+                "old"
+            }
+
+            fn bearer_token(&self) -> Provided<'_, BearerToken> {
+                let token = BearerToken { token: "hush".into(), expires_at: Some(SystemTime::UNIX_EPOCH) };
+                assert!(!format!("{token:?}").contains("hush"));
+                Box::pin(async { Ok(token) })
+            }
+        }
+        let error = |lacking: Lacking| lacking.into_error().to_string();
+        let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
+        assert!(ended.contains("old: the token that it handed out ended at 1970"), "{ended}");
+        let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));
+        assert!(other.contains("old: it hands out no access keys"), "{other}");
+    }
+}

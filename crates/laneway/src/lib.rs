@@ -67,8 +67,8 @@ pub use laneway_store::{
 pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
-    Bucket, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges, Pending,
-    PriceList, Ranges,
+    Bucket, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges, Payload,
+    Pending, PriceList, Put, Ranges, Writer, Written,
 };
 pub use plan::copies::CopySizes;
 pub use progress::Progress;

@@ -3,13 +3,18 @@
 //! Each verb of a [`Bucket`] makes a *call*: a value with settings, which runs when it is awaited, on any runtime or none, and
 //! whose `call()` does the same and blocks the thread. A call that is dropped is cancelled, and what it held is free at once.
 
+mod attributes;
 mod bucket;
 mod call;
 mod delete;
 mod get;
+mod handed;
 mod head;
 mod list;
+mod put;
 mod ranges;
+mod writer;
+mod written;
 
 pub use bucket::Bucket;
 pub use call::Pending;
@@ -17,4 +22,7 @@ pub use delete::{Delete, DeleteMany};
 pub use get::{Download, Get};
 pub use head::Head;
 pub use list::{List, ListDir, Listed};
+pub use put::{Payload, Put};
 pub use ranges::{GetRanges, ObjectRanges, PriceList, Ranges};
+pub use writer::Writer;
+pub use written::Written;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Get, ObjectMeta, Operation, PutOptions, Version};
+use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
 
 use super::{Ends, Target, tags};
 use crate::Error;
@@ -73,10 +73,10 @@ async fn small(job: &Running, ends: &Ends, target: &Target, expected: u64) -> Co
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
     let mut options = ends.request.options_of_copy(&got.meta, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &got.meta, &mut options).await?;
-    let written = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
+    let sent = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
-    let atomic = ends.to.keeps(Operation::Put, &options.condition);
-    let moved = Moved { bytes: run.len, attempts: got.attempts, verified: weaker(read, written), atomic };
+    let verified = weaker(read, sent.moved.verified);
+    let moved = Moved { attempts: got.attempts, verified, ..sent.moved };
     Ok((moved, got.meta.version))
 }
 
@@ -132,7 +132,7 @@ async fn streamed(
         progress: Arc::default(),
     };
     let parts = Parts { job, store: &ends.to, id: &target.to, options, unfinished: None };
-    let moved = parts.send(Some(input.meta.size), &input).await?;
+    let moved = parts.send(Some(input.meta.size), &input).await?.moved;
     let can_compare = Crc::given_in(&input.meta.checksums).is_some();
     let verified = if can_compare { moved.verified } else { Verified::Unverified };
     Ok(Moved { verified, ..moved })

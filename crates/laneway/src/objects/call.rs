@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::running::Running;
+use tokio::sync::oneshot;
+
 use crate::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
@@ -61,10 +63,31 @@ pub(super) fn pending<T: Send + 'static>(
     Pending::new(async move { client.runtime.run(call).await })
 }
 
-/// What a call's transfers are counted in: a job that nobody watches.
-pub(super) fn job(bucket: &Bucket) -> Arc<Running> {
-    let (_, ends) = Job::new();
-    Running::new(Arc::clone(&bucket.client().engine), ends, false, Common::default())
+/// What a call's transfers are counted in, and its owner, which cancels them when it is dropped.
+pub(super) fn job(bucket: &Bucket) -> (Job, Arc<Running>) {
+    let (owner, ends) = Job::new();
+    (owner, Running::new(Arc::clone(&bucket.client().engine), ends, false, Common::default()))
+}
+
+/// Begins, on the client's own thread, what has something to clean up when it is given up: dropping what is returned cancels the
+/// job, and lets it end by itself.
+pub(super) fn cleaning<T: Send + 'static>(
+    client: &Client,
+    owner: Job,
+    transfer: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> impl Future<Output = Result<T, Error>> + Send + 'static {
+    let (end, ended) = oneshot::channel();
+    let engine = client.clone();
+    client.runtime.spawn(async move {
+        // Nobody waits for it any more.
+        drop(end.send(transfer.await));
+        drop(engine);
+    });
+    async move {
+        let ended = ended.await.unwrap_or_else(|_| Err(Error::cancelled("the request")));
+        drop(owner);
+        ended
+    }
 }
 
 /// What every verb's call can do besides: be awaited, be called blocking, end at a deadline. The verb has the fields `bucket`

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_lanes::{Reservation, Segment};
-use laneway_store::{Body, ObjectId, Operation, PutOptions, Store};
+use laneway_store::{Body, ObjectId, PutOptions, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::parts::{Input, Parts, ReadyPart};
@@ -53,18 +53,17 @@ pub(crate) async fn upload(
             _ => Bytes::new(),
         };
         let put = put_verified(job, store, id, bytes, &sums, options);
-        let verified = job.unless_cancelled(put).await??;
+        let sent = job.unless_cancelled(put).await??;
         job.progress.sized(size.saturating_sub(found));
         job.progress.moved(size.max(found));
         drop(held);
-        let atomic = store.keeps(Operation::Put, &options.condition);
-        return Ok(Moved { bytes: size, attempts: 1, verified, atomic });
+        return Ok(sent.moved);
     }
     let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(State { number: 0, first: Some(begun), is_ended: false, found });
     let cut = Cut::new(store.takes_unequal_parts(), expected);
     let input = StreamInput { job, reader, cut, state };
-    let moved = Parts { job, store, id, options, unfinished: None }.send(None, &input).await?;
+    let moved = Parts { job, store, id, options, unfinished: None }.send(None, &input).await?.moved;
     // What compressing has saved is done with too.
     job.progress.moved(input.state.into_inner().found);
     Ok(moved)

@@ -1,17 +1,21 @@
 //! A large file: parts in parallel from ranges of the file, or a resumable session where parts can't be used.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_store::{Body, Condition, ObjectMeta, Provider, PutOptions, Store};
+use laneway_store::{Body, Condition, ObjectId, ObjectMeta, Provider, PutOptions, Store};
 
-use super::parts::{Input, Parts, ReadyPart};
+use super::parts::{Input, Parts, ReadyPart, Sent};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
-use super::{Target, input, journal};
+use super::verify::Given;
+use super::{Target, input, journal, put_verified};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::identity::Identity;
+use crate::location::url;
+use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
 use crate::running::{Moved, Running};
 use crate::second_try::log_second_try;
@@ -33,6 +37,43 @@ pub(crate) async fn upload(
     let source = job.engine.files.run(move || Source::open(&path)).await??;
     let identity = source.identity();
     Ok((send(job, request, store, target, source).await?, identity))
+}
+
+/// Uploads a file for a program, which keeps nothing of it for a later run: in one request where it is small.
+///
+/// # Errors
+/// What the store says; a file that can't be read, that changes meanwhile, or whose CRC32C is another than the `given` one.
+pub(crate) async fn file(
+    job: &Running,
+    store: &Store,
+    path: PathBuf,
+    id: &ObjectId,
+    options: &PutOptions,
+    given: Option<u32>,
+) -> Result<Sent, Error> {
+    let source = Arc::new(job.engine.files.run(move || Source::open(&path)).await??);
+    let size = source.size();
+    let given = Given { url: url(store.provider(), id), crc32c: given };
+    if size <= SMALL_UPLOAD_MAX {
+        let read = move || source.read().map(|bytes| (Run::of(&bytes, Wanted::CRC32C), bytes));
+        let (run, bytes) = job.engine.files.run(read).await??;
+        given.compare(&run)?;
+        return put_verified(job, store, id, bytes.into(), &run.checksums(), options).await;
+    }
+    let mut is_second = false;
+    loop {
+        let source = Arc::clone(&source);
+        let input =
+            FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: given.clone() };
+        let sent = Parts { job, store, id, options, unfinished: None }.send(Some(size), &input).await;
+        match sent {
+            Err(error) if error.is_mismatch() && !is_second => {
+                log_second_try(&error);
+                is_second = true;
+            }
+            sent => return sent,
+        }
+    }
 }
 
 async fn send(
@@ -73,7 +114,8 @@ async fn send(
     let mut is_second = false;
     loop {
         let source = Arc::clone(&source);
-        let input = FileInput { job, source, next: AtomicU64::new(0), part: part_len(size) };
+        let input =
+            FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: Given::default() };
         let unfinished_now = unfinished.as_ref();
         let parts = Parts { job, store, id: &target.id, options: &options, unfinished: unfinished_now };
         match parts.send(Some(size), &input).await {
@@ -85,7 +127,7 @@ async fn send(
                 }
                 is_second = true;
             }
-            sent => return sent,
+            sent => return Ok(sent?.moved),
         }
     }
 }
@@ -156,6 +198,7 @@ struct FileInput<'a> {
     /// Where the next part begins.
     next: AtomicU64,
     part: u64,
+    given: Given,
 }
 
 impl Input for FileInput<'_> {
@@ -175,7 +218,8 @@ impl Input for FileInput<'_> {
         Ok(ReadyPart { body: Body::file(Arc::clone(&self.source.file), at, len), run, is_last, held: None })
     }
 
-    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+    async fn check(&self, whole: &Run) -> Result<(), Error> {
+        self.given.compare(whole)?;
         let source = Arc::clone(&self.source);
         self.job.engine.files.run(move || source.check_unchanged()).await?
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -52,6 +53,9 @@ pub(crate) trait Input: Send + Sync {
 /// How often an upload begins anew because it met another write of the object when it was completed.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
 
+/// How long a cancelled job waits to learn what it has to abort.
+const BEGIN_GRACE: Duration = Duration::from_secs(5);
+
 /// A part that can be sent.
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
@@ -60,6 +64,14 @@ pub(crate) struct ReadyPart {
     pub(crate) is_last: bool,
     /// Memory that the body stands on.
     pub(crate) held: Option<Arc<Reservation>>,
+}
+
+/// An upload that ended well.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) moved: Moved,
+    /// What the store tells of the object.
+    pub(crate) meta: ObjectMeta,
 }
 
 /// An object as its parts made it.
@@ -77,7 +89,7 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// What the store or the input says. Nothing is left behind in the store then, or what the error says.
-    pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
+    pub(crate) async fn send<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         let mut sent = match self.unfinished.and_then(|unfinished| unfinished.there.as_ref()) {
             Some(There::Parts(upload, parts)) => self.multipart(upload, parts, input).await,
             Some(There::Session(session, offset)) => return self.session(session, *offset, input).await,
@@ -101,13 +113,13 @@ impl Parts<'_> {
         sent
     }
 
-    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
+    async fn send_anew<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         // The XML API of GCS takes no preconditions.
         let is_conditional = self.store.provider() == Provider::Gcs && !self.options.condition.is_none();
         if is_conditional || !self.store.supports_multipart() {
             return self.new_session(size, input).await;
         }
-        let begun = self.job.unless_cancelled(self.store.begin(self.id, self.options)).await?;
+        let begun = self.begin(self.store.begin(self.id, self.options), Upload::Multipart).await?;
         match begun {
             Ok(upload) => {
                 self.begun(Upload::Multipart(upload.clone())).await;
@@ -115,6 +127,25 @@ impl Parts<'_> {
             }
             Err(e) if e.is_unsupported() => self.new_session(size, input).await,
             Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Waits for an upload to begin. One that the store was asked for when the job was cancelled would stay behind unknown, so
+    /// that its name is waited for, a little, and it is aborted.
+    pub(super) async fn begin<T>(
+        &self,
+        begin: impl Future<Output = Result<T, laneway_store::Error>>,
+        upload: impl FnOnce(T) -> Upload,
+    ) -> Result<Result<T, laneway_store::Error>, Error> {
+        let mut begin = std::pin::pin!(begin);
+        match self.job.unless_cancelled(&mut begin).await {
+            Err(cancelled) => {
+                if let Ok(Ok(begun)) = tokio::time::timeout(BEGIN_GRACE, begin).await {
+                    abort(self.store, &upload(begun)).await;
+                }
+                Err(cancelled)
+            }
+            begun => begun,
         }
     }
 
@@ -159,7 +190,7 @@ impl Parts<'_> {
         upload: &Multipart,
         there: &BTreeMap<u32, Part>,
         input: &I,
-    ) -> Result<Moved, Error> {
+    ) -> Result<Sent, Error> {
         let result = self.all_parts(upload, there, input).await;
         self.settle(&Upload::Multipart(upload.clone()), result).await
     }
@@ -169,7 +200,7 @@ impl Parts<'_> {
         upload: &Multipart,
         there: &BTreeMap<u32, Part>,
         input: &I,
-    ) -> Result<Moved, Error> {
+    ) -> Result<Sent, Error> {
         let at_once = requests_at_once(self.job.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
@@ -217,8 +248,9 @@ impl Parts<'_> {
                 true => Error::from(error).for_now(),
                 false => error.into(),
             })?;
-        let moved = self.compare(meta, whole.len, &sums).await?;
-        Ok(Moved { verified: verified_by(moved.verified, &parts), ..moved })
+        let mut sent = self.compare(meta, whole.len, &sums).await?;
+        sent.moved.verified = verified_by(sent.moved.verified, &parts);
+        Ok(sent)
     }
 
     /// Sends a part, unless it is there and the bytes that it would be made of are the same still.
@@ -252,12 +284,7 @@ impl Parts<'_> {
     }
 
     /// Compares what the store has with what was sent. An object that differs is taken back.
-    pub(super) async fn compare(
-        &self,
-        meta: ObjectMeta,
-        size: u64,
-        sums: &Checksums,
-    ) -> Result<Moved, Error> {
+    pub(super) async fn compare(&self, meta: ObjectMeta, size: u64, sums: &Checksums) -> Result<Sent, Error> {
         let tells = |meta: &ObjectMeta| {
             let stored = &meta.checksums;
             stored.crc32c.is_some() || stored.parts.is_some() || stored.crc64nvme.is_some()
@@ -274,7 +301,7 @@ impl Parts<'_> {
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => {
                 let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
-                Ok(Moved { bytes: size, attempts: 1, verified, atomic })
+                Ok(Sent { moved: Moved { bytes: size, attempts: 1, verified, atomic }, meta })
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;

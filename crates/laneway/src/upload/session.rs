@@ -6,11 +6,10 @@ use laneway_lanes::Segment;
 use laneway_store::{Appended, Body, ObjectMeta, Resumable};
 
 use super::journal::Upload;
-use super::parts::{Input, Parts, ReadyPart};
+use super::parts::{Input, Parts, ReadyPart, Sent};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
-use crate::running::Moved;
 
 /// How often a chunk is sent again of which the store has kept nothing.
 const FRUITLESS_MAX: u32 = 3;
@@ -20,10 +19,9 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// As [`send`](Parts::send).
-    pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Moved, Error> {
-        let session =
-            self.job.unless_cancelled(self.store.resumable_begin(self.id, size, self.options, None));
-        let session = session.await??;
+    pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
+        let session = self.store.resumable_begin(self.id, size, self.options, None);
+        let session = self.begin(session, Upload::Session).await??;
         self.begun(Upload::Session(session.clone())).await;
         self.session(&session, 0, input).await
     }
@@ -37,7 +35,7 @@ impl Parts<'_> {
         session: &Resumable,
         offset: u64,
         input: &I,
-    ) -> Result<Moved, Error> {
+    ) -> Result<Sent, Error> {
         let sent = self.job.unless_cancelled(self.chunks(session, offset, input)).await.and_then(|sent| sent);
         let (meta, whole) = self.settle(&Upload::Session(session.clone()), sent).await?;
         self.compare(meta, whole.len, &whole.checksums()).await

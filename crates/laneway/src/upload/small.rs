@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::attempts::counted;
-use laneway_store::{Checksums, Operation, Store};
+use laneway_store::{Checksums, Store};
 
 use super::source::{self, Source};
 use super::{Target, large, put_verified, remove_moved};
@@ -87,11 +87,10 @@ async fn put(
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
     let options = request.options_of_file(&target.id.key, &target.path);
-    let verified = put_verified(job, store, &target.id, loaded.bytes, &sums, &options).await?;
+    let sent = put_verified(job, store, &target.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
     job.progress.moved(if request.gzip.takes(&target.path) { target.size } else { size });
-    let atomic = store.keeps(Operation::Put, &options.condition);
-    Ok(Moved { bytes: size, attempts: 1, verified, atomic })
+    Ok(sent.moved)
 }
 
 /// Reads a file; `None` when it is too large to be held. Blocks.

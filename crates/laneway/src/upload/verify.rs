@@ -1,14 +1,41 @@
 //! Comparing what a store says it has with what was sent.
 
 use bytes::Bytes;
-use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, PutOptions, Store};
+use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PutOptions, Store};
 
+use super::parts::Sent;
 use crate::Error;
 use crate::checksum::{Run, Wanted, written};
 use crate::event::Verified;
 use crate::location::url;
-use crate::running::Running;
+use crate::running::{Moved, Running};
 use crate::second_try::log_second_try;
+
+/// What the caller says that the bytes of an object are.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Given {
+    pub(crate) url: String,
+    pub(crate) crc32c: Option<u32>,
+}
+
+impl Given {
+    /// Compares what is to be stored with what the caller says that it is.
+    ///
+    /// # Errors
+    /// Integrity, where they differ.
+    pub(crate) fn compare(&self, whole: &Run) -> Result<(), Error> {
+        match (self.crc32c, whole.crc32c) {
+            (Some(given), Some(is)) if given != is => {
+                let (given, is) = (written(&given.to_be_bytes()), written(&is.to_be_bytes()));
+                Err(Error::integrity(
+                    &self.url,
+                    format!("the crc32c of the bytes is {is}, {given} was given"),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// Compares by the first of these that both know: CRC32C, CRC64/NVME, CRC32, MD5, the CRC32C of the parts.
 ///
@@ -60,11 +87,16 @@ pub(crate) async fn put(
     bytes: Bytes,
     sums: &Checksums,
     options: &PutOptions,
-) -> Result<Verified, Error> {
+) -> Result<Sent, Error> {
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
-        verify(store, &meta, bytes.len() as u64, &sums)
+        let verified = verify(store, &meta, bytes.len() as u64, &sums)?;
+        let atomic = store.keeps(Operation::Put, &options.condition);
+        Ok::<_, Error>(Sent {
+            moved: Moved { bytes: bytes.len() as u64, attempts: 1, verified, atomic },
+            meta,
+        })
     };
     match send().await {
         Err(error) if error.is_mismatch() && options.condition.is_none() => {

@@ -1,17 +1,16 @@
 //! Objects one by one, as programs ask for them.
 
-use std::io::Read as _;
+mod reading;
+mod writing;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use laneway::{Bucket, Error, ErrorKind, Listed, Verified};
-use laneway_testkit::random_bytes;
+use laneway::Bucket;
 
-use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Stage, at_once};
+use crate::stage::{BUCKET, Stage};
 
 /// An executor that knows of no runtime: calls can be awaited anywhere.
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -31,137 +30,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// The stage's bucket, below a prefix.
 fn bucket(stage: &Stage, prefix: &str) -> Bucket {
     stage.client.bucket(&format!("{}://{BUCKET}/{prefix}", stage.kind.provider.scheme())).unwrap()
-}
-
-#[test]
-fn an_object_is_read_whole_streamed_and_in_part() {
-    at_once(&KINDS, |kind| {
-        let stage = Stage::new(kind);
-        let (small, large) = (random_bytes(1, 70_000), random_bytes(2, 20 * MIB + 5));
-        stage.object("p/small", &small);
-        stage.object("p/large", &large);
-        stage.object("p/empty", b"");
-        let bucket = bucket(&stage, "p/");
-
-        let download = wait(bucket.get("small").into_future()).unwrap();
-        assert_eq!((download.meta().id.key.as_str(), download.meta().size), ("small", 70_000));
-        assert_eq!(wait(download.bytes()).unwrap(), small);
-        assert_eq!(wait(async { bucket.get("empty").await?.bytes().await }).unwrap(), b"".as_slice());
-
-        let mut download = wait(bucket.get("large").into_future()).unwrap();
-        assert_eq!((download.meta().size, download.range()), (large.len() as u64, 0..large.len() as u64));
-        let mut whole = Vec::new();
-        while let Some(chunk) = wait(download.chunk()).unwrap() {
-            whole.extend_from_slice(&chunk);
-        }
-        assert!(whole == large && wait(download.chunk()).unwrap().is_none());
-        assert!(download.verified().is_some_and(|verified| verified != Verified::Unverified));
-
-        let mut read = Vec::new();
-        bucket.get("large").call().unwrap().read_to_end(&mut read).unwrap();
-        assert!(read == large);
-        for range in [0..1, 5..70_000, MIB..2 * MIB, 9 * MIB..20 * MIB] {
-            let (start, end) = (range.start as u64, range.end as u64);
-            let got = wait(async { bucket.get("large").range(start..end).await?.bytes().await }).unwrap();
-            assert!(got == large[range.clone()], "{range:?}");
-        }
-        let ends = wait(async { bucket.get("small").last(10).await?.bytes().await }).unwrap();
-        assert_eq!(ends, small[small.len() - 10..]);
-        let rest = wait(async { bucket.get("small").range(69_000..).await?.bytes().await }).unwrap();
-        assert_eq!(rest, small[69_000..]);
-    });
-}
-
-#[test]
-fn what_cannot_be_read_is_an_error_that_names_it() {
-    at_once(&DIALECTS, |kind| {
-        let stage = Stage::new(kind);
-        stage.object("k", b"0123456789");
-        let bucket = bucket(&stage, "");
-        let url = format!("{}k", bucket.url());
-        let nowhere = wait(bucket.get("nowhere").into_future()).unwrap_err();
-        assert!(nowhere.is_not_found() && nowhere.to_string().contains("nowhere"), "{nowhere}");
-        for beyond in
-            [wait(bucket.get("k").range(10..).into_future()), wait(bucket.get("k").range(4..4).into_future())]
-        {
-            let error = beyond.unwrap_err();
-            assert!(error.kind() == ErrorKind::InvalidRange && error.to_string().contains(&url), "{error}");
-        }
-        assert_eq!(bucket.get("").call().unwrap_err().kind(), ErrorKind::Usage);
-        for no_bucket in ["gs://", "file", "-", "az://b"] {
-            assert_eq!(stage.client.bucket(no_bucket).unwrap_err().kind(), ErrorKind::Usage, "{no_bucket}");
-        }
-    });
-}
-
-#[test]
-fn a_version_that_was_replaced_is_an_error() {
-    at_once(&DIALECTS, |kind| {
-        let stage = Stage::new(kind);
-        stage.object("k", b"first");
-        let bucket = bucket(&stage, "");
-        let version = bucket.head("k").call().unwrap().version.unwrap();
-        assert_eq!(bucket.get("k").if_version(&version).call().unwrap().bytes_blocking().unwrap(), "first");
-        stage.object("k", b"second");
-        let replaced = |error: Error| assert!(error.is_precondition() || error.is_not_found(), "{error}");
-        replaced(bucket.get("k").if_version(&version).call().unwrap_err());
-        replaced(bucket.get("k").range(1..3).if_version(&version).call().unwrap_err());
-        replaced(bucket.head("k").if_version(&version).call().unwrap_err());
-        replaced(bucket.delete("k").if_version(&version).call().unwrap_err());
-        assert_eq!(stage.stored("k"), b"second");
-        bucket.delete("k").call().unwrap();
-        assert!(bucket.head("k").call().unwrap_err().is_not_found());
-    });
-}
-
-#[test]
-fn listings_are_streams_of_keys_as_the_verbs_take_them() {
-    at_once(&DIALECTS, |kind| {
-        let stage = Stage::new(kind);
-        let keys: Vec<String> = (0..2100).map(|i| format!("d/{i:04}")).collect();
-        for key in &keys {
-            stage.object(&format!("p/{key}"), b"x");
-        }
-        stage.object("p/top", b"x");
-        stage.object("other", b"x");
-        let bucket = bucket(&stage, "p/");
-        let listed: Vec<_> = wait(bucket.list("").map(|meta| meta.unwrap().id.key).collect());
-        assert!(listed[..2100] == keys && listed[2100..] == ["top"], "{}", listed.len());
-        let after = wait(
-            bucket.list("d/").start_after("d/2097").map(|meta| meta.unwrap().id.key).collect::<Vec<_>>(),
-        );
-        assert_eq!(after, ["d/2098", "d/2099"]);
-        let level: Vec<Listed> = wait(bucket.list_dir("").map(Result::unwrap).collect());
-        let prefixes: Vec<_> = level.iter().filter(|l| **l == Listed::Prefix("d/".to_owned())).collect();
-        assert_eq!((level.len(), prefixes.len()), (2, 1), "{level:?}");
-        let mut blocking = bucket.list("d/");
-        assert_eq!(blocking.next_blocking().unwrap().unwrap().id.key, "d/0000");
-
-        let removed = wait(bucket.delete_many(futures_util::stream::iter(keys.clone())).collect::<Vec<_>>());
-        assert!(removed.iter().map(|(key, _)| key).eq(&keys));
-        assert!(removed.iter().all(|(_, outcome)| outcome.is_ok()));
-        assert_eq!(wait(bucket.list("").count()), 1);
-    });
-}
-
-#[test]
-fn a_call_that_is_dropped_or_late_holds_nothing() {
-    let stage = Stage::with_faults(DIALECTS[1], &["get key=silent stall"]);
-    stage.object("silent", b"never told");
-    stage.object("k", b"told");
-    let bucket = bucket(&stage, "");
-    for _ in 0..300 {
-        // More than there may be connections: each gives its own back.
-        let mut call = Box::pin(bucket.get("silent").into_future());
-        let waker = Waker::noop();
-        assert!(call.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
-    }
-    assert_eq!(bucket.get("k").call().unwrap().bytes_blocking().unwrap(), "told");
-    let late = bucket.get("silent").deadline(Duration::from_millis(20)).call().unwrap_err();
-    assert!(
-        late.kind() == ErrorKind::Timeout && late.to_string().contains("not done within 0.02 s"),
-        "{late}"
-    );
 }

@@ -1,0 +1,47 @@
+//! What a new object is to be besides its bytes: the same words for every verb that writes one.
+
+/// The setters of a verb that has a field `options` of [`PutOptions`](laneway_store::PutOptions).
+macro_rules! describable {
+    ($verb:ty) => {
+        impl $verb {
+            /// Only where there is no such object. Where there is one, that is an error of kind
+            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or [`Precondition`](crate::ErrorKind::Precondition).
+            pub fn if_absent(mut self) -> Self {
+                self.options.condition = ::laneway_store::Condition::Absent;
+                self
+            }
+
+            /// Only over this state of the object: one that was replaced meanwhile is an error of kind
+            /// [`Precondition`](crate::ErrorKind::Precondition).
+            pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
+                self.options.condition = ::laneway_store::Condition::Matches(version.clone());
+                self
+            }
+
+            /// Its `Content-Type`; without one it is guessed from the key's extension.
+            pub fn content_type(mut self, value: impl Into<String>) -> Self {
+                self.options.content_type = Some(value.into());
+                self
+            }
+
+            /// Everything else that a new object can be told, of which a `content_type` and a condition given before are kept
+            /// where `options` has none.
+            pub fn options(mut self, options: ::laneway_store::PutOptions) -> Self {
+                let before = ::std::mem::replace(&mut self.options, options);
+                if self.options.condition.is_none() {
+                    self.options.condition = before.condition;
+                }
+                self.options.content_type = self.options.content_type.take().or(before.content_type);
+                self
+            }
+
+            /// Adds to the user's own metadata.
+            pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+                self.options.metadata.insert(name.into(), value.into());
+                self
+            }
+        }
+    };
+}
+
+pub(super) use describable;

@@ -1,0 +1,115 @@
+//! Parts that a program has in memory, as an upload takes them: handed over one by one, or cut out of what is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use laneway_lanes::Reservation;
+use laneway_store::Body;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::Error;
+use crate::checksum::{Run, Wanted};
+use crate::running::Running;
+use crate::upload::{Given, Input, ReadyPart};
+
+/// Parts of an object, each of the length that an upload wants, and whether it is the last one.
+pub(super) type Parts = mpsc::Receiver<(Bytes, bool)>;
+
+/// What feeds an upload whose parts come over a channel. Where the channel ends without a last part, whoever had the
+/// other end has given the object up.
+pub(super) struct Handed {
+    job: Arc<Running>,
+    given: Given,
+    parts: Mutex<(Parts, bool)>,
+}
+
+impl Handed {
+    pub(super) fn new(job: Arc<Running>, given: Given, parts: Parts) -> Self {
+        Self { job, given, parts: Mutex::new((parts, false)) }
+    }
+}
+
+/// A part that was handed over.
+pub(super) struct Begun {
+    bytes: Bytes,
+    is_last: bool,
+    held: Reservation,
+}
+
+impl Input for Handed {
+    type Begun = Begun;
+
+    async fn next(&self) -> Result<Option<Self::Begun>, Error> {
+        let mut state = self.parts.lock().await;
+        let (parts, is_over) = &mut *state;
+        if *is_over {
+            return Ok(None);
+        }
+        let Some((bytes, is_last)) = parts.recv().await else {
+            return Err(Error::cancelled(&self.given.url));
+        };
+        *is_over = is_last;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        // Reserved once they are here: whoever waits for a program to write more holds nothing that others need.
+        let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
+        Ok(Some(Begun { bytes, is_last, held }))
+    }
+
+    async fn prepare(&self, begun: Begun, wanted: Wanted) -> Result<ReadyPart, Error> {
+        let Begun { bytes, is_last, held } = begun;
+        let run = hashed(&self.job, bytes.clone(), wanted).await?;
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
+    }
+
+    async fn check(&self, whole: &Run) -> Result<(), Error> {
+        self.given.compare(whole)
+    }
+
+    fn rewind(&self) -> bool {
+        false
+    }
+}
+
+/// Bytes that are all there, and belong to the caller.
+pub(super) struct InMemory {
+    pub(super) job: Arc<Running>,
+    pub(super) bytes: Bytes,
+    pub(super) part: usize,
+    pub(super) next: AtomicUsize,
+}
+
+impl Input for InMemory {
+    type Begun = Bytes;
+
+    async fn next(&self) -> Result<Option<Bytes>, Error> {
+        let start = self.next.fetch_add(self.part, Ordering::Relaxed).min(self.bytes.len());
+        let end = self.bytes.len().min(start + self.part);
+        Ok((start < end).then(|| self.bytes.slice(start..end)))
+    }
+
+    async fn prepare(&self, bytes: Bytes, wanted: Wanted) -> Result<ReadyPart, Error> {
+        let is_last = bytes.as_ptr_range().end == self.bytes.as_ptr_range().end;
+        let run = hashed(&self.job, bytes.clone(), wanted).await?;
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: None })
+    }
+
+    async fn check(&self, _whole: &Run) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
+    }
+}
+
+/// The checksums of bytes, computed where that holds nobody up.
+///
+/// # Errors
+/// When the engine has ended.
+pub(super) async fn hashed(job: &Running, bytes: Bytes, wanted: Wanted) -> Result<Run, Error> {
+    job.engine.files.run(move || Run::of(&bytes, wanted)).await
+}

@@ -1,0 +1,191 @@
+//! Writing an object whose bytes are there, or come.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, Stream, StreamExt as _};
+use laneway_store::{Checksums, PutOptions};
+
+use super::attributes::describable;
+use super::call::{callable, cleaning, job, within};
+use super::handed::{InMemory, hashed};
+use crate::checksum::Wanted;
+use crate::plan::SMALL_UPLOAD_MAX;
+use crate::plan::parts::part_len;
+use crate::running::Running;
+use crate::upload::{Given, Parts, put_verified};
+use crate::{Bucket, Error, Written, content_type};
+
+/// Writes an object; made by [`Bucket::put`].
+#[derive(Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Put {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    key: String,
+    payload: Payload,
+    options: PutOptions,
+    crc32c: Option<u32>,
+}
+
+/// The bytes of an object to be.
+pub struct Payload(Source);
+
+enum Source {
+    Bytes(Bytes),
+    File(PathBuf),
+    Stream(BoxStream<'static, io::Result<Bytes>>),
+}
+
+impl Bucket {
+    /// Writes an object, and compares what the store then has with what was sent. Up to 16 MiB are one request with the checksum
+    /// inside, more go in parts, several at once. The object is there as a whole or not at all: what was given up half-way is
+    /// removed.
+    pub fn put(&self, key: &str, payload: impl Into<Payload>) -> Put {
+        let (payload, options) = (payload.into(), PutOptions::default());
+        Put { bucket: self.clone(), deadline: None, key: key.to_owned(), payload, options, crc32c: None }
+    }
+}
+
+callable!(Put, Written);
+describable!(Put);
+
+impl Put {
+    /// What the CRC32C of all bytes is, where the caller knows: other bytes are an error, and no object.
+    pub fn crc32c(mut self, value: u32) -> Self {
+        self.crc32c = Some(value);
+        self
+    }
+
+    async fn run(self) -> Result<Written, Error> {
+        let Self { bucket, deadline, key, payload, mut options, crc32c } = self;
+        let url = bucket.url_of(&key);
+        if options.content_type.is_none() {
+            options.content_type = content_type::guess(&key).map(str::to_owned);
+        }
+        let write = async {
+            match payload.0 {
+                Source::Bytes(bytes) => write(&bucket, &key, bytes, options, crc32c).await,
+                Source::File(path) => {
+                    let (owner, job) = job(&bucket);
+                    let (at, id) = (bucket.store()?, bucket.id(&key)?);
+                    let send =
+                        async move { crate::upload::file(&job, &at, path, &id, &options, crc32c).await };
+                    Ok(cleaning(bucket.client(), owner, send).await?.into())
+                }
+                Source::Stream(mut stream) => {
+                    let mut writer = bucket.writer(&key).options(options);
+                    writer.expect_crc32c(crc32c);
+                    while let Some(chunk) = stream.next().await {
+                        let chunk = chunk.map_err(|e| Error::local(&url, "its bytes could not be had", e))?;
+                        writer.write(&chunk).await?;
+                    }
+                    writer.finish().await
+                }
+            }
+        };
+        within(deadline, &url, write).await
+    }
+}
+
+/// Writes bytes that are in memory.
+///
+/// # Errors
+/// What the store says; bytes that are not what the caller says.
+pub(super) async fn write(
+    bucket: &Bucket,
+    key: &str,
+    bytes: Bytes,
+    options: PutOptions,
+    crc32c: Option<u32>,
+) -> Result<Written, Error> {
+    let (owner, job) = job(bucket);
+    let (store, id) = (bucket.store()?, bucket.id(key)?);
+    let given = Given { url: bucket.url_of(key), crc32c };
+    if bytes.len() as u64 <= SMALL_UPLOAD_MAX {
+        let whole = match bytes.len() <= HASHED_AT_ONCE {
+            true => crate::checksum::Run::of(&bytes, Wanted::CRC32C),
+            false => hashed(&job, bytes.clone(), Wanted::CRC32C).await?,
+        };
+        given.compare(&whole)?;
+        let sums: Checksums = whole.checksums();
+        return Ok(put_verified(&job, &store, &id, bytes, &sums, &options).await?.into());
+    }
+    if crc32c.is_some() {
+        given.compare(&hashed(&job, bytes.clone(), Wanted::CRC32C).await?)?;
+    }
+    let send = async move {
+        let (size, job) = (bytes.len() as u64, &job);
+        let part = usize::try_from(part_len(size)).unwrap_or(usize::MAX);
+        let input = InMemory { job: Arc::<Running>::clone(job), bytes, part, next: AtomicUsize::new(0) };
+        let parts = Parts { job, store: &store, id: &id, options: &options, unfinished: None };
+        parts.send(Some(size), &input).await
+    };
+    Ok(cleaning(bucket.client(), owner, send).await?.into())
+}
+
+/// What is hashed on the engine's thread: it takes less time than handing it to another.
+const HASHED_AT_ONCE: usize = 64 << 10;
+
+impl Payload {
+    /// A file of this machine, of which no more is held in memory than is on its way.
+    pub fn file(path: impl AsRef<Path>) -> Self {
+        Self(Source::File(path.as_ref().to_owned()))
+    }
+
+    /// Bytes that come, however many: held in memory a few parts of 16 MiB at a time, of which each has gone when it is answered.
+    pub fn stream(stream: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+        Self(Source::Stream(stream.boxed()))
+    }
+}
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Self {
+        Self(Source::Bytes(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<String> for Payload {
+    fn from(text: String) -> Self {
+        Bytes::from(text).into()
+    }
+}
+
+impl From<&'static [u8]> for Payload {
+    fn from(bytes: &'static [u8]) -> Self {
+        Bytes::from_static(bytes).into()
+    }
+}
+
+impl<const N: usize> From<&'static [u8; N]> for Payload {
+    fn from(bytes: &'static [u8; N]) -> Self {
+        Bytes::from_static(bytes).into()
+    }
+}
+
+impl From<&'static str> for Payload {
+    fn from(text: &'static str) -> Self {
+        Bytes::from_static(text.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Source::File(path) => path.fmt(f),
+            Source::Stream(_) => f.write_str("a stream"),
+        }
+    }
+}

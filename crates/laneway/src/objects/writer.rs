@@ -1,0 +1,244 @@
+//! Writing an object whose bytes a program makes one after the other.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+use laneway_store::PutOptions;
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc::{self, OwnedPermit, Sender};
+
+use super::attributes::describable;
+use super::call::{Pending, cleaning, job, pending};
+use super::handed::Handed;
+use super::put::write;
+use crate::plan::parts::{Cut, PARTS_MAX};
+use crate::upload::{Given, Parts};
+use crate::{Bucket, Error, Written, content_type};
+
+/// Writes an object from the bytes that are put into it; made by [`Bucket::writer`].
+///
+/// Bytes gather until they are a part of 16 MiB (32 MiB after the first 18 GiB, and so on, where the store takes unequal parts),
+/// which then goes while the next one gathers. An object of no more than one part is one request. Nothing can be seen in the store
+/// before [`finish`](Self::finish) has ended well; a writer that is dropped, or [aborted](Self::abort), leaves nothing behind.
+pub struct Writer {
+    bucket: Bucket,
+    key: String,
+    options: PutOptions,
+    crc32c: Option<u32>,
+    gathered: BytesMut,
+    /// Parts that have gone.
+    parts: u32,
+    upload: Option<Upload>,
+    /// Ends the object, once that was asked for.
+    ending: Option<Pending<Written>>,
+    /// What has come of it; `None` inside where it failed.
+    ended: Option<Option<Written>>,
+}
+
+/// An upload under way.
+struct Upload {
+    cut: Cut,
+    sender: Sender<(Bytes, bool)>,
+    /// Room for the next part, while it is waited for.
+    room: Option<Room>,
+    ended: Pending<Written>,
+}
+
+type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
+
+impl Bucket {
+    /// Writes an object from bytes that are put in one after the other. Nothing is sent before there is a part's worth of them,
+    /// or the end.
+    pub fn writer(&self, key: &str) -> Writer {
+        Writer {
+            bucket: self.clone(),
+            key: key.to_owned(),
+            options: PutOptions::default(),
+            crc32c: None,
+            gathered: BytesMut::new(),
+            parts: 0,
+            upload: None,
+            ending: None,
+            ended: None,
+        }
+    }
+}
+
+describable!(Writer);
+
+impl Writer {
+    /// What the CRC32C of all bytes will be, where the caller knows: other bytes are an error, and no object.
+    pub(super) fn expect_crc32c(&mut self, value: Option<u32>) {
+        self.crc32c = value;
+    }
+
+    /// Puts bytes in. Waits while too many are on their way.
+    ///
+    /// # Errors
+    /// What the store says of the upload; the writer is of no use then.
+    pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            let taken = std::future::poll_fn(|context| self.poll_take(context, bytes)).await?;
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    /// Ends the object: sends what is left, and compares what the store then has with what was sent.
+    ///
+    /// # Errors
+    /// What the store says; bytes that differ. Nothing is left behind then.
+    pub async fn finish(mut self) -> Result<Written, Error> {
+        std::future::poll_fn(|context| self.poll_finish(context)).await
+    }
+
+    /// Gives the object up, and waits until nothing of it is left in the store.
+    pub async fn abort(self) {
+        let Self { upload, ending, .. } = self;
+        drop(ending);
+        if let Some(Upload { sender, room, ended, .. }) = upload {
+            drop((sender, room));
+            // Without its end the upload ends as cancelled, after it has cleaned up.
+            drop(ended.await);
+        }
+    }
+
+    /// Takes as many bytes as fit into the part that gathers.
+    fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
+        if self.ending.is_some() || self.ended.is_some() {
+            return Poll::Ready(Err(self.misused("was finished, and takes no more bytes")));
+        }
+        let wanted = self.part_len()?;
+        if self.gathered.len() == wanted {
+            ready!(self.poll_send(context, false))?;
+        }
+        let wanted = self.part_len()?;
+        let taken = bytes.len().min(wanted - self.gathered.len());
+        self.gathered.extend_from_slice(&bytes[..taken]);
+        Poll::Ready(Ok(taken))
+    }
+
+    /// How long the part that gathers is to be.
+    fn part_len(&mut self) -> Result<usize, Error> {
+        let cut = match &self.upload {
+            Some(upload) => upload.cut,
+            None => Cut::new(self.bucket.store()?.takes_unequal_parts(), None),
+        };
+        let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
+        len.ok_or_else(|| self.misused(&format!("has more than the {PARTS_MAX} parts that there may be")))
+    }
+
+    fn misused(&self, why: &str) -> Error {
+        Error::refused(self.bucket.url_of(&self.key), why)
+    }
+
+    /// Hands over what has gathered.
+    fn poll_send(&mut self, context: &mut Context<'_>, is_last: bool) -> Poll<Result<(), Error>> {
+        if self.upload.is_none() {
+            self.upload = Some(self.begin()?);
+        }
+        let Some(upload) = &mut self.upload else { return Poll::Ready(Ok(())) };
+        let sender = &upload.sender;
+        let room = upload.room.get_or_insert_with(|| {
+            let sender = sender.clone();
+            Box::pin(async move { sender.reserve_owned().await.ok() })
+        });
+        let permit = ready!(room.as_mut().poll(context));
+        upload.room = None;
+        let Some(permit) = permit else {
+            // It takes no more, because it has failed: its end says why.
+            let failed = ready!(Pin::new(&mut upload.ended).poll(context)).err();
+            let url = self.bucket.url_of(&self.key);
+            return Poll::Ready(Err(failed.unwrap_or_else(|| Error::cancelled(url))));
+        };
+        permit.send((self.gathered.split().freeze(), is_last));
+        self.parts += 1;
+        Poll::Ready(Ok(()))
+    }
+
+    fn begin(&mut self) -> Result<Upload, Error> {
+        let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
+        let given = Given { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
+        let options = self.described();
+        let cut = Cut::new(store.takes_unequal_parts(), None);
+        let (sender, parts) = mpsc::channel(1);
+        let (owner, job) = job(&self.bucket);
+        let input = Handed::new(job.clone(), given, parts);
+        let send = async move {
+            let parts = Parts { job: &job, store: &store, id: &id, options: &options, unfinished: None };
+            Ok(parts.send(None, &input).await?.into())
+        };
+        // Begun at once: parts go while others gather, whether or not anybody waits for the end.
+        let ended = Pending::new(cleaning(self.bucket.client(), owner, send));
+        Ok(Upload { cut, sender, room: None, ended })
+    }
+
+    fn described(&self) -> PutOptions {
+        let mut options = self.options.clone();
+        if options.content_type.is_none() {
+            options.content_type = content_type::guess(&self.key).map(str::to_owned);
+        }
+        options
+    }
+
+    fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<Written, Error>> {
+        match &self.ended {
+            Some(Some(written)) => return Poll::Ready(Ok(written.clone())),
+            Some(None) => return Poll::Ready(Err(self.misused("could not be written, as was said before"))),
+            None => {}
+        }
+        if self.upload.is_some() && self.ending.is_none() {
+            ready!(self.poll_send(context, true))?;
+        }
+        let ending = match self.ending.take() {
+            Some(ending) => ending,
+            None => match self.upload.take() {
+                Some(upload) => upload.ended,
+                None => self.whole(),
+            },
+        };
+        let ended = Pin::new(self.ending.insert(ending)).poll(context);
+        let ended = ready!(ended);
+        self.ending = None;
+        self.ended = Some(ended.as_ref().ok().cloned());
+        Poll::Ready(ended)
+    }
+
+    /// Writes what has gathered as the whole object.
+    fn whole(&mut self) -> Pending<Written> {
+        let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.described());
+        let (bytes, crc32c) = (self.gathered.split().freeze(), self.crc32c);
+        let client = bucket.client().clone();
+        pending(&client, async move { write(&bucket, &key, bytes, options, crc32c).await })
+    }
+}
+
+/// `flush` has nothing to do, because nothing can be seen before the end; `shutdown` ends the object as
+/// [`finish`](Writer::finish) does, which may still be called for what it says.
+impl AsyncWrite for Writer {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_take(context, bytes).map_err(io::Error::other)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_finish(context).map_ok(drop).map_err(io::Error::other)
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("url", &self.bucket.url_of(&self.key))
+            .field("gathered", &self.gathered.len())
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}

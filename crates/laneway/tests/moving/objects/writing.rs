@@ -1,0 +1,123 @@
+//! Writing: at once, from a file, from a stream, and byte after byte.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use laneway::{ErrorKind, Payload, Verified};
+use laneway_testkit::random_bytes;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{bucket, wait};
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once};
+
+#[test]
+fn bytes_files_and_streams_become_objects_that_are_verified() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "p/");
+        let (small, large) = (random_bytes(1, 70_000), random_bytes(2, 40 * MIB + 5));
+        let (small_file, large_file) = (stage.file("small", &small), stage.file("large", &large));
+        let chunks = |bytes: &[u8]| {
+            let chunks: Vec<_> = bytes.chunks(3 * MIB + 7).map(|c| Ok(Bytes::copy_from_slice(c))).collect();
+            Payload::stream(stream::iter(chunks))
+        };
+        for (size, payloads) in [
+            (0_usize, vec![Payload::from(""), chunks(b"")]),
+            (small.len(), vec![small.clone().into(), Payload::file(&small_file), chunks(&small)]),
+            (large.len(), vec![large.clone().into(), Payload::file(&large_file), chunks(&large)]),
+        ] {
+            for (i, payload) in payloads.into_iter().enumerate() {
+                let key = format!("{size}/{i}.json");
+                let written = wait(bucket.put(&key, payload).metadata("a", "b").into_future()).unwrap();
+                assert_eq!((written.size, written.atomic), (size as u64, true), "{key}");
+                assert!(written.version.is_some() && written.verified != Verified::Unverified, "{key}");
+                let bytes = if size == small.len() { &small } else { &large[..size] };
+                assert!(stage.stored(&format!("p/{key}")) == bytes, "{key}");
+                let meta = bucket.head(&key).if_version(&written.version.unwrap()).call().unwrap();
+                assert_eq!(meta.content_type.as_deref(), Some("application/json"));
+                assert_eq!(meta.metadata.get("a").map(String::as_str), Some("b"));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_write_under_a_condition_replaces_only_what_it_names() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "");
+        let large = random_bytes(3, 20 * MIB);
+        let first = bucket.put("k", "first").if_absent().call().unwrap();
+        for payload in [Payload::from("again"), large.clone().into()] {
+            let there = bucket.put("k", payload).if_absent().call().unwrap_err();
+            assert!(there.is_precondition(), "{there}");
+        }
+        let second = bucket.put("k", "second").if_version(first.version.as_ref().unwrap()).call().unwrap();
+        let stale = bucket.put("k", "third").if_version(first.version.as_ref().unwrap()).call().unwrap_err();
+        assert!(stale.is_precondition() && stage.stored("k") == b"second", "{stale}");
+        let written =
+            bucket.put("k", large.clone()).if_version(second.version.as_ref().unwrap()).call().unwrap();
+        assert!(written.atomic && stage.stored("k") == large);
+    });
+}
+
+#[test]
+fn other_bytes_than_the_caller_says_become_no_object() {
+    let stage = Stage::new(DIALECTS[1]);
+    let bucket = bucket(&stage, "");
+    let large = random_bytes(4, 20 * MIB);
+    let file = stage.file("large", &large);
+    let streamed = Payload::stream(stream::iter([Ok(Bytes::from(large.clone()))]));
+    for payload in [Payload::from("small"), large.into(), Payload::file(file), streamed] {
+        let wrong = bucket.put("k", payload).crc32c(7).call().unwrap_err();
+        assert!(wrong.kind() == ErrorKind::Integrity && wrong.to_string().contains("was given"), "{wrong}");
+    }
+    assert!(stage.keys().is_empty());
+    bucket.put("k", "123456789").crc32c(0xe306_9283).call().unwrap();
+}
+
+#[test]
+fn a_writer_finishes_once_and_its_object_is_whole_or_not_at_all() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "");
+        let bytes = random_bytes(5, 33 * MIB + 1);
+        for size in [0, 1000, 16 * MIB, 16 * MIB + 1, 32 * MIB, bytes.len()] {
+            let mut writer = bucket.writer("k").content_type("text/x");
+            wait(async {
+                for chunk in bytes[..size].chunks(MIB - 3) {
+                    writer.write_all(chunk).await.unwrap();
+                }
+                writer.shutdown().await.unwrap();
+                assert!(writer.write_all(b"more").await.is_err());
+            });
+            let written = wait(writer.finish()).unwrap();
+            assert_eq!(written.size, size as u64);
+            assert!(stage.stored("k") == bytes[..size], "{size}");
+            bucket.delete("k").call().unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_is_given_up_half_way_leaves_nothing_behind() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "");
+        let bytes = random_bytes(6, 34 * MIB);
+        let mut aborted = bucket.writer("aborted");
+        wait(aborted.write(&bytes)).unwrap();
+        wait(aborted.abort());
+        let mut dropped = bucket.writer("dropped");
+        wait(dropped.write(&bytes)).unwrap();
+        drop(dropped);
+        let late = bucket.put("late", bytes).deadline(Duration::ZERO).call().unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Timeout);
+        stage.wait_until("what was begun is taken back", |counters| {
+            let of = |verb: &str| counters.requests_by_verb.get(verb).copied().unwrap_or_default();
+            of("begin") >= 2 && counters.multipart_open == 0
+        });
+        assert!(stage.keys().is_empty());
+    });
+}

@@ -67,7 +67,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = connections, global = true, help_heading = "Network")]
     pub(crate) max_connections: Option<usize>,
     /// Move at most so many bytes a second: 10MiB/s, 100MB/s, 1Gbit/s
-    #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, global = true, help_heading = "Network")]
+    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, global = true, help_heading = "Network")]
     pub(crate) bandwidth_limit: Option<u64>,
     /// Give up when nothing has come from a server for so long, though it was asked again and again: 30s, 10m; 0 tries
     /// nothing again [default: 2m]
@@ -176,7 +176,7 @@ fn connections(text: &str) -> Result<usize, String> {
 fn retry_for(text: &str) -> Result<Duration, String> {
     match text {
         "" => Ok(laneway::LanesConfig::default().retry_for),
-        text => laneway_server::parse_duration(text).map_err(|e| e.to_string()),
+        text => laneway_quantity::parse_duration(text).map_err(|e| e.to_string()),
     }
 }
 

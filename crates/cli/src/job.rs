@@ -10,9 +10,9 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Ticker;
-use crate::quantity;
 use crate::report::json::{ItemRecord, SummaryRecord, WarningRecord};
 use crate::report::line::{self, Wording};
+use laneway_quantity as quantity;
 
 /// Starts a job and stays with it. What fails is printed as it fails; the rest goes on.
 ///

@@ -14,7 +14,6 @@ mod logging;
 mod mfa;
 mod output;
 mod progress;
-mod quantity;
 mod report;
 mod retrying;
 mod standard_streams;

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use laneway::{Client, Progress};
+use laneway_quantity as quantity;
 
 use crate::output::Output;
-use crate::{quantity, retrying, stderr};
+
+use crate::{retrying, stderr};
 
 const TICK: Duration = Duration::from_millis(100);
 /// A job that is over by then needs no bar.

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use laneway_lanes::ORIGIN;
+use laneway_quantity as quantity;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::{quantity, stderr};
+use crate::stderr;
 
 static TOLD: AtomicBool = AtomicBool::new(false);
 

@@ -5,7 +5,8 @@
 
 use std::error::Error;
 
-use laneway_server::{Config, Server, Storage, Tls, parse_duration, parse_fault, parse_rate};
+use laneway_quantity::{parse_duration, parse_rate};
+use laneway_server::{Config, Server, Storage, Tls, parse_fault};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut config = Config::default();

@@ -10,7 +10,7 @@ pub struct Error(#[from] Kind);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
     #[error("`{text}` is not {what}: expected {expected}")]
-    Quantity { what: &'static str, text: String, expected: &'static str },
+    Unreadable { what: &'static str, text: String, expected: &'static str },
     #[error("fault rule `{rule}`: {problem}")]
     Rule { rule: String, problem: String },
     #[error("{doing}: {cause}")]
@@ -24,8 +24,8 @@ pub(crate) enum Kind {
 }
 
 impl Error {
-    pub(crate) fn quantity(what: &'static str, text: &str, expected: &'static str) -> Error {
-        Error(Kind::Quantity { what, text: text.to_owned(), expected })
+    pub(crate) fn unreadable(what: &'static str, text: &str, expected: &'static str) -> Error {
+        Error(Kind::Unreadable { what, text: text.to_owned(), expected })
     }
 
     pub(crate) fn rule(rule: &str, problem: impl Into<String>) -> Error {

@@ -213,7 +213,7 @@ impl Habits {
             "b2" => Ok(Habits::b2()),
             "minio" => Ok(Habits::minio()),
             "gcs-interop" => Ok(Habits::gcs_interop()),
-            other => Err(Error::quantity(
+            other => Err(Error::unreadable(
                 "a service with known habits",
                 other,
                 "one of gcs, s3, r2, b2, minio, gcs-interop",

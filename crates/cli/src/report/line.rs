@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use laneway::{Item, Op, Outcome, Summary, Verified};
-
-use crate::quantity;
+use laneway_quantity as quantity;
 
 /// How a job's results are worded.
 #[derive(Clone, Copy, Debug)]

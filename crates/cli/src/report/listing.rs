@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-use crate::quantity;
+use laneway_quantity as quantity;
 
 /// Width of the size column, as in `gcloud storage ls -l`.
 const SIZE_WIDTH: usize = 10;

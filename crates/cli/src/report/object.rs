@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use laneway_quantity as quantity;
 use laneway_store::{ObjectMeta, Version};
 use serde::Serialize;
 
-use crate::quantity;
 use crate::report::listing::{printable, timestamp};
 
 /// An object in a listing or its `stat`, as the record of kind `object`. Checksums are in base64, as stores write them.

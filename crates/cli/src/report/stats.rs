@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use laneway::{Client, Counters, Provider, Requests, Summary, Times};
+use laneway_quantity as quantity;
 use serde::Serialize;
 
 use super::prices;
-use crate::quantity;
 
 /// What was counted, at the end of a command.
 #[derive(Debug)]

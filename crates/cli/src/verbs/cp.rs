@@ -32,7 +32,7 @@ pub(crate) struct Cp {
     recursive: bool,
     /// How long standard input or a pipe will be: 200GiB. Needed beyond 156 GiB where a store wants equal parts, beyond 6 TiB
     /// elsewhere
-    #[arg(long, value_name = "SIZE", value_parser = laneway_server::parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size)]
     expect_size: Option<u64>,
     #[command(flatten)]
     copying: Copying,

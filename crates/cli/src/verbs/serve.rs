@@ -57,14 +57,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", help_heading = "Imitation")]
     max_streams: Option<u32>,
     /// Delay everything, handshakes included, as this round trip would: 50ms
-    #[arg(long, value_name = "TIME", value_parser = laneway_server::parse_duration, help_heading = "Imitation")]
+    #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, help_heading = "Imitation")]
     rtt: Option<Duration>,
     /// Bytes a second that all connections share in each direction: 1Gbit/s, 100MB/s
     ///
     /// The bottleneck has a queue of one round trip, 5 ms at least. Connections start slowly, with ten segments, and come to
     /// equal shares; nothing is lost, and a client that doesn't read stops its sender. Windows and buffers that a client
     /// keeps small have no effect. Without a bandwidth there is no slow start.
-    #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate, help_heading = "Imitation")]
+    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     bandwidth: Option<u64>,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]

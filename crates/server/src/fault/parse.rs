@@ -2,7 +2,7 @@
 
 use super::{Action, FaultRule, Glob, Selector, Verb};
 use crate::Error;
-use crate::quantity::{parse_duration, parse_rate, parse_size};
+use laneway_quantity::{parse_duration, parse_rate, parse_size};
 
 const ACTIONS: &str = "status N [REASON] [retry-after D], reset[@SIZE], drop[@SIZE], stall[@SIZE], truncate[@SIZE], \
                        corrupt[@SIZE], lose-answer, slow RATE, rate N/s [burst N], delay D, goaway or refuse-stream";

@@ -16,7 +16,7 @@ const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s
 pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
     match objection(text) {
         None => Ok(text.to_owned()),
-        Some(why) => Err(Error::quantity("the name of a bucket", text, why)),
+        Some(why) => Err(Error::unreadable("the name of a bucket", text, why)),
     }
 }
 

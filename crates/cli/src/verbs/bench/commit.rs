@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 500)]
     objects: usize,
     /// Size of each
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = laneway_server::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
 }
 

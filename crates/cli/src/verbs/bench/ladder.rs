@@ -13,7 +13,7 @@ use super::run::{self, Findings};
 use super::setting::Setting;
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
-use crate::quantity;
+use laneway_quantity as quantity;
 
 /// How often each rung runs where nobody says.
 const RUNS: usize = 3;
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 50)]
     files: usize,
     /// Size of each file
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = laneway_server::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = laneway_quantity::parse_size)]
     size: u64,
 }
 

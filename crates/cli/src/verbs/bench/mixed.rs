@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4)]
     large: usize,
     /// Size of each large object
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = laneway_server::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = laneway_quantity::parse_size)]
     large_size: u64,
     /// How many small objects, of 32 to 512 KiB
     #[arg(long, value_name = "N", default_value_t = 200)]

@@ -21,11 +21,11 @@ pub(super) struct Place {
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
     /// The delay that the store in this process imitates
-    #[arg(long, value_name = "TIME", value_parser = laneway_server::parse_duration,
+    #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration,
           conflicts_with_all = ["target", "endpoint"])]
     rtt: Option<Duration>,
     /// Bytes a second that all connections to the store in this process share, in each direction: 1Gbit/s, 100MB/s
-    #[arg(long, value_name = "RATE", value_parser = laneway_server::parse_rate,
+    #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
 }

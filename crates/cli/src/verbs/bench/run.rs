@@ -10,7 +10,7 @@ use super::report::Report;
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit};
 use crate::interrupt::Interrupt;
-use crate::quantity;
+use laneway_quantity as quantity;
 
 /// What a benchmark found, as it is told.
 pub(super) trait Findings {

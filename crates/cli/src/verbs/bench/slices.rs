@@ -14,7 +14,7 @@ use super::run::{self, Findings};
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::quantity;
+use laneway_quantity as quantity;
 
 /// The distance of a bucket in the same region.
 pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(5), bandwidth: None };
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     spoken: Spoken,
     /// Size of the object
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_server::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
     /// Where the file is written [default: in memory where there is enough, or among the temporary files]
     #[arg(long, value_name = "DIR")]

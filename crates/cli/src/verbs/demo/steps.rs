@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::content;
 use super::stage::{Stage, Stop, Took};
 use crate::context::Context;
-use crate::quantity;
+use laneway_quantity as quantity;
 
 const FEW: usize = 50;
 const MANY: usize = 1000;

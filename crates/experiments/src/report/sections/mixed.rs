@@ -61,7 +61,10 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
             if found.puts { "to" } else { "from" },
             found.store,
             distance(found.rtt_s),
-            found.bandwidth.map(|rate| format!(", {}", bits(rate))).unwrap_or_default()
+            found
+                .bandwidth
+                .map(|rate| format!(", {}", laneway_quantity::link_rate(rate)))
+                .unwrap_or_default()
         ),
         parts,
         quickest: quickest(found),
@@ -153,25 +156,4 @@ fn distributions(
         legend: legend(names.chain([(Colour::Floor, floor_name)])),
         caption: caption.to_owned(),
     })
-}
-
-/// Bytes a second as links are sold.
-fn bits(rate: u64) -> String {
-    match rate as f64 * 8.0 / 1e6 {
-        mbit if mbit >= 1000.0 => format!("{} Gbit/s", (mbit / 10.0).round() / 100.0),
-        mbit => format!("{mbit:.0} Mbit/s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_links_speed_is_told_as_it_is_sold() {
-        assert_eq!(
-            [125_000_000, 12_500_000, 312_500_000].map(bits),
-            ["1 Gbit/s", "100 Mbit/s", "2.5 Gbit/s"]
-        );
-    }
 }

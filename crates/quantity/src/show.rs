@@ -6,19 +6,19 @@ use std::time::Duration;
 const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// A number of bytes with about three significant digits: `0 B`, `999 B`, `4.5 MiB`, `1.00 GiB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     format!("{} {unit}", digits(value, unit == "B"))
 }
 
 /// A number of bytes in binary units, written as `gcloud storage ls` does: `44B`, `4.59KiB`.
-pub(crate) fn readable_size(bytes: u64) -> String {
+pub fn readable_size(bytes: u64) -> String {
     let (value, unit) = scaled(bytes as f64);
     if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") }
 }
 
 /// Bytes over a time as a rate: `9.96 MiB/s`. Over no time at all there is no rate.
-pub(crate) fn rate(bytes: u64, time: Duration) -> Option<String> {
+pub fn rate(bytes: u64, time: Duration) -> Option<String> {
     let seconds = time.as_secs_f64();
     if seconds <= 0.0 {
         return None;
@@ -28,7 +28,7 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> Option<String> {
 }
 
 /// A time as the final line shows it: `0.45 s`, `12.3 s`, `4 min 05 s`.
-pub(crate) fn duration(time: Duration) -> String {
+pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 9.995 {
         format!("{seconds:.2} s")
@@ -46,7 +46,7 @@ pub(crate) fn duration(time: Duration) -> String {
 }
 
 /// A short time with three digits: `850 us`, `4.7 ms`, `52 ms`, `1.20 s`.
-pub(crate) fn short(time: Duration) -> String {
+pub fn short(time: Duration) -> String {
     let micros = time.as_micros() as f64;
     match micros {
         _ if micros < 999.5 => format!("{micros:.0} us"),
@@ -56,8 +56,16 @@ pub(crate) fn short(time: Duration) -> String {
     }
 }
 
+/// Bytes a second as the rate of a link, in the units that links are sold in: `100 Mbit/s`, `2.5 Gbit/s`.
+pub fn link_rate(bytes_per_second: u64) -> String {
+    match bytes_per_second as f64 * 8.0 / 1e6 {
+        mbit if mbit >= 1000.0 => format!("{} Gbit/s", (mbit / 10.0).round() / 100.0),
+        mbit => format!("{mbit:.0} Mbit/s"),
+    }
+}
+
 /// A count with its noun: `1 file`, `1000 files`.
-pub(crate) fn count(n: u64, singular: &str, plural: &str) -> String {
+pub fn count(n: u64, singular: &str, plural: &str) -> String {
     format!("{n} {}", if n == 1 { singular } else { plural })
 }
 
@@ -101,6 +109,14 @@ mod tests {
     fn a_rate_needs_time_to_have_passed() {
         assert_eq!(rate(4_700_000, Duration::from_millis(450)).as_deref(), Some("10.0 MiB/s"));
         assert_eq!(rate(1, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_links_rate_is_shown_as_it_is_sold() {
+        assert_eq!(
+            [125_000_000, 12_500_000, 312_500_000].map(link_rate),
+            ["1 Gbit/s", "100 Mbit/s", "2.5 Gbit/s"]
+        );
     }
 
     #[test]

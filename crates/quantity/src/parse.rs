@@ -2,14 +2,27 @@
 
 use std::time::Duration;
 
-use crate::Error;
+/// A text that is no such quantity; the message says what was expected.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{text}` is not {what}: expected {expected}")]
+pub struct Unreadable {
+    what: &'static str,
+    text: String,
+    expected: &'static str,
+}
+
+impl Unreadable {
+    fn new(what: &'static str, text: &str, expected: &'static str) -> Self {
+        Self { what, text: text.to_owned(), expected }
+    }
+}
 
 /// Reads a duration: a number with `us`, `ms`, `s` or `m`; a bare `0` is none at all.
 ///
 /// # Errors
 /// Says what was expected when the text is no such duration.
-pub fn parse_duration(text: &str) -> Result<Duration, Error> {
-    let refuse = || Error::quantity("a duration", text, "a number with us, ms, s or m, as in 50ms or 1.5s");
+pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
+    let refuse = || Unreadable::new("a duration", text, "a number with us, ms, s or m, as in 50ms or 1.5s");
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -28,9 +41,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
 ///
 /// # Errors
 /// Says what was expected when the text is no such size.
-pub fn parse_size(text: &str) -> Result<u64, Error> {
+pub fn parse_size(text: &str) -> Result<u64, Unreadable> {
     let refuse = || {
-        Error::quantity("a size", text, "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB")
+        Unreadable::new("a size", text, "a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 256KiB")
     };
     let (number, unit) = split_unit(text).ok_or_else(refuse)?;
     let scale = byte_scale(if unit.is_empty() { "B" } else { unit }).ok_or_else(refuse)?;
@@ -41,9 +54,9 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
 ///
 /// # Errors
 /// Says what was expected when the text is no such rate, or the rate is zero.
-pub fn parse_rate(text: &str) -> Result<u64, Error> {
+pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     let refuse =
-        || Error::quantity("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
+        || Unreadable::new("a rate", text, "bits or bytes per second, as in 100Mbit/s, 1Gbit/s or 100MB/s");
     let per_second = text.strip_suffix("/s").ok_or_else(refuse)?;
     let (number, unit) = split_unit(per_second).ok_or_else(refuse)?;
     let scale = match unit {

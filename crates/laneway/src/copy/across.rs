@@ -1,11 +1,12 @@
 //! Copies between different stores: read from the one and sent to the other, both at once, in bounded memory.
 
+use std::borrow::Cow;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
+use laneway_store::{Body, Checksums, Get, ObjectMeta, Provider, PutOptions, Version};
 
 use super::{Ends, Target, tags};
 use crate::Error;
@@ -35,7 +36,8 @@ pub(super) async fn send(
         Some(size) if size <= SMALL_UPLOAD_MAX => {
             let run = counted(async move {
                 let begun = ends.begin(&job, &target);
-                let result = small(&job, &ends, &target, size).await;
+                let listed = target.from.meta.as_deref();
+                let result = small(&job, &ends, &target, size, listed).await;
                 ends.finish(&job, &target, begun, result).await;
             });
             units.small(ITEM_COST + size as usize, run).await
@@ -54,8 +56,14 @@ pub(super) async fn send(
 /// What was moved, and which state of the source.
 pub(super) type Copied = Result<(Moved, Option<Version>), Error>;
 
-/// An object in two requests.
-async fn small(job: &Running, ends: &Ends, target: &Target, expected: u64) -> Copied {
+/// An object in two requests. `known` is what a listing or a description told of it.
+async fn small(
+    job: &Running,
+    ends: &Ends,
+    target: &Target,
+    expected: u64,
+    known: Option<&ObjectMeta>,
+) -> Copied {
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&target.from.id) };
         let got = ends.from.get(get).await?;
@@ -71,7 +79,13 @@ async fn small(job: &Running, ends: &Ends, target: &Target, expected: u64) -> Co
         read => read?,
     };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
-    let mut options = ends.request.options_of_copy(&got.meta, &ends.request.options(&target.to.key));
+    let described = match (ends.from.provider(), known) {
+        // What S3 sends with an object describes it whole, what it lists doesn't.
+        (Provider::S3, _) => Cow::Borrowed(&got.meta),
+        (Provider::Gcs, Some(known)) if known.version == got.meta.version => Cow::Borrowed(known),
+        (Provider::Gcs, _) => Cow::Owned(ends.from.head(&target.from.id, got.meta.version.as_ref()).await?),
+    };
+    let mut options = ends.request.options_of_copy(&described, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &got.meta, &mut options).await?;
     let sent = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
@@ -90,7 +104,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
         let memory = job.engine.lanes.memory();
         let small = async {
             let _held = memory.reserve(meta.size as usize).await;
-            small(job, ends, target, meta.size).await
+            small(job, ends, target, meta.size, Some(&meta)).await
         };
         return job.unless_cancelled(small).await?;
     }

@@ -46,7 +46,12 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
         let big = noise(50 * MIB + 3, 1);
         let attributes = Attributes { content_type: Some("x/y".into()), ..Attributes::default() };
         stage.server.store().put_with(BUCKET, "t/big", &big, attributes).unwrap();
-        stage.object("t/small", b"small");
+        let attributes = Attributes {
+            cache_control: Some("max-age=7".into()),
+            metadata: [("colour".to_owned(), "green".to_owned())].into(),
+            ..Attributes::default()
+        };
+        stage.server.store().put_with(BUCKET, "t/small", b"small", attributes).unwrap();
         stage.object("t/empty", b"");
         let report = stage.cp_r(stage.url("t"), Location::object(other(kind), "other", "c"));
         report.all_verified();
@@ -55,6 +60,10 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
         assert_eq!(stage.server.store().read("other", "c/small").unwrap(), b"small");
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/big")).unwrap();
         assert_eq!(meta.content_type.as_deref(), Some("x/y"));
+        // What the answer that brings the bytes says of caching is not always the object's, nor is all of it there.
+        let meta = stage.client.stat(&Location::object(other(kind), "other", "c/small")).unwrap();
+        assert_eq!(meta.cache_control.as_deref(), Some("max-age=7"), "{kind:?}");
+        assert_eq!(meta.metadata["colour"], "green", "{kind:?}");
     }
 }
 

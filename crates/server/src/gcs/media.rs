@@ -26,6 +26,7 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = download(call.shared, &call.head, &object, object.gcs_etag())?;
     join_hashes(answer.headers_mut());
+    leave_out_attributes(answer.headers_mut());
     Ok(answer)
 }
 
@@ -166,6 +167,17 @@ fn join_hashes(headers: &mut HeaderMap) {
     if let Ok(joined) = HeaderValue::try_from(values.join(",")) {
         headers.insert(name, joined);
     }
+}
+
+/// Media of the JSON API has none of the user's own metadata, and a `Cache-Control` of its own where not everybody may read the
+/// object (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
+fn leave_out_attributes(headers: &mut HeaderMap) {
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-goog-meta-")).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+    insert(headers, CACHE_CONTROL, "no-cache, no-store, max-age=0, must-revalidate");
 }
 
 /// Inserts what can stand in a header; what a writer made up that can't is left out.

@@ -1,6 +1,7 @@
 //! `get`: the object's media, as it is stored.
 
 use http::Method;
+use laneway_lanes::Head;
 
 use super::Gcs;
 use super::head::{generation, gone, object_path, unless_known};
@@ -10,7 +11,7 @@ use crate::download;
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, Operation, Unless};
+use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, Unless};
 
 fn request(
     id: &ObjectId,
@@ -30,6 +31,12 @@ fn request(
     Ok(outgoing)
 }
 
+/// What media tells of its object. Its `Cache-Control` is about the answer, where not everybody may read the object
+/// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
+fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
+    ObjectMeta { cache_control: None, ..from_head(id, head) }
+}
+
 impl Gcs {
     pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
@@ -37,7 +44,7 @@ impl Gcs {
         let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.unless, get.expected)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
-        let delivery = Delivery::new(from_head, get);
+        let delivery = Delivery::new(described, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
         download::got(&exchange, sent, &delivery)
     }

@@ -8,7 +8,7 @@ use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
 
 use crate::store::NOT_MODIFIED;
 use crate::{
-    ErrorKind, Get, GetRange, GetSink, ObjectId, ObjectMeta, Second, SecondMaker, SinkMaker, Unless, Version,
+    ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker, Unless, Version,
 };
 
 /// Reads what an answer's head says about the object: each dialect has its own headers.
@@ -30,13 +30,13 @@ struct Asked {
 pub(crate) struct Delivery<'a> {
     asked: Asked,
     pub(crate) maker: SinkMaker<'a>,
-    second: SecondMaker<'a>,
+    hedge: HedgeMaker<'a>,
     breaks: Option<&'a Breaks>,
     state: Arc<State>,
 }
 
-/// A second request beside a slow first one.
-pub(crate) struct Doubled {
+/// A hedge of a slow request.
+pub(crate) struct Hedged {
     /// Which bytes it asks for, where they are others than the first's.
     pub(crate) range: Option<Range<u64>>,
     pub(crate) sink: Option<Box<dyn Sink>>,
@@ -66,7 +66,7 @@ struct State {
     /// Bytes that have reached the caller's sink.
     delivered: AtomicU64,
     /// Whether there were two requests at once.
-    doubled: AtomicBool,
+    hedged: AtomicBool,
     described: Mutex<Option<Described>>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Delivery<'a> {
             unless: get.unless.cloned(),
             size: get.size,
         };
-        Self { asked, maker: get.sink, second: get.second, breaks: get.breaks, state: Arc::default() }
+        Self { asked, maker: get.sink, hedge: get.hedge, breaks: get.breaks, state: Arc::default() }
     }
 
     /// A sink for the next attempt; `None` where the body is collected.
@@ -89,21 +89,21 @@ impl<'a> Delivery<'a> {
     }
 
     /// Whether two requests may bring it at once.
-    pub(crate) fn may_be_doubled(&self) -> bool {
-        self.maker.is_none() || self.second.is_some()
+    pub(crate) fn may_be_hedged(&self) -> bool {
+        self.maker.is_none() || self.hedge.is_some()
     }
 
     /// What a second request beside a slow first asks for, if there shall be one.
-    pub(crate) fn second(&self) -> Option<Doubled> {
+    pub(crate) fn hedge(&self) -> Option<Hedged> {
         if self.maker.is_none() {
-            return Some(Doubled { range: None, sink: None });
+            return Some(Hedged { range: None, sink: None });
         }
-        let Second::Beside(range, sink) = self.second?() else { return None };
-        self.state.doubled.store(true, Ordering::Release);
+        let GetHedge::Send(range, sink) = self.hedge?() else { return None };
+        self.state.hedged.store(true, Ordering::Release);
         let mut asked = self.asked.clone();
         asked.range = range.clone().map(GetRange::from).or(asked.range);
         let sink = self.adapted(asked, sink);
-        Some(Doubled { range, sink: Some(sink) })
+        Some(Hedged { range, sink: Some(sink) })
     }
 
     fn adapted(&self, asked: Asked, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
@@ -123,7 +123,7 @@ impl<'a> Delivery<'a> {
     /// What the answer was: as its sink saw it, or read from the head of a collected one.
     pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
-        if self.state.doubled.load(Ordering::Acquire) {
+        if self.state.hedged.load(Ordering::Acquire) {
             // Of two answers the last that began is remembered. Each was compared with what it had been asked for.
             return Asked { range: None, ..self.asked.clone() }.describe(head);
         }

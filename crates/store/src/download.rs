@@ -14,17 +14,17 @@ use crate::{Error, ErrorKind, GetRange, ObjectId, ObjectMeta, Unless, Version};
 /// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
 
-/// What is done beside a request for an object that has become a straggler; see [`Get::second`].
-pub enum Second {
+/// What is done about a request for an object that is much slower than others; see [`Get::hedge`].
+pub enum GetHedge {
     /// It is waited for.
     Nothing,
     /// A second request is sent for these bytes, into this sink; without a range it asks for what the first one asked.
     /// From then on both sinks are written to, by different threads.
-    Beside(Option<Range<u64>>, Box<dyn GetSink>),
+    Send(Option<Range<u64>>, Box<dyn GetSink>),
 }
 
-/// Says what is done beside a straggler.
-pub type SecondMaker<'a> = Option<&'a (dyn Fn() -> Second + Send + Sync)>;
+/// Says what is done about a request that is much slower than others.
+pub type HedgeMaker<'a> = Option<&'a (dyn Fn() -> GetHedge + Send + Sync)>;
 
 /// A download of an object or of a range of it.
 #[derive(Clone)]
@@ -43,9 +43,9 @@ pub struct Get<'a> {
     pub size: Option<u64>,
     /// Where the body goes.
     pub sink: SinkMaker<'a>,
-    /// What is done beside an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
+    /// What is done about an attempt that is slow compared with others: `None` never asks twice at once for what goes to a
     /// sink. A body that is collected may always be asked for twice.
-    pub second: SecondMaker<'a>,
+    pub hedge: HedgeMaker<'a>,
     /// How the answers of one body have broken off so far, where the caller goes on with the rest of it by another download.
     /// What breaks off then waits before it ends, and ends as no longer
     /// [interrupted](crate::Error::is_interrupted) once it has done so too often without any progress.
@@ -63,7 +63,7 @@ impl<'a> Get<'a> {
             expected: None,
             size: None,
             sink: None,
-            second: None,
+            hedge: None,
             breaks: None,
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use reqsign_core::hash::hex_sha256;
 
@@ -142,6 +143,29 @@ impl CustomerKey {
 impl fmt::Debug for CustomerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CustomerKey")
+    }
+}
+
+/// The headers of a customer's key: algorithm, key, a digest of the key.
+pub(crate) type KeyHeaders = [&'static str; 3];
+
+impl Encryption {
+    /// Adds a customer's key, with the digest by which the store sees that it came whole.
+    pub(crate) fn insert_key(
+        headers: &mut HeaderMap,
+        [algorithm, name, digest]: KeyHeaders,
+        key: Option<&CustomerKey>,
+        digest_of: fn(&CustomerKey) -> String,
+    ) {
+        let Some(key) = key else { return };
+        headers.insert(algorithm, HeaderValue::from_static("AES256"));
+        if let Ok(mut value) = HeaderValue::try_from(key.base64()) {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        if let Ok(value) = HeaderValue::try_from(digest_of(key)) {
+            headers.insert(digest, value);
+        }
     }
 }
 

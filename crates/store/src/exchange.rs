@@ -10,7 +10,7 @@ use laneway_lanes::{
     Alike, Body, Breaks, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Sink, Verdict,
 };
 
-use crate::delivery::{Delivery, Doubled, Refused};
+use crate::delivery::{Delivery, Hedged, Refused};
 use crate::encryption::Keyed;
 use crate::judge::{self, Ending, Failure, Repeat};
 use crate::requests::Tally;
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
     pub(crate) expected: Option<u64>,
-    pub(crate) patience: Option<Duration>,
+    pub(crate) no_progress: Option<Duration>,
     pub(crate) repeat: Repeat,
     /// A status besides 2xx that is no failure.
     pub(crate) also: Option<StatusCode>,
@@ -48,7 +48,7 @@ impl Outgoing {
             headers: HeaderMap::new(),
             body: Body::empty(),
             expected: None,
-            patience: None,
+            no_progress: None,
             repeat: Repeat::Harmless,
             also: None,
             doubtful: false,
@@ -389,16 +389,16 @@ impl<D: Dialect> Call for Attempts<'_, D> {
 
     /// Reads only: what writes would write twice, and what the second one finds is another state.
     fn hedged_among(&self) -> Option<Alike> {
-        let may_be_doubled = self.delivery.is_none_or(Delivery::may_be_doubled);
-        (is_read(&self.outgoing.method) && may_be_doubled).then_some(Alike(self.exchange.operation as u8))
+        let may_be_hedged = self.delivery.is_none_or(Delivery::may_be_hedged);
+        (is_read(&self.outgoing.method) && may_be_hedged).then_some(Alike(self.exchange.operation as u8))
     }
 
     async fn hedge(&self) -> Hedge {
-        let doubled = match self.delivery {
-            Some(delivery) => delivery.second(),
-            None => Some(Doubled { range: None, sink: self.sinks.map(|sinks| sinks()) }),
+        let hedged = match self.delivery {
+            Some(delivery) => delivery.hedge(),
+            None => Some(Hedged { range: None, sink: self.sinks.map(|sinks| sinks()) }),
         };
-        let Some(Doubled { range, sink }) = doubled else { return Hedge::Nothing };
+        let Some(Hedged { range, sink }) = hedged else { return Hedge::Nothing };
         let mut outgoing = self.outgoing.clone();
         if let Some(range) = range {
             outgoing.expected = Some(range.end - range.start);

@@ -195,7 +195,7 @@ impl Dialect for Gcs {
         }
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
-        request.no_progress = outgoing.patience;
+        request.no_progress = outgoing.no_progress;
         Ok(request)
     }
 

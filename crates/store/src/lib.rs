@@ -44,7 +44,7 @@ mod xml;
 pub use added_headers::may_be_added;
 pub use checksum::{Checksums, CompositeCrc32c};
 pub use credential_provider::{BearerToken, CredentialProvider, ExpiringKey, Provided};
-pub use download::{Get, GetSink, Got, Second, SecondMaker, SinkMaker, Timings};
+pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};

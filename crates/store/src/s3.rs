@@ -204,7 +204,7 @@ impl S3 {
         request.headers = parts.headers;
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
-        request.no_progress = outgoing.patience;
+        request.no_progress = outgoing.no_progress;
         Ok(request)
     }
 

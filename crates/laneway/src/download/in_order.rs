@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use laneway_lanes::Reservation;
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
+use laneway_store::{Get, GetHedge, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
 use tokio::sync::{mpsc, oneshot};
 
 use super::large::Fetched;
@@ -191,7 +191,7 @@ impl InOrder<'_> {
         let progress = &self.job.progress;
         let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
         let hedge = || HeadSink::hedge(&head, progress);
-        let get = Get { sink: Some(&sink), second: Some(&hedge), ..Get::new(self.id) };
+        let get = Get { sink: Some(&sink), hedge: Some(&hedge), ..Get::new(self.id) };
         let ended = self.store.get(Get { version: self.version.as_ref(), ..get }).await;
         let (meta, bytes) = {
             let mut head = lock(&head);
@@ -330,18 +330,18 @@ impl HeadSink {
     }
 
     /// Another sink of the same attempt. The bytes are handed on only when all of them are there, so that none is twice.
-    fn hedge(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Second {
+    fn hedge(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> GetHedge {
         let state = lock(head);
         let (attempt, progress) = (state.attempt, Arc::clone(progress));
         let sink = |at| Box::new(Self { head: Arc::clone(head), attempt, at, progress });
         let Some(meta) = state.meta.as_ref().filter(|_| state.begun == attempt) else {
-            return Second::Beside(None, sink(0));
+            return GetHedge::Send(None, sink(0));
         };
         let (at, end) = (state.bytes.len() as u64, state.wanted());
         if meta.version.is_none() || at == end {
-            return Second::Nothing;
+            return GetHedge::Nothing;
         }
-        Second::Beside(Some(at..end), sink(at))
+        GetHedge::Send(Some(at..end), sink(at))
     }
 }
 

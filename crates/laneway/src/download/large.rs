@@ -101,7 +101,7 @@ async fn fetch_once(
         expected: known.as_ref().map(|meta| meta.size),
         size: known.as_ref().map(|meta| meta.size),
         sink: Some(&sink),
-        second: Some(&hedge),
+        hedge: Some(&hedge),
         breaks: None,
     };
     let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };

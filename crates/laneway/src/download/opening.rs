@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_lanes::{MemoryBudget, Reservation};
-use laneway_store::{GetSink, ObjectMeta, Route, Second, SinkError};
+use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError};
 use tokio::sync::oneshot;
 
 use super::claims::Claims;
@@ -122,11 +122,11 @@ impl Opening {
     }
 
     /// Another sink of the same attempt: for the whole until it is known what that is, else for what is still to come.
-    pub(crate) fn hedge(self: &Arc<Self>) -> Second {
+    pub(crate) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let sink = |at| Box::new(Sink { opening: Arc::clone(self), attempt: state.attempt, at });
         let Some(meta) = state.meta.as_ref().filter(|_| state.begun == state.attempt) else {
-            return Second::Beside(None, sink(0));
+            return GetHedge::Send(None, sink(0));
         };
         let end = match &state.body {
             Body::File(Some(large)) => large.slices().opener_end(),
@@ -134,9 +134,9 @@ impl Opening {
         };
         match end {
             Some(end) if meta.version.is_some() && state.at < end => {
-                Second::Beside(Some(state.at..end), sink(state.at))
+                GetHedge::Send(Some(state.at..end), sink(state.at))
             }
-            _ => Second::Nothing,
+            _ => GetHedge::Nothing,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{Breaks, Get, GetSink, ObjectId, ObjectMeta, Route, Second, SinkError, Store, Version};
+use laneway_store::{Breaks, Get, GetHedge, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
 
 use super::claims::Claims;
 use super::new_bytes::new_bytes;
@@ -102,7 +102,7 @@ impl RangeWriter {
                 expected: Some(end - at),
                 size: Some(self.pinned.size),
                 sink: Some(&sink),
-                second: Some(&hedge),
+                hedge: Some(&hedge),
                 breaks: Some(&breaks),
             };
             let result = store.get(get).await;
@@ -147,13 +147,13 @@ impl RangeWriter {
 
     /// Another sink of the same attempt, from where it stands: whichever of the two comes to a byte first writes it. Both
     /// bring bytes of one state only where that is pinned.
-    fn hedge(self: &Arc<Self>) -> Second {
+    fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         if self.pinned.version.is_none() || state.at == state.end {
-            return Second::Nothing;
+            return GetHedge::Nothing;
         }
         let sink = Sink { writer: Arc::clone(self), attempt: state.attempt, at: state.at };
-        Second::Beside(Some(state.at..state.end), Box::new(sink))
+        GetHedge::Send(Some(state.at..state.end), Box::new(sink))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -242,7 +242,7 @@ mod tests {
 
     fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
         match writer.hedge() {
-            Second::Beside(Some(range), sink) => (range, sink),
+            GetHedge::Send(Some(range), sink) => (range, sink),
             _ => panic!("no hedge"),
         }
     }
@@ -292,10 +292,10 @@ mod tests {
         let unpinned = Pinned { size: 10, version: None };
         let unpinned =
             RangeWriter::new(2..8, unpinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
-        assert!(matches!(unpinned.hedge(), Second::Nothing));
+        assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
-        assert!(matches!(landed.hedge(), Second::Nothing));
+        assert!(matches!(landed.hedge(), GetHedge::Nothing));
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! Customer-supplied encryption keys as GCS's headers say them, in both of its APIs
 //! (<https://cloud.google.com/storage/docs/encryption/using-customer-supplied-keys>).
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 
-use crate::encryption::Keyed;
+use crate::encryption::{KeyHeaders, Keyed};
 use crate::{CustomerKey, Encryption};
-
-/// The headers of a key: algorithm, key, SHA-256 of the key.
-type KeyHeaders = [&'static str; 3];
 
 const OWN: KeyHeaders =
     ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"];
@@ -32,16 +29,8 @@ pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encrypti
     }
 }
 
-fn key(headers: &mut HeaderMap, [algorithm, name, sha256]: KeyHeaders, key: Option<&CustomerKey>) {
-    let Some(key) = key else { return };
-    headers.insert(algorithm, HeaderValue::from_static("AES256"));
-    if let Ok(mut value) = HeaderValue::try_from(key.base64()) {
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    if let Ok(value) = HeaderValue::try_from(key.sha256()) {
-        headers.insert(sha256, value);
-    }
+fn key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
+    Encryption::insert_key(headers, names, key, CustomerKey::sha256);
 }
 
 #[cfg(test)]

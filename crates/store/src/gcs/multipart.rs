@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Completing an upload of many parts can take minutes in which nothing is sent.
-const COMPLETE_PATIENCE: Duration = Duration::from_secs(600);
+const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 /// A request of the XML API. Its paths look like S3's, which servers that speak both dialects tell apart by the
 /// headers; Google's clients name themselves in this one. A customer's key comes with each request of an upload.
@@ -69,7 +69,7 @@ fn complete_request(upload: &Multipart, parts: &[Part]) -> Option<Outgoing> {
     let mut outgoing = xml_request(Method::POST, &upload.id, &query);
     outgoing.body = Body::from(Bytes::from(parts_document(parts)?));
     outgoing.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
-    outgoing.patience = Some(COMPLETE_PATIENCE);
+    outgoing.no_progress = Some(COMPLETE_NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     Some(outgoing)
 }

@@ -23,7 +23,7 @@ use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOpt
 const FRUITLESS_MAX: u32 = 3;
 
 /// One rewrite call across locations or classes copies for up to half a minute before it answers with a token.
-const PATIENCE: Duration = Duration::from_secs(120);
+const NO_PROGRESS_MAX: Duration = Duration::from_secs(120);
 
 fn request(
     from: &ObjectId,
@@ -53,7 +53,7 @@ fn request(
     let path =
         format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
     let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
-    outgoing.patience = Some(PATIENCE);
+    outgoing.no_progress = Some(NO_PROGRESS_MAX);
     let resource = NewResource::new(options, None);
     if !resource.is_empty() {
         outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));

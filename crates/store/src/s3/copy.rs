@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
-const PATIENCE: Duration = Duration::from_secs(600);
+const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 /// Conditions on the destination, as S3 names them and as Cloudflare's R2 does
 /// (<https://developers.cloudflare.com/r2/api/s3/extensions/>).
@@ -70,7 +70,7 @@ fn request(
     if options.describes() {
         outgoing = outgoing.header("x-amz-metadata-directive", "REPLACE").map_err(|e| e.to_string())?;
     }
-    outgoing.patience = Some(PATIENCE);
+    outgoing.no_progress = Some(NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     on_write(outgoing, onto)
 }
@@ -87,7 +87,7 @@ fn part_request(
         .header("x-amz-copy-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
         .map_err(|e| e.to_string())?
         .keyed(Keyed::PartCopy);
-    outgoing.patience = Some(PATIENCE);
+    outgoing.no_progress = Some(NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     Ok(outgoing)
 }

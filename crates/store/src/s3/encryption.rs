@@ -3,16 +3,13 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::encryption::Keyed;
+use crate::encryption::{KeyHeaders, Keyed};
 use crate::{CustomerKey, Encryption};
 
 const ALGORITHM: HeaderName = HeaderName::from_static("x-amz-server-side-encryption");
 const BUCKET_KEY: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-bucket-key-enabled");
 const CONTEXT: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-context");
 const KMS_KEY: HeaderName = HeaderName::from_static("x-amz-server-side-encryption-aws-kms-key-id");
-
-/// The headers of a customer's key: algorithm, key, MD5 of the key.
-type KeyHeaders = [&'static str; 3];
 
 const OWN: KeyHeaders = [
     "x-amz-server-side-encryption-customer-algorithm",
@@ -49,16 +46,8 @@ pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encrypti
     }
 }
 
-fn key(headers: &mut HeaderMap, [algorithm, name, md5]: KeyHeaders, key: Option<&CustomerKey>) {
-    let Some(key) = key else { return };
-    headers.insert(algorithm, HeaderValue::from_static("AES256"));
-    if let Ok(mut value) = HeaderValue::try_from(key.base64()) {
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    if let Ok(value) = HeaderValue::try_from(key.md5()) {
-        headers.insert(md5, value);
-    }
+fn key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
+    Encryption::insert_key(headers, names, key, CustomerKey::md5);
 }
 
 /// Adds how a new object is encrypted with keys that the store manages; the KMS key stands there already.

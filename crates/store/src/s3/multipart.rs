@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// S3 may take minutes to put many parts together.
-const COMPLETE_PATIENCE: Duration = Duration::from_secs(600);
+const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 fn begin_request(
     id: &ObjectId,
@@ -83,7 +83,7 @@ fn complete_request(
     let mut outgoing = Outgoing::new(Method::POST, object_target(&upload.id, &query)).keyed(Keyed::Object);
     outgoing.headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/xml"));
     outgoing.body = Body::from(Bytes::from(document));
-    outgoing.patience = Some(COMPLETE_PATIENCE);
+    outgoing.no_progress = Some(COMPLETE_NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     outgoing.conflict_is_final = true;
     if upload.checksums == PartChecksums::FullObject

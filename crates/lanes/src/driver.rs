@@ -2,6 +2,7 @@
 //!
 //! One task on the express thread owns all state; everything else tells it what happened by a [`Command`].
 
+mod control;
 mod dialling;
 mod exchange;
 mod names;
@@ -17,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+pub(crate) use control::Control;
 use names::Names;
 pub(crate) use reusable::Reusable;
 use rustc_hash::FxHashMap;
@@ -119,6 +121,7 @@ pub(crate) struct Driver {
     /// Why dials failed, for the attempts that share the failure.
     dial_errors: HashMap<LaneId, Error>,
     dialer: Arc<Dialer>,
+    control: Arc<Control>,
     shared: Arc<Shared>,
     watch: Watch,
     standstill: Standstill,
@@ -127,7 +130,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(connections_max: usize, dialer: Dialer, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(connections_max: usize, dialer: Dialer, control: Arc<Control>) -> Self {
+        let shared = Arc::clone(&control.shared);
         Self {
             watch: Watch::new(shared.pace.is_none()),
             standstill: Standstill::default(),
@@ -142,6 +146,7 @@ impl Driver {
             lane_progress: FxHashMap::default(),
             dial_errors: HashMap::new(),
             dialer: Arc::new(dialer),
+            control,
             shared,
         }
     }
@@ -229,7 +234,7 @@ impl Driver {
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
             Command::Sized { attempt, bytes } => self.dispatcher.handle(now, Event::Sized { attempt, bytes }),
             Command::TurnedFreight(attempt) => {
-                self.shared.note(|| What::TurnedFreight { attempt: attempt.0 });
+                self.control.note(|| What::TurnedFreight { attempt: attempt.0 });
                 self.watch.turned_freight(attempt);
                 self.dispatcher.handle(now, Event::TurnedFreight { attempt });
             }
@@ -272,7 +277,7 @@ impl Driver {
     /// failed, with nothing sent.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
-        self.shared.note(|| What::Finished { attempt: submission.attempt.0, bytes: 0 });
+        self.control.note(|| What::Finished { attempt: submission.attempt.0, bytes: 0 });
         if submission.bounces < BOUNCES_MAX {
             return self.submit(now, submission);
         }
@@ -324,7 +329,7 @@ impl Driver {
                 Action::Send { attempt, lane, role } => self.send(attempt, lane, role),
                 Action::Close { lane } => self.forget(lane),
                 Action::Yield { direction, rate } => {
-                    self.shared.note(|| What::Yields { direction, rate });
+                    self.control.note(|| What::Yields { direction, rate });
                     tracing::debug!(?direction, ?rate, "bulk yields");
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
@@ -362,14 +367,14 @@ impl Driver {
             let _ = submission.reply.send(Err(Error::held()));
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         }
-        self.shared.note(|| sent(&submission, lane, role));
+        self.control.note(|| sent(&submission, lane, role));
         let moved = match self.lane_origins.get(&lane) {
             Some(origin) => Arc::clone(&self.origins[origin.0].moved),
             None => Arc::default(),
         };
         let freight = role == Role::Freight;
-        let home = if freight { self.shared.freight(lane.0) } else { &self.shared.express }.clone();
-        let exchange = exchange::Exchange { lane, freight, moved, shared: Arc::clone(&self.shared) };
+        let home = if freight { self.control.freight(lane.0) } else { &self.control.express }.clone();
+        let exchange = exchange::Exchange { lane, freight, moved, control: Arc::clone(&self.control) };
         match self.lanes.get_mut(&lane) {
             Some(Lane::H1(slot)) => match slot.take().ok_or(true).and_then(quiet) {
                 Ok(connection) => {
@@ -401,7 +406,7 @@ impl Driver {
         if let Some(Lane::H1(_) | Lane::H2 { .. }) = self.lanes.remove(&lane) {
             tracing::info!(lane = lane.0, "connection closed");
             self.closed_one();
-            self.shared.note(|| What::Closed { lane: lane.0 });
+            self.control.note(|| What::Closed { lane: lane.0 });
         }
         self.lane_origins.remove(&lane);
         self.lane_addresses.remove(&lane);

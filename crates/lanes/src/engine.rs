@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
 use crate::dispatch::{AttemptId, CONNECTIONS_MAX, UNSENT_UNKNOWN};
-use crate::driver::{Command, Driver};
+use crate::driver::{Command, Control, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::Outage;
@@ -60,6 +60,7 @@ pub struct Lanes {
 }
 
 struct Inner {
+    control: Arc<Control>,
     shared: Arc<Shared>,
     user_agent: HeaderValue,
     attempts: AtomicU64,
@@ -100,9 +101,6 @@ impl Lanes {
         let freight_threads = thread::available_parallelism().map_or(2, usize::from).min(FREIGHT_THREADS_MAX);
         let freight = (0..freight_threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
-            commands,
-            express: express.handle().clone(),
-            freight: freight.iter().map(|r| r.handle().clone()).collect(),
             no_progress: config.no_progress,
             pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
             counts: Counts::default(),
@@ -112,10 +110,16 @@ impl Lanes {
             windows: Default::default(),
             send_buffers: Default::default(),
             unsent: AtomicU32::new(UNSENT_UNKNOWN),
+        });
+        let control = Arc::new(Control {
+            commands,
+            express: express.handle().clone(),
+            freight: freight.iter().map(|r| r.handle().clone()).collect(),
+            shared: Arc::clone(&shared),
             trace: config.trace,
         });
         let connections_max = config.connections_max.unwrap_or(CONNECTIONS_MAX);
-        let driver = Driver::new(connections_max, dialer, Arc::clone(&shared));
+        let driver = Driver::new(connections_max, dialer, Arc::clone(&control));
         let (end, ended) = oneshot::channel();
         let mut ends = vec![end];
         spawn("laneway-express", express, driver.run(queue, ended))?;
@@ -128,6 +132,7 @@ impl Lanes {
         }
         Ok(Self {
             inner: Arc::new(Inner {
+                control,
                 shared,
                 user_agent: config.user_agent,
                 attempts: AtomicU64::new(0),
@@ -161,8 +166,8 @@ impl Lanes {
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
-        self.inner.shared.tell(Command::Submit(Box::new(submission)));
-        let cancel = CancelOnDrop { shared: &self.inner.shared, attempt: Some(attempt) };
+        self.inner.control.tell(Command::Submit(Box::new(submission)));
+        let cancel = CancelOnDrop { control: &self.inner.control, attempt: Some(attempt) };
         let outcome = outcome.await;
         cancel.defuse();
         outcome.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the engine was shut down")))
@@ -257,13 +262,13 @@ impl Lanes {
     /// Says what the origin is likely to speak, so that the right number of connections is opened before the first
     /// handshake has shown it. ALPN alone decides what is spoken.
     pub fn expect(&self, origin: &Origin, protocol: Protocol) {
-        self.inner.shared.tell(Command::Expect(origin.clone(), protocol));
+        self.inner.control.tell(Command::Expect(origin.clone(), protocol));
     }
 
     /// Says how many requests are about to come while it is still being found out what they are, so that connections for
     /// them are opened meanwhile; 0 takes back what has not come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
-        self.inner.shared.tell(Command::Anticipate(origin.clone(), requests));
+        self.inner.control.tell(Command::Anticipate(origin.clone(), requests));
     }
 
     /// What has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
@@ -303,7 +308,7 @@ impl Lanes {
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
             // Ends early only with the engine, which the next exchange then reports.
-            let _ = self.inner.shared.express.spawn(tokio::time::sleep(pause)).await;
+            let _ = self.inner.control.express.spawn(tokio::time::sleep(pause)).await;
         }
     }
 
@@ -322,7 +327,7 @@ impl Lanes {
 
 /// Tells the driver when a caller has gone.
 struct CancelOnDrop<'a> {
-    shared: &'a Shared,
+    control: &'a Control,
     attempt: Option<AttemptId>,
 }
 
@@ -335,7 +340,7 @@ impl CancelOnDrop<'_> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(attempt) = self.attempt {
-            self.shared.tell(Command::Cancel(attempt));
+            self.control.tell(Command::Cancel(attempt));
         }
     }
 }

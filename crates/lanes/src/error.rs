@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use crate::sink::SinkError;
+/// What an error comes from.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An attempt that ended without a complete answer. An answer with an error status is no error here.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
     message: String,
-    source: Option<SinkError>,
+    source: Option<Cause>,
     unsent: bool,
     held: bool,
     stale: bool,
@@ -58,7 +59,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<SinkError>) -> Self {
+    pub(crate) fn because(kind: Kind, message: impl Into<String>, source: impl Into<Cause>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -141,7 +142,7 @@ impl Error {
     }
 
     /// The error that a sink or a file gave, if there is one.
-    pub fn into_source(self) -> Option<SinkError> {
+    pub fn into_source(self) -> Option<Cause> {
         self.source
     }
 }

@@ -23,7 +23,6 @@ use first_flights::FirstFlights;
 
 use crate::body::{Segment, gathered, read_exact_at};
 use crate::dispatch::{FREIGHT_ABOVE, LaneId, Role};
-use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::shared::{Shared, with_timeout};
@@ -69,13 +68,13 @@ pub(crate) struct Pending {
 }
 
 impl H2 {
-    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime and tells the driver its end.
+    /// Starts HTTP/2 on a stream. The connection runs as a task of the current runtime; `ended` is called at its end.
     pub(crate) async fn open(
         stream: Stream,
         progress: Arc<Progress>,
         lane: LaneId,
         role: Role,
-        shared: Arc<Shared>,
+        ended: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Error> {
         let mut builder = Builder::new();
         builder.enable_push(false).max_header_list_size(HEAD_MAX);
@@ -98,7 +97,7 @@ impl H2 {
                 tracing::debug!(lane = lane.0, error = %e, "h2 connection ended");
             }
             done.ended();
-            shared.tell(Command::Closed { lane });
+            ended();
         });
         Ok(Self { send, flights, progress, answers: Arc::default() })
     }

@@ -1,17 +1,16 @@
-//! What goes out and what comes back.
+//! What goes out.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, Uri};
 
 use crate::outage::Outage;
 use crate::throttle::Gate;
-use crate::{Body, Origin, Protocol, Sink};
+use crate::{Body, Origin, Sink};
 
 /// One attempt's request.
 pub struct Request {
@@ -71,68 +70,4 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{} ({} bytes)", self.method, self.origin, self.target.path(), self.body.len())
     }
-}
-
-/// Status and headers of an answer.
-#[derive(Clone)]
-pub struct Head {
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-}
-
-impl fmt::Debug for Head {
-    /// Leaves the headers' values out: a session's URL is a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {} headers", self.status, self.headers.len())
-    }
-}
-
-impl Head {
-    /// A header's value, if it is there and is text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// The `Content-Length`, if it is there and is a number.
-    pub fn content_length(&self) -> Option<u64> {
-        self.header("content-length")?.parse().ok()
-    }
-}
-
-/// An answer, complete unless [`stopped`](Self::stopped).
-pub struct Response {
-    /// Status and headers.
-    pub head: Head,
-    /// The body where no sink took it: everything of a 2xx answer, at most
-    /// [`Response::ERROR_BODY_MAX`] bytes of another.
-    pub body: Bytes,
-    /// How many bytes the sink took.
-    pub sunk: u64,
-    /// Whether the body was ended before its end: by the sink, or because an unsuccessful answer's is longer than
-    /// [`Response::ERROR_BODY_MAX`].
-    pub stopped: bool,
-    /// What the connection spoke.
-    pub protocol: Protocol,
-    /// Time spent waiting for a lane.
-    pub queued: Duration,
-    /// Time from sending the first byte of the request to receiving the answer's head.
-    pub first_byte: Duration,
-}
-
-impl fmt::Debug for Response {
-    /// Leaves the body out: it may be a token.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {} bytes collected, {} sunk", self.head, self.body.len(), self.sunk)
-    }
-}
-
-impl Response {
-    /// How much of an unsuccessful answer's body is read. A longer one is cut there, and its HTTP/1.1 connection closed
-    /// or its HTTP/2 stream reset. Stores' error documents have a few KiB.
-    pub const ERROR_BODY_MAX: usize = 64 * 1024;
-    /// The largest 2xx body that is collected without a sink: beyond it the request fails with
-    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes stays well below it.
-    pub const COLLECTED_BODY_MAX: usize = 64 << 20;
 }

@@ -1,4 +1,4 @@
-//! What the engine's tasks share.
+//! What all connections share: counters, and the limits that they keep to.
 
 use std::future::Future;
 use std::io;
@@ -7,17 +7,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::UnboundedSender;
-
 use crate::client_certificate::{is_refused, refused};
 use crate::dispatch::{Direction, Role};
 use crate::distribution::Recorder;
-use crate::driver::Command;
 use crate::error::{Error, Kind};
 use crate::pace::Pace;
 use crate::stream::{Delivered, Progress};
-use crate::trace::{Trace, What};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
@@ -27,9 +22,6 @@ use crate::{Counters, Request, Response, Times};
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
 pub(crate) struct Shared {
-    pub(crate) commands: UnboundedSender<Command>,
-    pub(crate) express: Handle,
-    pub(crate) freight: Vec<Handle>,
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
     pub(crate) counts: Counts,
@@ -43,7 +35,6 @@ pub(crate) struct Shared {
     pub(crate) send_buffers: [AtomicU32; 2],
     /// What the kernel may take of such a connection's bulk beyond what it may send at once.
     pub(crate) unsent: AtomicU32,
-    pub(crate) trace: Option<Trace>,
 }
 
 /// The counters, as they are counted.
@@ -104,16 +95,6 @@ impl Counts {
 }
 
 impl Shared {
-    /// The runtime of a freight thread; lanes are spread over them by number.
-    pub(crate) fn freight(&self, number: u64) -> &Handle {
-        &self.freight[number as usize % self.freight.len()]
-    }
-
-    /// Tells the driver. After its end nobody listens, and nothing is left to be told.
-    pub(crate) fn tell(&self, command: Command) {
-        let _ = self.commands.send(command);
-    }
-
     /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
     pub(crate) fn window(&self, role: Role) -> &AtomicU32 {
         &self.windows[role as usize]
@@ -124,13 +105,6 @@ impl Shared {
         match direction {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
-        }
-    }
-
-    /// Records a moment where the caller wants that; `what` is made only then.
-    pub(crate) fn note(&self, what: impl FnOnce() -> What) {
-        if let Some(trace) = &self.trace {
-            trace.note(what());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where a response body goes.
 
-use crate::request::Head;
+use crate::response::Head;
 
 /// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the lane that reads it.
 ///

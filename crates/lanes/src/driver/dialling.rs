@@ -5,20 +5,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::names::Names;
-use super::{Command, Connection, Driver, Lane, Opened};
+use super::{Command, Connection, Control, Driver, Lane, Opened};
 use crate::dial::{Dialed, Dialer, Tried};
 use crate::dispatch::{Event, LaneId, OriginId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
-use crate::shared::Shared;
 use crate::trace::What;
 use crate::{Origin, Protocol, Scheme};
 
 impl Driver {
     pub(super) fn dial(&mut self, lane: LaneId, origin: OriginId, role: Role) {
         self.lanes.insert(lane, Lane::Dialling);
-        self.shared.note(|| What::Dialled { lane: lane.0, role });
+        self.control.note(|| What::Dialled { lane: lane.0, role });
         self.lane_origins.insert(lane, origin);
         tracing::debug!(lane = lane.0, role = role.name(), "dialling");
         let entry = &self.origins[origin.0];
@@ -28,11 +27,11 @@ impl Driver {
             origin: entry.origin.clone(),
             names: Arc::clone(&entry.names),
             dialer: Arc::clone(&self.dialer),
-            shared: Arc::clone(&self.shared),
+            control: Arc::clone(&self.control),
         };
         let home = match role {
-            Role::Express => &self.shared.express,
-            Role::Freight => self.shared.freight(lane.0),
+            Role::Express => &self.control.express,
+            Role::Freight => self.control.freight(lane.0),
         };
         home.spawn(dial.run());
     }
@@ -57,14 +56,14 @@ impl Driver {
                 self.lanes.insert(lane, entry);
                 self.lane_addresses.insert(lane, address);
                 self.lane_progress.insert(lane, progress);
-                self.shared.note(|| What::Opened { lane: lane.0, protocol });
+                self.control.note(|| What::Opened { lane: lane.0, protocol });
                 self.dispatcher.handle(now, Event::Located { lane, address });
                 self.dispatcher.handle(now, Event::Opened { lane, protocol, rtt });
             }
             Err(error) => {
                 tracing::info!(lane = lane.0, "no connection: {error}");
                 self.lanes.remove(&lane);
-                self.shared.note(|| What::Closed { lane: lane.0 });
+                self.control.note(|| What::Closed { lane: lane.0 });
                 self.dial_errors.insert(lane, error);
                 self.dispatcher.handle(now, Event::DialFailed { lane });
                 self.carry_out();
@@ -81,19 +80,19 @@ struct Dial {
     origin: Origin,
     names: Arc<Names>,
     dialer: Arc<Dialer>,
-    shared: Arc<Shared>,
+    control: Arc<Control>,
 }
 
 impl Dial {
     async fn run(self) {
         // Whatever went wrong, no request was on its way yet.
         let outcome = self.open().await.map_err(Error::unsent);
-        self.shared.tell(Command::Dialled { lane: self.lane, outcome });
+        self.control.tell(Command::Dialled { lane: self.lane, outcome });
     }
 
     async fn open(&self) -> Result<Opened, Error> {
         let dialed = self.connect().await?;
-        let counts = &self.shared.counts;
+        let counts = &self.control.shared.counts;
         counts.connections.fetch_add(1, Relaxed);
         counts.handshakes.fetch_add(u64::from(self.origin.scheme == Scheme::Https), Relaxed);
         let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
@@ -103,8 +102,9 @@ impl Dial {
                 Connection::H1(Box::new(H1::new(stream, progress, absolute_form)))
             }
             Protocol::H2 => {
-                let shared = Arc::clone(&self.shared);
-                let h2 = H2::open(stream, progress, self.lane, self.role, shared).await?;
+                let (lane, control) = (self.lane, Arc::clone(&self.control));
+                let ended = move || control.tell(Command::Closed { lane });
+                let h2 = H2::open(stream, progress, lane, self.role, ended).await?;
                 counts.connections_h2.fetch_add(1, Relaxed);
                 Connection::H2(h2)
             }
@@ -120,8 +120,8 @@ impl Dial {
         let addresses = self.names.order(&self.origin, &self.dialer).await?;
         // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
         let only = (self.role == Role::Freight).then_some(Protocol::H1);
-        let reached = |rtt| self.shared.tell(Command::Reached { lane: self.lane, rtt });
-        let window = self.shared.window(self.role).load(Relaxed);
+        let reached = |rtt| self.control.tell(Command::Reached { lane: self.lane, rtt });
+        let window = self.control.shared.window(self.role).load(Relaxed);
         let mut tried = Tried::default();
         let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, window, reached).await;
         let dialed = match dialed {

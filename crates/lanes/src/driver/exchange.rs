@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{Command, Reusable};
+use super::{Command, Control, Reusable};
 use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::incoming::Incoming;
-use crate::shared::Shared;
 use crate::submission::Submission;
 use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
@@ -28,7 +27,7 @@ pub(super) struct Exchange {
     pub(super) freight: bool,
     /// The origin's count of freight bytes.
     pub(super) moved: Arc<AtomicU64>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) control: Arc<Control>,
 }
 
 /// Where the outcome goes. Dropped without one, because the sink panicked or the engine ends, it frees the lane, which
@@ -37,7 +36,7 @@ struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
     reply: Option<oneshot::Sender<Result<Response, Error>>>,
-    shared: Arc<Shared>,
+    control: Arc<Control>,
     /// Only where it is logged.
     asked: Option<Box<Asked>>,
 }
@@ -71,11 +70,19 @@ impl Asked {
 }
 
 impl Waiter {
-    /// Resolves when nobody waits any more.
-    async fn gone(&mut self) {
-        match &mut self.reply {
-            Some(reply) => reply.closed().await,
-            None => std::future::pending().await,
+    /// Waits for a step of the exchange, unless nobody waits for its outcome any more.
+    async fn unless_gone<T>(&mut self, step: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let reply = &mut self.reply;
+        let gone = async {
+            match reply {
+                Some(reply) => reply.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = step => done,
+            () = gone => Err(Error::new(Kind::Closed, "cancelled")),
         }
     }
 
@@ -101,13 +108,13 @@ impl Waiter {
             asked.log(self.lane, &outcome);
         }
         if let Ok(response) = &outcome {
-            self.shared.counts.answered(response);
+            self.control.shared.counts.answered(response);
         }
-        self.shared.note(|| {
+        self.control.note(|| {
             let bytes = outcome.as_ref().map_or(0, |answer| answer.sunk + answer.body.len() as u64);
             What::Finished { attempt: self.attempt.0, bytes }
         });
-        self.shared.tell(Command::Finished { attempt: self.attempt, lane: self.lane, reusable });
+        self.control.tell(Command::Finished { attempt: self.attempt, lane: self.lane, reusable });
         let _ = reply.send(outcome);
     }
 }
@@ -122,52 +129,43 @@ impl Drop for Waiter {
     }
 }
 
+/// An exchange that has begun, on whichever protocol.
+struct Begun {
+    waiter: Waiter,
+    request: Request,
+    incoming: Incoming,
+    /// How long nothing may move.
+    timeout: Duration,
+    /// Whether its answer may be of any size.
+    is_opener: bool,
+}
+
 impl Exchange {
     pub(super) async fn over_h1(self, mut connection: Box<H1>, submission: Box<Submission>) {
-        let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = *submission;
-        let mut waiter = self.waiter(attempt, reply, &request);
-        let is_opener = request.expected.is_none() && request.sink.is_some();
-        let timeout = request.no_progress.unwrap_or(self.shared.no_progress);
-        let mut incoming = Incoming::new(request.sink.take(), submitted, tracker)
-            .counting(self.freight_bytes())
-            .through(request.gate.take())
-            .heard_by(request.outage.take());
-        self.shared.counts.asked(&request, hedge_of.is_some());
-        let asked = tokio::select! {
-            biased;
-            asked = connection.ask(&mut request, &mut incoming, &self.shared) => asked,
-            () = waiter.gone() => Err(cancelled()),
-        };
-        if self.freight {
-            self.moved.fetch_add(request.body.len(), Relaxed);
-        }
+        let Begun { mut waiter, mut request, mut incoming, timeout, is_opener } = self.begin(*submission);
+        let shared = Arc::clone(&self.control.shared);
+        let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
+        self.sent(&request);
         let pending = match asked {
             Ok(pending) => pending,
             Err(e) => return waiter.end_broken(e, &connection),
         };
-        if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
-            self.shared.tell(Command::Sized { attempt, bytes });
-        }
+        self.sized(&waiter, &incoming, is_opener);
         if let Some(limit) = pending.keeps_idle {
-            self.shared.tell(Command::KeepsIdle { lane: self.lane, limit });
+            self.control.tell(Command::KeepsIdle { lane: self.lane, limit });
         }
         let moves = pending.route == Route::Freight && !self.freight;
-        let home = self.shared.freight(self.lane.0).clone();
         if moves {
-            self.shared.tell(Command::TurnedFreight(attempt));
+            self.control.tell(Command::TurnedFreight(waiter.attempt));
             incoming = incoming.counting(Some(Arc::clone(&self.moved)));
         }
         if pending.is_last() {
             // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
-            self.shared.tell(Command::Draining { lane: self.lane });
+            self.control.tell(Command::Draining { lane: self.lane });
         }
         let rest = async move {
-            let received = tokio::select! {
-                biased;
-                received = connection.receive(pending, &mut incoming, timeout, &self.shared) => received,
-                () = waiter.gone() => Err(cancelled()),
-            };
-            match received {
+            let received = connection.receive(pending, &mut incoming, timeout, &shared);
+            match waiter.unless_gone(received).await {
                 Ok((stopped, again)) => {
                     let reusable = if again { Reusable::H1(connection) } else { Reusable::No };
                     waiter.end(incoming.finish(Protocol::H1, stopped), reusable);
@@ -175,29 +173,17 @@ impl Exchange {
                 Err(e) => waiter.end_broken(e, &connection),
             }
         };
-        if moves {
-            home.spawn(rest);
-        } else {
-            rest.await;
-        }
+        self.finish(moves, rest).await;
     }
 
     pub(super) async fn over_h2(self, mut connection: H2, submission: Box<Submission>) {
-        let timeout = submission.request.no_progress.unwrap_or(self.shared.no_progress);
+        let timeout = submission.request.no_progress.unwrap_or(self.control.shared.no_progress);
         if connection.ready(timeout).await.is_err() {
             let is_unused = connection.answers().load(Relaxed) == 0;
-            return self.shared.tell(Command::Bounced { submission, lane: self.lane, is_unused });
+            return self.control.tell(Command::Bounced { submission, lane: self.lane, is_unused });
         }
-        let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = *submission;
-        let mut waiter = self.waiter(attempt, reply, &request);
-        let is_opener = request.expected.is_none() && request.sink.is_some();
-        let (mut incoming, hedged) =
-            (Incoming::new(request.sink.take(), submitted, tracker.clone()), tracker);
-        incoming = incoming
-            .counting(self.freight_bytes())
-            .through(request.gate.take())
-            .heard_by(request.outage.take());
-        self.shared.counts.asked(&request, hedge_of.is_some());
+        let hedged = submission.tracker.clone();
+        let Begun { mut waiter, mut request, mut incoming, timeout, is_opener } = self.begin(*submission);
         let (progress, answers) = (connection.progress(), connection.answers());
         let before = (progress.idle(Instant::now()), answers.load(Relaxed));
         // What had rested, and answered nobody since, was gone before the request came, most likely.
@@ -214,16 +200,9 @@ impl Exchange {
             let is_hedged = hedged.is_some_and(|tracker| tracker.is_hedged());
             Reusable::after_h2(error, is_hedged, progress.idle(Instant::now()), timeout)
         };
-        let sent = request.body.len();
-        let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
-        let asked = tokio::select! {
-            biased;
-            asked = connection.ask(&mut request, &mut incoming, &self.shared) => asked,
-            () = waiter.gone() => Err(cancelled()),
-        };
-        if self.freight {
-            self.moved.fetch_add(sent, Relaxed);
-        }
+        let shared = Arc::clone(&self.control.shared);
+        let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
+        self.sent(&request);
         let pending = match asked {
             Ok(pending) => pending,
             Err(e) => {
@@ -232,50 +211,66 @@ impl Exchange {
                 return waiter.end(outcome, reusable);
             }
         };
-        if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
-            self.shared.tell(Command::Sized { attempt, bytes });
-        }
+        self.sized(&waiter, &incoming, is_opener);
         let moves = pending.route == Route::Freight && !self.freight;
+        let is_small = request.expected.is_some_and(|down| down <= FREIGHT_ABOVE);
         if moves && !is_small {
             // Bulk that showed itself only now must not share the express connection's window. Given up before its
             // body is read, it is asked for again in slices, which go as freight.
             drop(pending);
             return waiter.end(incoming.finish(Protocol::H2, true), Reusable::H2);
         }
-        let home = self.shared.freight(self.lane.0).clone();
         let rest = async move {
-            let received = tokio::select! {
-                biased;
-                received = pending.receive(&mut incoming, timeout, &self.shared) => received,
-                () = waiter.gone() => Err(cancelled()),
-            };
+            let received = waiter.unless_gone(pending.receive(&mut incoming, timeout, &shared)).await;
             let outcome = received.and_then(|stopped| incoming.finish(Protocol::H2, stopped));
             let reusable = reusable(&outcome);
             waiter.end(outcome, reusable);
         };
+        // What moves is the end of a large object, small by itself: it may block where it is written.
+        self.finish(moves, rest).await;
+    }
+
+    /// Takes a request up that goes onto the connection now.
+    fn begin(&self, submission: Submission) -> Begun {
+        let Submission { attempt, mut request, reply, submitted, tracker, hedge_of, .. } = submission;
+        let shared = &self.control.shared;
+        let waiter = Waiter {
+            attempt,
+            lane: self.lane,
+            reply: Some(reply),
+            control: Arc::clone(&self.control),
+            asked: Asked::of(&request),
+        };
+        let is_opener = request.expected.is_none() && request.sink.is_some();
+        let incoming = Incoming::new(request.sink.take(), submitted, tracker)
+            .counting(self.freight.then(|| Arc::clone(&self.moved)))
+            .through(request.gate.take())
+            .heard_by(request.outage.take());
+        shared.counts.asked(&request, hedge_of.is_some());
+        let timeout = request.no_progress.unwrap_or(shared.no_progress);
+        Begun { waiter, request, incoming, timeout, is_opener }
+    }
+
+    /// Counts a body that is out, or has failed on its way.
+    fn sent(&self, request: &Request) {
+        if self.freight {
+            self.moved.fetch_add(request.body.len(), Relaxed);
+        }
+    }
+
+    /// Tells the size of an opener whose answer has begun.
+    fn sized(&self, waiter: &Waiter, incoming: &Incoming, is_opener: bool) {
+        if let Some(bytes) = incoming.announced().filter(|_| is_opener) {
+            self.control.tell(Command::Sized { attempt: waiter.attempt, bytes });
+        }
+    }
+
+    /// Receives the body: here, or on the lane's freight thread.
+    async fn finish(self, moves: bool, rest: impl Future<Output = ()> + Send + 'static) {
         if moves {
-            // The end of a large object, small by itself: it may block where it is written.
-            home.spawn(rest);
+            self.control.freight(self.lane.0).spawn(rest);
         } else {
             rest.await;
         }
     }
-
-    fn freight_bytes(&self) -> Option<Arc<AtomicU64>> {
-        self.freight.then(|| Arc::clone(&self.moved))
-    }
-
-    fn waiter(
-        &self,
-        attempt: AttemptId,
-        reply: oneshot::Sender<Result<Response, Error>>,
-        request: &Request,
-    ) -> Waiter {
-        let (shared, asked) = (Arc::clone(&self.shared), Asked::of(request));
-        Waiter { attempt, lane: self.lane, reply: Some(reply), shared, asked }
-    }
-}
-
-fn cancelled() -> Error {
-    Error::new(Kind::Closed, "cancelled")
 }

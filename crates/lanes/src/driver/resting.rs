@@ -30,7 +30,7 @@ impl Driver {
     /// closed. HTTP/2 connections tell of their end themselves.
     pub(super) fn rest(&mut self, now: Instant, lane: LaneId) {
         let Some(Lane::H1(Some(connection))) = self.lanes.get_mut(&lane) else { return };
-        let idle_waker = IdleWaker { lane, commands: self.shared.commands.clone() };
+        let idle_waker = IdleWaker { lane, commands: self.control.commands.clone() };
         let waker = Waker::from(Arc::new(idle_waker));
         if connection.is_quiet(&mut Context::from_waker(&waker)) {
             return;
@@ -50,7 +50,7 @@ impl Driver {
         self.dispatcher.handle(now, Event::Slept);
         self.carry_out();
         let suspects: Vec<_> = self.lane_progress.values().map(Arc::downgrade).collect();
-        self.shared.express.spawn(give_up_the_silent(suspects));
+        self.control.express.spawn(give_up_the_silent(suspects));
     }
 }
 

@@ -3,10 +3,10 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint bench docs interop
+.PHONY: help demo test soak lint platforms bench docs interop
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build the program and watch it work, without an account or a network; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- demo
@@ -15,7 +15,7 @@ test: ## run every test
 	$(CARGO) test --workspace --locked
 
 soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, and jobs of minutes
-	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_LTO=off \
+	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 	LANEWAY_SOAK_DOWNLOAD_MIB=1024 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-cli --locked --test resuming killed_ten_times
@@ -28,6 +28,9 @@ lint: ## formatting, clippy, documentation, licences and duplicates of dependenc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny --locked check bans licenses sources
+
+platforms: ## check the program for macOS, and test what replaces Linux's socket options elsewhere
+	.ci/platforms
 
 bench: ## measure Laneway beside the usual ways on an embedded store; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- bench all

@@ -194,7 +194,10 @@ impl Dispatcher {
             }
             Event::BytesMoved { down, up } => {
                 self.down.read(now, down);
-                self.up.read(now, up);
+                match up {
+                    Some(up) => self.up.read(now, up),
+                    None => self.up.goodput.cannot_be_read(),
+                }
                 self.clamp_uploads(now);
                 let rate = small_uploads::assumed(&self.up.goodput);
                 self.origins.iter_mut().for_each(|origin| origin.in_flight.rate_up(rate));

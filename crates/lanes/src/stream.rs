@@ -2,10 +2,10 @@
 
 mod adapter;
 mod ahead;
-mod buffers;
 mod delivered;
 mod gathered;
 mod held;
+mod platform;
 #[cfg(test)]
 mod tests;
 mod watched;

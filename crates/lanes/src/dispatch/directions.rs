@@ -114,7 +114,9 @@ impl Dispatcher {
             self.clamp_uploads(now);
         }
         for (direction, state) in [(Direction::Down, &mut self.down), (Direction::Up, &mut self.up)] {
-            let outstanding = if state.bulk > 0 && !is_stuck { state.small } else { 0 };
+            // What is never known to be too slow or too fast isn't slowed down: it could be for as long as small requests come.
+            let may_yield = state.bulk > 0 && !is_stuck && state.goodput.can_be_read();
+            let outstanding = if may_yield { state.small } else { 0 };
             let rate = state.goodput.rate();
             let said = state.yielding.decide(now, outstanding, rate, rtt.unwrap_or_default());
             if !state.is_idle() {

@@ -182,8 +182,8 @@ pub enum Event {
     BytesMoved {
         /// From servers: of bodies.
         down: u64,
-        /// To servers: of anything, and acknowledged.
-        up: u64,
+        /// To servers: of anything, and acknowledged; `None` where that can't be known.
+        up: Option<u64>,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
     Tick,

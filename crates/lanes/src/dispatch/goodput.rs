@@ -29,6 +29,7 @@ pub(super) struct Goodput {
     settled: u32,
     /// The last reading beside bulk.
     bulk: Option<(Instant, f64)>,
+    cannot_be_read: bool,
 }
 
 /// What is under way while the path is read.
@@ -81,9 +82,22 @@ impl Goodput {
         }
     }
 
+    /// Takes note that what moves can't be read on this system: nothing is ever known of the path then, and nothing waits for
+    /// a reading.
+    pub(super) fn cannot_be_read(&mut self) {
+        (self.cannot_be_read, self.began) = (true, None);
+    }
+
+    /// Whether the path may become known.
+    pub(super) fn can_be_read(&self) -> bool {
+        !self.cannot_be_read
+    }
+
     /// Takes note that something is under way.
     pub(super) fn begin(&mut self, now: Instant) {
-        self.began.get_or_insert(now);
+        if self.can_be_read() {
+            self.began.get_or_insert(now);
+        }
     }
 
     /// When a reading says something again, once anything has [begun](Self::begin).

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::buffers::{self, Locks};
 use super::delivered::{Delivered, Listed};
+use super::platform::{self, Locks};
 
 /// How often a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
@@ -145,7 +145,7 @@ impl Watched {
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);
         let again = self.clamp_again.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS);
         if wanted != self.clamped || again {
-            let lasts = buffers::clamp(&self.tcp, &mut self.locks, wanted);
+            let lasts = platform::clamp(&self.tcp, &mut self.locks, wanted);
             self.clamped = wanted;
             self.clamp_again = (!lasts).then_some(now_ms);
         }
@@ -154,11 +154,11 @@ impl Watched {
     fn keep_send_buffer(&mut self) {
         let buffer = self.progress.send_buffer.load(Ordering::Relaxed);
         if buffer != self.sending.0 {
-            buffers::send_buffer(&self.tcp, &mut self.locks, buffer);
+            platform::send_buffer(&self.tcp, &mut self.locks, buffer);
         }
         let unsent = self.progress.unsent.load(Ordering::Relaxed);
         if unsent != self.sending.1 {
-            buffers::unsent(&self.tcp, unsent);
+            platform::unsent(&self.tcp, unsent);
         }
         self.sending = (buffer, unsent);
     }
@@ -166,7 +166,7 @@ impl Watched {
     fn keep_low_water(&mut self) {
         let wanted = self.progress.low_water.load(Ordering::Relaxed);
         if wanted != self.low_water {
-            buffers::low_water(&self.tcp, wanted);
+            platform::low_water(&self.tcp, wanted);
             self.low_water = wanted;
         }
     }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crc_fast::CrcAlgorithm;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::journal::{Claim, Journal, Subject, read};
@@ -217,9 +217,9 @@ pub(crate) fn hold(
             Err(e) => return Err(e.into()),
         }
         // Until the lock was had, another process may have put the file in its place, or removed it.
-        let held = file.metadata()?;
+        let held = fstat(&file)?;
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => return Ok(Some(file)),
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(Some(file)),
             Ok(_) | Err(Errno::NOENT) => {}
             Err(e) => return Err(e.into()),
         }

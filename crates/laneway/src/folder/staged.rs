@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fstat, linkat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -205,10 +205,10 @@ impl Staged {
             return Ok(());
         }
         let failed = |e| Error::local(&self.path, "can't be looked at", e);
-        let held = self.file.metadata().map_err(failed)?;
+        let held = fstat(&self.file).map_err(failed)?;
         let named = statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW);
         match named {
-            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.ino(), held.dev()) => Ok(()),
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => Ok(()),
             _ => {
                 // What lies there is not this file, and not to be removed with it.
                 self.settle();

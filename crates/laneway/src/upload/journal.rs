@@ -32,7 +32,7 @@ const JOURNAL_MAX: u64 = 16 << 20;
 /// How a journal's name ends.
 const SUFFIX: &str = ".upload";
 /// Nobody else's business: who knows a session's URL may write to it.
-const PRIVATE: u32 = 0o600;
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The upload of the file at `path`, which is absolute, to an object of `store`.
 pub(crate) fn subject(
@@ -141,7 +141,7 @@ impl Journal {
 
     fn take(folder: &Path, name: &OsStr, create: OFlags) -> io::Result<Option<(Self, Option<Left>)>> {
         let folder = OwnedFd::from(File::open(folder)?);
-        let Some(file) = hold(&folder, name, create, Mode::from_raw_mode(PRIVATE))? else { return Ok(None) };
+        let Some(file) = hold(&folder, name, create, PRIVATE)? else { return Ok(None) };
         let len = file.metadata()?.len();
         let mut bytes = vec![0; if len > JOURNAL_MAX { 0 } else { len as usize }];
         file.read_exact_at(&mut bytes, 0)?;

@@ -7,7 +7,10 @@ const SMALL_AT: Duration = Duration::from_secs(2);
 /// Bulk for some nine seconds, and one small request beside it.
 fn shared(bulk: Want, small: Want, protocol: Protocol) -> World {
     let path = Path { freight: protocol, ..Path::new(20, protocol) };
-    let mut world = World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1);
+    run(World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1), bulk, small)
+}
+
+fn run(mut world: World, bulk: Want, small: Want) -> World {
     for _ in 0..64 {
         world.submit(Duration::ZERO, bulk);
     }
@@ -38,6 +41,23 @@ fn send_buffers_are_left_to_tcp_where_bulk_comes_down_or_goes_alone() {
     {
         let world = shared(bulk, small, Protocol::H1);
         assert!(world.send_buffers.is_empty(), "{:?}", world.send_buffers);
+    }
+}
+
+#[test]
+fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
+    for protocol in [Protocol::H1, Protocol::H2] {
+        let path = Path { freight: protocol, ..Path::new(20, protocol) };
+        let mut world = World::new(GIGABIT, vec![path], CONNECTIONS_MAX, 1);
+        world.tells_acknowledged = false;
+        // More at once than a path of which nothing is known yet would have bulk yield to.
+        for _ in 0..200 {
+            world.submit(SMALL_AT, Want::put(256 * KIB));
+        }
+        let world = run(world, Want::put(16 * MIB), Want::put(16 * KIB));
+        assert_eq!(world.yields[1].1, 0, "{protocol:?}: bulk yields to what may be nothing");
+        assert!(world.send_buffers.is_empty(), "{protocol:?}: {:?}", world.send_buffers);
+        assert_eq!(world.dispatcher.next_tick(), None, "{protocol:?}: nothing is waited for");
     }
 }
 

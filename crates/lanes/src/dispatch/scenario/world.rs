@@ -79,12 +79,12 @@ enum Due {
     /// The server's end of a connection that has been idle since then comes.
     IdleEnds(LaneId, Nanos),
     Stale(AttemptId, LaneId),
-    Valve(DirectionState, Option<u64>, usize),
+    Valve(Side, Option<u64>, usize),
 }
 
 /// Which link, so that it can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum DirectionState {
+enum Side {
     Down,
     Up,
 }
@@ -103,6 +103,8 @@ pub(super) struct World {
     /// Requests that were sent, and hedges that were asked for.
     pub(super) sent: u64,
     pub(super) hedged: u64,
+    /// Whether the system says what has been acknowledged.
+    pub(super) tells_acknowledged: bool,
     hedging: Hedging,
     paths: Vec<Path>,
     ceiling: usize,
@@ -133,6 +135,7 @@ impl World {
             send_buffers: Vec::new(),
             sent: 0,
             hedged: 0,
+            tells_acknowledged: true,
             hedging: Hedging::default(),
             ceiling,
             random: StdRng::seed_from_u64(seed),
@@ -226,7 +229,8 @@ impl World {
             let bytes = (self.down.bulk[origin] + self.answered[origin]) as u64;
             self.tell(Event::FreightMoved { origin: OriginId(origin), bytes });
         }
-        let (down, up) = (self.down.carried as u64, self.up.carried as u64);
+        let up = self.tells_acknowledged.then_some(self.up.carried as u64);
+        let down = self.down.carried as u64;
         self.tell(Event::BytesMoved { down, up });
         self.tell(Event::Tick);
     }
@@ -275,8 +279,8 @@ impl World {
             Due::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
             Due::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => match direction
             {
-                DirectionState::Down => self.down.set_valve(rate),
-                DirectionState::Up => self.up.set_valve(rate),
+                Side::Down => self.down.set_valve(rate),
+                Side::Up => self.up.set_valve(rate),
             },
             Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
         }

@@ -67,16 +67,15 @@ impl World {
                     self.send_buffers.push((Duration::from_nanos(self.now), bytes))
                 }
                 Action::Yield { direction, rate } => {
-                    let direction =
-                        if direction == Direction::Down { DirectionState::Down } else { DirectionState::Up };
+                    let direction = if direction == Direction::Down { Side::Down } else { Side::Up };
                     let said = self.yields[direction as usize].1 + 1;
                     self.yields[direction as usize] = (rate, said);
-                    if direction == DirectionState::Down {
+                    if direction == Side::Down {
                         self.hold_bulk(rate.is_some());
                     }
                     // What was sent already still comes.
                     let far = self.paths.iter().map(|p| nanos(p.rtt)).max().unwrap_or_default();
-                    let after = if rate.is_some() && direction == DirectionState::Down { far } else { 0 };
+                    let after = if rate.is_some() && direction == Side::Down { far } else { 0 };
                     self.at(after, Due::Valve(direction, rate, said));
                 }
                 Action::Fail { attempt, .. } => {

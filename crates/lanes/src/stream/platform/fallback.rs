@@ -1,0 +1,35 @@
+//! A system of which no more is known than that it has sockets: everything is left to its TCP.
+
+use tokio::net::TcpStream;
+
+/// What is written may lie in the system's buffers for long, and nothing says how much does.
+pub(in crate::stream) const TELLS_ACKNOWLEDGED: bool = false;
+
+#[derive(Debug, Default)]
+pub(in crate::stream) struct Locks;
+
+/// Nothing is clamped, and stays so.
+pub(in crate::stream) fn clamp(_tcp: &TcpStream, _locks: &mut Locks, _bytes: u32) -> bool {
+    true
+}
+
+/// Elsewhere `SO_RCVLOWAT` is not known to hold for what waits for many sockets at once.
+pub(in crate::stream) fn low_water(_tcp: &TcpStream, _bytes: u32) {}
+
+pub(in crate::stream) fn send_buffer(_tcp: &TcpStream, _locks: &mut Locks, _bytes: u32) {}
+
+pub(in crate::stream) fn unsent(_tcp: &TcpStream, _bytes: u32) {}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stream) struct Socket;
+
+impl Socket {
+    pub(in crate::stream) fn of(_tcp: &TcpStream) -> Self {
+        Self
+    }
+
+    /// Nobody asks where [`TELLS_ACKNOWLEDGED`] is false.
+    pub(in crate::stream) fn unacknowledged(self) -> u64 {
+        0
+    }
+}

@@ -37,9 +37,10 @@ mod scenario;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-pub use class::{Class, FREIGHT_ABOVE, Size};
+pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
 use directions::DirectionState;
-pub use event::{Action, AttemptId, Direction, Event, LaneId, OriginId, Role};
+pub(crate) use event::{Action, AttemptId, Event, LaneId, OriginId};
+pub use event::{Direction, Role};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
@@ -52,11 +53,11 @@ use crate::{Path, Protocol};
 
 /// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
 /// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
-pub const CONNECTIONS_MAX: usize = 256;
+pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 /// The state machine.
 #[derive(Debug)]
-pub struct Dispatcher {
+pub(crate) struct Dispatcher {
     connections_max: usize,
     origins: Vec<OriginState>,
     // The ids are our own counters, which nobody outside can choose: a fast hash does.
@@ -92,7 +93,7 @@ impl AttemptState {
 
 impl Dispatcher {
     /// A dispatcher that opens at most `connections_max` connections, at least one.
-    pub fn new(connections_max: usize) -> Self {
+    pub(crate) fn new(connections_max: usize) -> Self {
         Self {
             connections_max: connections_max.max(1),
             origins: Vec::new(),
@@ -110,7 +111,7 @@ impl Dispatcher {
 
     /// Takes note of what happened at `now`; the consequences are had from [`poll`](Self::poll). Events of attempts and
     /// lanes that are already gone are ignored.
-    pub fn handle(&mut self, now: Instant, event: Event) {
+    pub(crate) fn handle(&mut self, now: Instant, event: Event) {
         let was_full = self.lanes.len() >= self.ceiling(Role::Freight);
         self.take_note(now, event);
         let frees = matches!(
@@ -212,12 +213,12 @@ impl Dispatcher {
     }
 
     /// The next thing to be done, if there is one.
-    pub fn poll(&mut self) -> Option<Action> {
+    pub(crate) fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// When [`Event::Tick`] is wanted at the latest, and [`Event::FreightMoved`] before it where freight is running.
-    pub fn next_tick(&self) -> Option<Instant> {
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
         let directions = [&self.down, &self.up].into_iter().flat_map(|direction| {
             let reading = direction.goodput.next_reading().filter(|_| !direction.is_idle());
@@ -234,12 +235,13 @@ impl Dispatcher {
     }
 
     /// How many lanes are open or being dialled.
-    pub fn lanes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
     /// How many attempts are queued or running.
-    pub fn attempts(&self) -> usize {
+    pub(crate) fn attempts(&self) -> usize {
         self.attempts.len()
     }
 

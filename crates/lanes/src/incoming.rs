@@ -16,6 +16,10 @@ use crate::outage::{Outage, is_sign_of_life};
 use crate::throttle::Gate;
 use crate::{Head, Protocol, Response, Route, Sink};
 
+/// The longest body that is given memory of its whole length when its first bytes come, because its head says so. What is
+/// longer gets more as it comes: a head may say anything.
+const ROOM_AT_ONCE: u64 = 1 << 20;
+
 /// The answer being received: into the request's sink, or into memory.
 pub(crate) struct Incoming {
     sink: Option<Box<dyn Sink>>,
@@ -151,6 +155,11 @@ impl Incoming {
         if good && self.collected.len() + bytes.len() > Response::COLLECTED_BODY_MAX {
             return Err(Error::new(Kind::Protocol, "the answer is larger than any this request can have"));
         }
+        if self.collected.capacity() == 0
+            && let Some(len) = self.announced()
+        {
+            self.collected.reserve(len.min(ROOM_AT_ONCE) as usize);
+        }
         let room = if good { bytes.len() } else { Response::ERROR_BODY_MAX - self.collected.len() };
         self.collected.extend_from_slice(&bytes[..bytes.len().min(room)]);
         Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
@@ -158,7 +167,9 @@ impl Incoming {
 
     /// Takes a chunk that is owned already: kept as it is where it is the whole body.
     pub(crate) fn take_whole(&mut self, bytes: Bytes) -> Result<Route, Error> {
-        if self.sinking || !self.collected.is_empty() {
+        // The first of several is copied to where the others follow.
+        let is_part = self.announced().is_some_and(|len| len > bytes.len() as u64);
+        if self.sinking || is_part || !self.collected.is_empty() {
             return self.take(&bytes);
         }
         match bytes.try_into_mut() {
@@ -191,4 +202,57 @@ impl Incoming {
 
 fn refused(e: crate::SinkError) -> Error {
     Error::because(Kind::Sink, "the answer's bytes could not be taken", e)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    fn announcing(len: Option<u64>) -> Incoming {
+        let mut incoming = Incoming::new(None, Instant::now(), None);
+        let length = len.map(|len| (CONTENT_LENGTH, HeaderValue::from(len)));
+        let headers = length.into_iter().collect::<HeaderMap>();
+        incoming.begin(Head { status: StatusCode::OK, headers }).unwrap();
+        incoming
+    }
+
+    #[test]
+    fn a_body_of_known_length_lies_in_memory_of_that_length_from_its_first_bytes_on() {
+        let take: [fn(&mut Incoming, &[u8]) -> Result<Route, Error>; 2] = [
+            |incoming, bytes| incoming.take(bytes),
+            |incoming, bytes| incoming.take_whole(Bytes::copy_from_slice(bytes)),
+        ];
+        for take in take {
+            let (body, mut incoming) = ([7; 100_001], announcing(Some(100_001)));
+            let mut places = Vec::new();
+            for chunk in body.chunks(16 * 1024) {
+                take(&mut incoming, chunk).unwrap();
+                places.push((incoming.collected.as_ptr(), incoming.collected.capacity()));
+            }
+            assert!(places.iter().all(|place| *place == (places[0].0, body.len())), "{places:?}");
+            assert_eq!(incoming.finish(Protocol::H1, false).unwrap().body, body.as_slice());
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_whole_and_owned_already_is_not_copied() {
+        let (chunk, mut incoming) = (Bytes::from(vec![7; 5000]), announcing(Some(5000)));
+        let place = chunk.as_ptr();
+        incoming.take_whole(chunk).unwrap();
+        assert_eq!(incoming.finish(Protocol::H2, false).unwrap().body.as_ptr(), place);
+    }
+
+    #[test]
+    fn a_head_that_announces_much_gets_little_memory_until_it_comes() {
+        let mut incoming = announcing(Some(60 << 20));
+        incoming.take(&[7; 10]).unwrap();
+        assert_eq!(incoming.collected.capacity() as u64, ROOM_AT_ONCE);
+        let mut incoming = announcing(None);
+        incoming.take(&[7; 10]).unwrap();
+        assert!(incoming.collected.capacity() < 1000);
+    }
 }

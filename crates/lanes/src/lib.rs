@@ -1,7 +1,7 @@
 //! How bytes cross the network: connections, HTTP/1.1 and HTTP/2, and who goes on which.
 //!
 //! A *lane* is one connection with a role: **express** for metadata and small bodies, **freight** for bulk. Callers
-//! hand in a [`Request`]; the [`dispatch`] state machine, which owns neither clock nor socket, picks the lane and the
+//! hand in a [`Request`]; the dispatcher, a state machine, which owns neither clock nor socket, picks the lane and the
 //! moment; a connection carries it out; the body's bytes go straight into the caller's [`Sink`].
 //!
 //! The invariant: every request handed in ends exactly once, with a response or an [`Error`], and whatever it held (a
@@ -9,6 +9,9 @@
 //!
 //! What this crate deliberately does not do: it knows no object store. It signs nothing, follows no redirects and
 //! reads no status code's meaning; a [`Call`] tells it whether an answer is worth another attempt.
+//!
+//! It is internal to the project: `laneway`, `laneway-store` and `laneway-experiments` stand on it, and it changes with them. Programs
+//! use `laneway`, which re-exports what its signatures name.
 
 mod addresses;
 pub mod attempts;
@@ -18,7 +21,7 @@ mod client_certificate;
 mod config;
 mod counters;
 mod dial;
-pub mod dispatch;
+mod dispatch;
 mod distribution;
 mod driver;
 mod engine;
@@ -52,6 +55,7 @@ pub use call::{Call, Ended, Hedge, Verdict};
 pub use client_certificate::ClientCertificate;
 pub use config::{Config, Trust};
 pub use counters::{Counters, Times};
+pub use dispatch::{Direction, Role};
 pub use distribution::Distribution;
 pub use engine::{Lanes, ORIGIN, RETRY};
 pub use error::{Error, Kind};

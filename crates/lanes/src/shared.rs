@@ -21,6 +21,9 @@ use crate::{Counters, Request, Response, Times};
 /// end.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
+/// How often within a timeout it is looked whether the peer acknowledges anything.
+const LOOKS: u32 = 2;
+
 pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Mutex<Pace>>,
@@ -150,7 +153,8 @@ impl Shared {
     }
 }
 
-/// Waits for I/O as long as something moves.
+/// Waits for I/O as long as something moves: bytes on the connection, or what was written to it and lies in the system's
+/// buffers, as the peer acknowledges it. That can take longer than the timeout where the way up is slow.
 ///
 /// # Errors
 /// [`Kind::Timeout`] when nothing has moved for `timeout`; [`Kind::Interrupted`] when the I/O fails.
@@ -160,8 +164,9 @@ pub(crate) async fn with_timeout<T>(
     timeout: Duration,
     doing: &str,
 ) -> Result<T, Error> {
-    let (mut io, mut left) = (pin!(io), timeout);
-    for _ in 0..TIMEOUTS_WHILE_OTHERS_MOVE {
+    let (mut io, mut left) = (pin!(io), timeout / LOOKS);
+    let mut unacknowledged = None;
+    for _ in 0..LOOKS * TIMEOUTS_WHILE_OTHERS_MOVE {
         let waited = tokio::select! {
             biased;
             waited = tokio::time::timeout(left, &mut io) => waited,
@@ -170,13 +175,22 @@ pub(crate) async fn with_timeout<T>(
                 return Err(Error::new(Kind::Timeout, why));
             }
         };
-        let idle = progress.idle(Instant::now());
         match waited {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(e)) => return Err(interrupted(doing, e)),
-            Err(_) if idle >= timeout => break,
-            // What has been silent for half of the time already isn't given all of it again.
-            Err(_) => left = timeout - idle,
+            Err(_) => {
+                let now = tokio::time::Instant::now().into_std();
+                let before = std::mem::replace(&mut unacknowledged, progress.unacknowledged());
+                if before.zip(unacknowledged).is_some_and(|(before, is)| is < before) {
+                    progress.note_at(now);
+                }
+                let idle = progress.idle(now);
+                if idle >= timeout {
+                    break;
+                }
+                // What has been silent for half of the time already isn't given all of it again.
+                left = (timeout - idle).min(timeout / LOOKS);
+            }
         }
     }
     Err(Error::new(Kind::Timeout, format!("no progress for {timeout:?} while {doing}")))
@@ -187,4 +201,62 @@ pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {
         return refused(&format!("connection lost while {doing}"), e);
     }
     Error::because(Kind::Interrupted, format!("connection lost while {doing}"), e)
+}
+
+#[cfg(all(test, target_os = "linux", not(laneway_fallback)))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::stream::Watched;
+
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// A connection whose buffers are full, and its peer.
+    async fn full() -> (Watched, Arc<Progress>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let peer = listener.accept().await.unwrap().0;
+        tcp.writable().await.unwrap();
+        while tcp.try_write(&[7; 64 * 1024]).is_ok() {}
+        let progress = Arc::new(Progress::new());
+        let watched = Watched::new(tcp, Arc::clone(&progress), Arc::default());
+        (watched, progress, peer)
+    }
+
+    async fn waits(progress: &Progress) -> Duration {
+        let (began, nothing) = (tokio::time::Instant::now(), std::future::pending::<io::Result<()>>());
+        let error = with_timeout(nothing, progress, TIMEOUT, "waiting").await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout);
+        began.elapsed()
+    }
+
+    #[tokio::test]
+    async fn what_lies_in_buffers_and_is_acknowledged_bit_by_bit_keeps_a_request_alive() {
+        let (_watched, progress, mut peer) = full().await;
+        let before = progress.unacknowledged().unwrap();
+        tokio::time::pause();
+        // From now on time passes when nobody has anything to do.
+        let reading = async {
+            tokio::time::sleep(TIMEOUT * 3 / 4).await;
+            let mut into = vec![0; 64 * 1024];
+            while progress.unacknowledged().unwrap() >= before {
+                peer.read_exact(&mut into).await.unwrap();
+            }
+            std::future::pending::<()>().await
+        };
+        let waited = tokio::select! { waited = waits(&progress) => waited, () = reading => unreachable!() };
+        assert!(waited >= TIMEOUT * 2 && waited < TIMEOUT * 3, "{waited:?}");
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_acknowledges_nothing_is_given_up_after_the_timeout() {
+        let (_watched, progress, _peer) = full().await;
+        tokio::time::pause();
+        let waited = waits(&progress).await;
+        assert!(waited >= TIMEOUT && waited < TIMEOUT + Duration::from_secs(1), "{waited:?}");
+    }
 }

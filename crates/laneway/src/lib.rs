@@ -57,8 +57,9 @@ pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use gzip::Gzip;
 pub use job::{Canceller, Job};
-pub use laneway_lanes::dispatch::{Direction, Role};
-pub use laneway_lanes::{Config as LanesConfig, Counters, Distribution, Protocol, Times, Trust, trace};
+pub use laneway_lanes::{
+    Config as LanesConfig, Counters, Direction, Distribution, Protocol, Role, Times, Trust, trace,
+};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, Encryption, ExpiringKey,
     NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,

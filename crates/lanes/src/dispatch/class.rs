@@ -5,7 +5,7 @@ use super::{Direction, Role};
 /// Bodies above this many bytes are freight. At 1 MiB a body keeps a 1 Gbit/s link for 8 ms, about what a small request
 /// can bear behind it; and one S3 stream of some 90 MB/s needs 11 ms for it, less than the round trip that fetching it
 /// in ranges would cost.
-pub const FREIGHT_ABOVE: u64 = 1 << 20;
+pub(crate) const FREIGHT_ABOVE: u64 = 1 << 20;
 
 /// What a request weighs on its lane beside its body: request and answer heads, and a store's JSON or XML answer.
 const OVERHEAD: u64 = 1024;
@@ -20,7 +20,7 @@ const OPENERS_AS_FREIGHT: usize = 2;
 
 /// What is known of a request's size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// Small in both directions.
     Small,
     /// Bulk in one direction.
@@ -31,19 +31,19 @@ pub enum Class {
 
 /// A request as the dispatcher sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Size {
+pub(crate) struct Size {
     /// Small, bulk or not known.
-    pub class: Class,
+    pub(crate) class: Class,
     /// Body bytes that are sent.
-    pub up: u64,
+    pub(crate) up: u64,
     /// Body bytes that are expected, an opener's being assumed.
-    pub down: u64,
+    pub(crate) down: u64,
 }
 
 impl Size {
     /// Classifies a request that sends `up` bytes and expects `down`. `streamed` says that its answer goes into a sink:
     /// without an expectation it may be of any size, where a collected answer is metadata.
-    pub fn new(up: u64, down: Option<u64>, streamed: bool) -> Self {
+    pub(crate) fn new(up: u64, down: Option<u64>, streamed: bool) -> Self {
         let class = match down {
             _ if up > FREIGHT_ABOVE => Class::Bulk,
             Some(down) if down > FREIGHT_ABOVE => Class::Bulk,

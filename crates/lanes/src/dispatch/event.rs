@@ -10,20 +10,20 @@ use crate::Protocol;
 
 /// One submitted request, by the driver's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct AttemptId(pub u64);
+pub(crate) struct AttemptId(pub(crate) u64);
 
 /// One connection, by the dispatcher's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct LaneId(pub u64);
+pub(crate) struct LaneId(pub(crate) u64);
 
 /// One origin, by the driver's number, counted from 0 without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct OriginId(pub usize);
+pub(crate) struct OriginId(pub(crate) usize);
 
 /// What a lane is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// Small requests: metadata, objects and ranges up to [`FREIGHT_ABOVE`].
+    /// Small requests: metadata, objects and ranges up to 1 MiB.
     Express,
     /// Bulk.
     Freight,
@@ -50,7 +50,7 @@ pub enum Direction {
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// A request wants to be sent.
     Submitted {
         /// Its number.
@@ -191,7 +191,7 @@ pub enum Event {
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// Open a connection; answer with [`Event::Opened`] or [`Event::DialFailed`].
     Dial {
         /// The new lane.

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::delivered::{Delivered, Listed};
-use super::platform::{self, Locks};
+use super::platform::{self, Locks, Socket, TELLS_ACKNOWLEDGED};
 
 /// How often a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
@@ -31,6 +31,8 @@ pub(crate) struct Progress {
     send_buffer: AtomicU32,
     /// What of it may be unsent; 0 leaves it to TCP.
     unsent: AtomicU32,
+    /// The socket, while it is open.
+    socket: Mutex<Option<Socket>>,
     is_given_up: AtomicBool,
     given_up: Notify,
 }
@@ -44,6 +46,7 @@ impl Progress {
             low_water: AtomicU32::new(1),
             send_buffer: AtomicU32::new(0),
             unsent: AtomicU32::new(0),
+            socket: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             given_up: Notify::new(),
         }
@@ -100,6 +103,17 @@ impl Progress {
         self.send_buffer.store(buffer, Ordering::Relaxed);
     }
 
+    /// How many of the bytes that were written the peer has not acknowledged; `None` where the system doesn't tell.
+    pub(crate) fn unacknowledged(&self) -> Option<u64> {
+        // It isn't closed while this holds it.
+        let socket = self.socket();
+        socket.filter(|_| TELLS_ACKNOWLEDGED).map(Socket::unacknowledged)
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Option<Socket>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How long the connection has moved nothing.
     pub(crate) fn idle(&self, now: Instant) -> Duration {
         let last = self.since + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
@@ -127,6 +141,7 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>, delivered: Arc<Delivered>) -> Self {
+        *progress.socket() = Some(Socket::of(&tcp));
         Self {
             listed: Listed::new(delivered, &tcp),
             tcp,
@@ -169,6 +184,12 @@ impl Watched {
             platform::low_water(&self.tcp, wanted);
             self.low_water = wanted;
         }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        *self.progress.socket() = None;
     }
 }
 

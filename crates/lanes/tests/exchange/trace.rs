@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use http::Method;
-use laneway_lanes::dispatch::Role;
+use laneway_lanes::Role;
 use laneway_lanes::trace::{Trace, What};
 use laneway_lanes::{Body, Config, Lanes, Protocol};
 

@@ -11,7 +11,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::error::{Error, Kind};
-use crate::trust::{certificates, read};
+use crate::pem::{certificates, read};
 
 /// A certificate with its key, by the PEM files that hold them. They are read for each new connection, since such
 /// certificates last for hours and are replaced in place.

@@ -228,7 +228,7 @@ impl Dispatcher {
     }
 
     /// What is known of the way to an origin.
-    pub fn path(&mut self, origin: OriginId) -> Path {
+    pub(crate) fn path(&mut self, origin: OriginId) -> Path {
         let (rate, is_full) = (self.down.goodput.rate(), self.down.goodput.is_full());
         let origin = self.origin(origin);
         Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }

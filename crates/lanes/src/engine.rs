@@ -274,7 +274,7 @@ impl Lanes {
     /// What has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
     pub async fn path(&self, origin: &Origin) -> Path {
         let (reply, path) = oneshot::channel();
-        self.inner.shared.tell(Command::Path(origin.clone(), reply));
+        self.inner.control.tell(Command::Path(origin.clone(), reply));
         path.await.unwrap_or_default()
     }
 

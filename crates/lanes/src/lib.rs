@@ -35,6 +35,7 @@ mod origin;
 mod outage;
 mod pace;
 mod path;
+mod pem;
 mod proxy;
 mod request;
 mod response;

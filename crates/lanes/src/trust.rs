@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, Kind};
+use crate::pem::certificates;
 use crate::{Origin, Protocol, Trust};
 
 /// The TLS settings of an engine, one for each set of protocols a lane may offer.
@@ -100,31 +100,6 @@ pub(crate) fn extra_roots(trust: &Trust) -> Result<Vec<CertificateDer<'static>>,
         roots.extend(certificates(file, &format!("{}CA file", origin_of(file)))?);
     }
     Ok(roots)
-}
-
-/// Reads the certificates of a PEM file; `what` says in errors what the file is.
-///
-/// # Errors
-/// [`Kind::Invalid`], naming the file and the cause; also where it holds none.
-pub(crate) fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let pem = read(file, what)?;
-    let name = file.display();
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let bad = |e| Error::because(Kind::Invalid, format!("{what} {name} is no PEM"), format!("{e:?}"));
-    let found = found.map_err(bad)?;
-    match found.is_empty() {
-        true => Err(Error::new(Kind::Invalid, format!("{what} {name} holds no certificate"))),
-        false => Ok(found),
-    }
-}
-
-/// Reads a file whole.
-///
-/// # Errors
-/// [`Kind::Invalid`], naming the file and the cause.
-pub(crate) fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
-    let name = file.display();
-    std::fs::read(file).map_err(|e| Error::because(Kind::Invalid, format!("{what} {name} can't be read"), e))
 }
 
 /// The variable that names a file, for an error about it.

@@ -25,6 +25,7 @@ soak: ## run the dispatcher against 100000 random networks, kill and resume down
 lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p laneway-cli --no-default-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny --locked check bans licenses sources

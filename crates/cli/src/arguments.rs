@@ -2,6 +2,7 @@
 
 pub(crate) mod encryption;
 pub(crate) mod environment;
+pub(crate) mod ranges;
 pub(crate) mod relevance;
 
 use std::ffi::OsString;
@@ -12,7 +13,13 @@ use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subc
 use http::{HeaderName, HeaderValue};
 
 use self::encryption::EncryptionOptions;
-use crate::verbs::{bench, cat, completions, cp, demo, ls, man, mv, rm, serve, stat};
+#[cfg(feature = "bench")]
+use crate::verbs::bench;
+#[cfg(feature = "demo")]
+use crate::verbs::demo;
+#[cfg(feature = "serve")]
+use crate::verbs::serve;
+use crate::verbs::{cat, completions, cp, ls, man, mv, rm, stat};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -38,8 +45,11 @@ pub(crate) enum Verb {
     Cat(cat::Cat),
     Rm(rm::Rm),
     Mv(mv::Mv),
+    #[cfg(feature = "serve")]
     Serve(serve::Serve),
+    #[cfg(feature = "demo")]
     Demo(demo::Demo),
+    #[cfg(feature = "bench")]
     Bench(bench::Bench),
     Completions(completions::Completions),
     Man(man::Man),

@@ -85,8 +85,11 @@ fn run(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Cat(verb) => verb.run(context),
         Verb::Rm(verb) => verb.run(context),
         Verb::Mv(verb) => verb.run(context),
+        #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(context),
+        #[cfg(feature = "demo")]
         Verb::Demo(verb) => verb.run(context),
+        #[cfg(feature = "bench")]
         Verb::Bench(verb) => verb.run(context),
         Verb::Completions(verb) => verb.run(context),
         Verb::Man(verb) => verb.run(context),

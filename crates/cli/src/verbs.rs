@@ -1,13 +1,16 @@
 //! The verbs, one file each: its options, and what it does with them.
 
+#[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod cp;
+#[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod mv;
 pub(crate) mod rm;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod stat;

@@ -1,4 +1,4 @@
-//! `laneway cat`: objects, or a range of each, on standard output.
+//! `laneway cat`: objects, or ranges of each, on standard output.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -6,8 +6,9 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use clap::Args;
-use laneway::{ByteRange, ReadRequest};
+use laneway::{Client, Error, Location, ReadRequest};
 
+use crate::arguments::ranges::Ranges;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit, Tally};
 use crate::{locations, standard_streams};
@@ -18,9 +19,10 @@ pub(crate) struct Cat {
     /// Objects or patterns, written one after another
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
-    /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred)
-    #[arg(long, short, value_name = "A-B", allow_hyphen_values = true)]
-    range: Option<ByteRange>,
+    /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred); several with
+    /// commas between them, written in this order and as often as they are asked for
+    #[arg(long, short, value_name = "A-B,...", allow_hyphen_values = true)]
+    range: Option<Ranges>,
 }
 
 impl Cat {
@@ -44,8 +46,8 @@ impl Cat {
                 }
             };
             for at in objects {
-                match client.read(&ReadRequest { at: at.clone(), range: self.range }, &mut stdout) {
-                    Ok(_) => tally.done(),
+                match self.write(&client, &at, &mut stdout) {
+                    Ok(()) => tally.done(),
                     Err(error) if error.is_broken_pipe() => return Ok(tally.exit()),
                     Err(error) => context.fail(&at, &error, &mut tally)?,
                 }
@@ -53,5 +55,14 @@ impl Cat {
         }
         context.print_stats(&client)?;
         Ok(tally.exit())
+    }
+
+    /// Writes an object, or its ranges up to the first that can't be read: what came after would stand where it isn't expected.
+    fn write(&self, client: &Client, at: &Location, to: &mut File) -> Result<(), Error> {
+        let mut read = |range| client.read(&ReadRequest { at: at.clone(), range }, &mut *to).map(drop);
+        match &self.range {
+            None => read(None),
+            Some(ranges) => ranges.as_slice().iter().try_for_each(|range| read(Some(*range))),
+        }
     }
 }

@@ -82,6 +82,9 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     assert_eq!(fields(&lines, "rung", Some("commit")), (3, with(&plain)));
     let lines = small(&["clean", "--objects", "3"]);
     assert_eq!(fields(&lines, "rung", Some("clean")), (6, with(&plain)));
+    let lines = small(&["ranges", "--ranges", "5", "--size", "16MiB"]);
+    assert_eq!(fields(&lines, "rung", Some("ranges")), (5, with(&plain)));
+    assert_eq!(fields(&lines, "rung", Some("ranges-columns")), (5, with(&plain)));
     let lines = small(&["ladder", "--files", "2", "--runs", "1"]);
     let ladder =
         ["kind", "rung", "seconds", "requests", "connections", "round_trips", "floor_ratio", "error"];
@@ -99,6 +102,8 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
         &["mixed", "--arrivals", "often"],
         &["commit", "--objects", "0"],
         &["clean", "--runs", "0"],
+        &["ranges", "--ranges", "0"],
+        &["ranges", "--size", "1MiB"],
         &["slices", "/tmp"],
         &["mixed", "--rtt", "1ms", "gs://b"],
         &["clean", "--endpoint", "http://127.0.0.1:1", "s3://"],
@@ -120,7 +125,7 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     assert!(run.stderr.contains("report.html"), "{}", run.stderr);
     let report = home.path().join("report.html");
     let html = std::fs::read_to_string(&report).expect("a report");
-    for id in ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean"] {
+    for id in ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean", "ranges", "ranges-columns"] {
         assert!(html.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
     for part in ["At a glance", "quickest other way", "hyper ", "rustls "] {

@@ -15,7 +15,7 @@ pub struct Counted {
     pub bench: Bench,
     /// The store's URL.
     pub store: String,
-    /// How many objects.
+    /// How many objects, or ranges of one.
     pub objects: usize,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
@@ -32,6 +32,10 @@ pub enum Bench {
     Commit,
     /// [Deletes](crate::clean).
     Clean,
+    /// [Scattered ranges](crate::ranges).
+    Ranges,
+    /// [Columns of a table](crate::ranges).
+    Columns,
 }
 
 impl Bench {
@@ -40,6 +44,8 @@ impl Bench {
         match self {
             Self::Commit => "commit",
             Self::Clean => "clean",
+            Self::Ranges => "ranges",
+            Self::Columns => "ranges-columns",
         }
     }
 
@@ -48,6 +54,8 @@ impl Bench {
         match self {
             Self::Commit => "read-modify-writes",
             Self::Clean => "deletes",
+            Self::Ranges => "scattered ranges",
+            Self::Columns => "ranges of a table",
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results: [`ladder`] (many
 //! small files up), [`slices`] (one huge object down), [`mixed`] (small objects beside bulk), [`commit`]
-//! (read-modify-writes) and [`clean`] (deletes). [`Table`] is what people are shown of a result, [`report`] makes a page
+//! (read-modify-writes), [`clean`] (deletes) and [`ranges`] (many ranges of an object). [`Table`] is what people are shown of a result, [`report`] makes a page
 //! of several; printing is the program's.
 //!
 //! The invariant: a rival is never handicapped. It is fresh but competent code over the crates that anybody would take,
@@ -24,6 +24,7 @@ mod latency;
 pub mod mixed;
 mod place;
 mod random;
+pub mod ranges;
 pub mod report;
 mod rival;
 pub mod room;

@@ -1,5 +1,10 @@
 //! Numbers that a seed determines, so that every rung meets the same bytes and the same arrivals.
 
+use std::ops::Range;
+
+/// What splitmix64's state grows by.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// splitmix64: fast enough to make a gigabyte in half a second, and random enough not to compress.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -9,9 +14,16 @@ impl Random {
         Self(seed)
     }
 
+    /// The bytes of a [`content`](Self::content) in one place.
+    pub(crate) fn content_at(seed: u64, range: &Range<u64>) -> Vec<u8> {
+        let before = range.start % 8;
+        let mut random = Self(seed.wrapping_add((range.start / 8).wrapping_mul(STEP)));
+        random.content(before + range.end - range.start).split_off(before as usize)
+    }
+
     /// The next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -50,5 +62,8 @@ mod tests {
         assert_eq!(drawn, (0..1000).map(|_| b.between(3, 5)).collect::<Vec<_>>());
         assert!([3, 4, 5].iter().all(|n| drawn.contains(n)) && drawn.iter().all(|n| (3..=5).contains(n)));
         assert_eq!(a.content(13).len(), 13);
+        let content = Random::new(7).content(100);
+        assert_eq!(Random::content_at(7, &(0..100)), content);
+        assert_eq!(Random::content_at(7, &(21..98)), content[21..98]);
     }
 }

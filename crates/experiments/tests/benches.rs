@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use laneway::Provider;
 use laneway_experiments::{Event, Imitated, Remote, Row, Stop, Target, Workers};
-use laneway_experiments::{clean, commit, mixed, slices};
+use laneway_experiments::{clean, commit, mixed, ranges, slices};
 use laneway_server::{Config, Server, Tls};
 
 const GCS: Provider = Provider::Gcs;
@@ -165,6 +165,21 @@ fn every_object_is_read_and_written_back_once() {
         assert_eq!((requests(0), requests(1)), (16, 16), "{provider:?}");
         assert!(requests(2) >= 16, "{provider:?}");
         assert_eq!(found.rows[0].figures().unwrap().connections, 1);
+    }
+}
+
+#[test]
+fn ranges_come_right_in_every_way() {
+    for provider in [GCS, S3] {
+        let plan = ranges::Plan { ranges: 60, size: 16 << 20, runs: 1, target: embedded(provider) };
+        let found = ranges::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
+        for (found, ranges) in [(&found.scattered, 60), (&found.columns, 193)] {
+            assert_eq!(names(&found.rows), ["one-by-one", "pool-50", "fixed-gap", "whole", "laneway"]);
+            let requests = |n: usize| found.rows[n].figures().unwrap().requests;
+            assert_eq!((requests(0), requests(1), requests(3)), (ranges, ranges, 2), "{provider:?}");
+            assert!(requests(2) < ranges && requests(4) < ranges, "{provider:?}");
+            assert_eq!(found.rows[0].figures().unwrap().connections, 1);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod errand;
 mod ladder;
 mod mixed;
 mod place;
+mod ranges;
 pub(crate) mod report;
 mod run;
 mod setting;
@@ -32,6 +33,7 @@ enum Experiment {
     Mixed(mixed::Arguments),
     Commit(commit::Arguments),
     Clean(clean::Arguments),
+    Ranges(ranges::Arguments),
     All(all::Arguments),
     Errand(errand::Arguments),
 }
@@ -44,6 +46,7 @@ impl Bench {
             Experiment::Mixed(arguments) => arguments.run(context),
             Experiment::Commit(arguments) => arguments.run(context),
             Experiment::Clean(arguments) => arguments.run(context),
+            Experiment::Ranges(arguments) => arguments.run(context),
             Experiment::All(arguments) => arguments.run(context),
             Experiment::Errand(arguments) => arguments.run(),
         }

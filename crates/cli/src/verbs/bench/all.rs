@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::report::Page;
-use laneway_experiments::{Error, Event, Stop, Workers, clean, commit, ladder as steps, mixed, slices};
+use laneway_experiments::{
+    Error, Event, Stop, Workers, clean, commit, ladder as steps, mixed, ranges, slices,
+};
 
 use super::place::{Place, Spoken, Tongue, Usual};
 use super::run::{self, Findings};
-use super::{ladder, mixed as mixing, report, slices as slicing};
+use super::{ladder, mixed as mixing, ranges as ranging, report, slices as slicing};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
 
@@ -47,6 +49,7 @@ pub(crate) struct Scale {
     arrivals: f64,
     commits: usize,
     deletes: usize,
+    ranges: usize,
     /// What the embedded store imitates for small and large objects.
     mixed: Usual,
     far: Usual,
@@ -66,6 +69,7 @@ impl Scale {
         arrivals: 50.0,
         commits: 500,
         deletes: 5000,
+        ranges: 400,
         mixed: mixing::USUAL,
         far: Usual::FAR,
     };
@@ -80,6 +84,7 @@ impl Scale {
         arrivals: 50.0,
         commits: 100,
         deletes: 2000,
+        ranges: 200,
         mixed: mixing::USUAL,
         far: Usual::FAR,
     };
@@ -95,6 +100,7 @@ impl Scale {
         arrivals: 60.0,
         commits: 20,
         deletes: 300,
+        ranges: 40,
         mixed: Usual { rtt: Duration::from_millis(10), bandwidth: Some(125_000_000) },
         far: Usual { rtt: Duration::from_millis(20), bandwidth: None },
     };
@@ -146,7 +152,15 @@ struct All<'a> {
 impl All<'_> {
     fn run(mut self) -> anyhow::Result<Exit> {
         let mut fine = true;
-        for one in [Self::ladder, Self::slices, Self::downloads, Self::uploads, Self::commit, Self::clean] {
+        for one in [
+            Self::ladder,
+            Self::slices,
+            Self::downloads,
+            Self::uploads,
+            Self::commit,
+            Self::clean,
+            Self::ranges,
+        ] {
             match one(&mut self)? {
                 Ok(this) => fine &= this,
                 Err(exit) => return Ok(exit),
@@ -212,6 +226,12 @@ impl All<'_> {
         let target = self.place.target(self.context, self.scale.far, self.tongue)?;
         let plan = clean::Plan { objects: self.scale.deletes, runs: 1, target };
         self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
+    }
+
+    fn ranges(&mut self) -> anyhow::Result<Result<bool, Exit>> {
+        let target = self.place.target(self.context, ranging::USUAL, self.tongue)?;
+        let plan = ranges::Plan { ranges: self.scale.ranges, size: self.scale.object, runs: 1, target };
+        self.one(|workers, stop, tell| ranges::run(&plan, workers, stop, tell))
     }
 
     fn one<T: Findings>(

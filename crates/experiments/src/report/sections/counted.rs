@@ -1,4 +1,4 @@
-//! Read-modify-writes, and deletes by the thousand.
+//! Read-modify-writes, deletes by the thousand, and ranges.
 
 use super::{Quickest, against_floor, bar, distance, lanes, open_connections};
 use crate::counted::{Bench, Counted, Figures};
@@ -72,6 +72,26 @@ fn words(found: &Counted) -> Words {
                 ("GCS, until the last object is gone", "gcs"),
                 ("S3, until the last object is gone", "s3"),
             ],
+        },
+        Bench::Ranges => Words {
+            title: "Scattered ranges",
+            text: format!(
+                "{objects} ranges of 4 to 64 KiB are read anywhere in one object at {store} ({away} away): what a reader of an \
+                 index does."
+            ),
+            bars: "Seconds until the last range is there",
+            floor: "The line is the least: TCP, TLS, all ranges in one round trip, and their bytes.",
+            timed: &[("until the last range is there", "")],
+        },
+        Bench::Columns => Words {
+            title: "Columns of a table",
+            text: format!(
+                "{objects} ranges are read of one object at {store} ({away} away): a footer, and when that is there three \
+                 columns of fifty in each of 64 row groups, as a query does with a Parquet file."
+            ),
+            bars: "Seconds until the last column is there",
+            floor: "The line is the least: TCP, TLS, the footer in one round trip, all columns in another, and their bytes.",
+            timed: &[("until the last column is there", "")],
         },
     }
 }

@@ -15,9 +15,9 @@ use crate::Error;
 use crate::download::range_writer::Pinned;
 use crate::location::url;
 
-/// Requests of one call that may be under way at once. How many are on the wire is the dispatcher's decision; this keeps it
-/// supplied.
-const AT_ONCE: usize = 128;
+/// Requests of one call that may be under way at once. How many are on the wire is the dispatcher's decision, which opens 52
+/// connections of HTTP/1.1 for so many at 20 ms: with 128, and a round trip that a busy machine stretched, it once opened 69 for 392.
+const AT_ONCE: usize = 100;
 
 /// Bytes of results that may wait to be taken, those that are still under way included, where they are taken one by one.
 const WAITING_MAX: usize = 64 << 20;

@@ -1,0 +1,151 @@
+//! Many ranges of one object: scattered ones, as an index reader asks for them, and the columns of a table file, as a query
+//! engine does.
+
+mod jobs;
+mod laneway;
+mod rivals;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::counted::{Bench, Counted, Found, figures};
+use crate::errand;
+use crate::place::Target;
+use crate::random::Random;
+use crate::site::Site;
+use crate::slices::floor_s;
+use crate::stage::{Stage, Supply, on_stage};
+use crate::turns::{Event, Way, turns};
+use crate::{Error, Failure, Stop, Workers};
+
+/// What the object's bytes are made from, and where in it the ranges are.
+const SEED: u64 = 11;
+
+/// What to read, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many scattered ranges.
+    pub ranges: usize,
+    /// Bytes of the object.
+    pub size: u64,
+    /// How often each rung runs, in turns.
+    pub runs: usize,
+    /// The store.
+    pub target: Target,
+}
+
+/// What was found: of scattered ranges, and of a table's columns.
+#[derive(Debug)]
+pub struct Ranges {
+    /// Ranges all over the object, asked for at once.
+    pub scattered: Counted,
+    /// A footer, and when that is there three columns of fifty in each of 64 row groups.
+    pub columns: Counted,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Reader {
+    OneByOne,
+    Pool,
+    FixedGap,
+    Whole,
+    Laneway,
+}
+
+const WAYS: [Way<Reader>; 5] = [
+    Way {
+        way: Reader::OneByOne,
+        name: "one-by-one",
+        description: "one after another on a kept-alive connection",
+    },
+    Way {
+        way: Reader::Pool,
+        name: "pool-50",
+        description: "each by itself over a pool of 50 HTTP/1.1 connections",
+    },
+    Way {
+        way: Reader::FixedGap,
+        name: "fixed-gap",
+        description: "neighbours within 1 MiB joined, 10 connections",
+    },
+    Way { way: Reader::Whole, name: "whole", description: "the whole object in slices, 10 connections" },
+    Way { way: Reader::Laneway, name: "laneway", description: "Laneway" },
+];
+
+/// One run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Errand {
+    reader: Reader,
+    key: String,
+    size: u64,
+    /// What is asked for at once, each lot when the one before it is there.
+    lots: Vec<Vec<Range<u64>>>,
+}
+
+impl errand::Errand for Errand {
+    const NAME: &'static str = "ranges";
+    type Found = Found;
+
+    async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
+        let (found, came) = match self.reader {
+            Reader::Laneway => laneway::read(&site, &self.key, &self.lots).await?,
+            reader => rivals::read(reader, &site, &self).await?,
+        };
+        let asked = self.lots.iter().flatten();
+        if asked.clone().count() != came.len() {
+            return Err(Failure::Different(format!("{} ranges came", came.len())));
+        }
+        // Whoever reads the wrong bytes has no time.
+        match asked.zip(&came).find(|(range, bytes)| Random::content_at(SEED, range) != **bytes) {
+            Some((range, _)) => {
+                Err(Failure::Different(format!("the bytes {range:?} are others than were stored")))
+            }
+            None => Ok(found),
+        }
+    }
+}
+
+/// What a way brings, in the order asked for.
+type Came = (Found, Vec<Bytes>);
+
+/// Reads the ranges in each way. Blocks the thread, which must not be one that runs async tasks.
+///
+/// # Errors
+/// What keeps it from being done at all. A rung that fails is a row that says so.
+pub fn run(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Ranges, Error> {
+    if plan.ranges == 0 || plan.runs == 0 || plan.ranges > 100_000 || plan.size < jobs::SIZE_MIN {
+        let why = "from 1 to 100,000 ranges of an object of at least 16 MiB, and one run, are needed";
+        return Err(Error::Plan(why.to_owned()));
+    }
+    on_stage((&plan.target, None, plan.size), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
+}
+
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Ranges, Error> {
+    stage.may_be_parted("object");
+    stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
+    let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
+        tell(Event::Begun { bench: bench.name(), store: stage.store(), rtt: stage.rtt });
+        let rtt_s = stage.rtt.as_secs_f64();
+        let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
+        // The first lot's round trip is in it.
+        let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * rtt_s;
+        let one = |reader, _| {
+            let errand = Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() };
+            Ok(stage.carry(errand)?.map(|measured| figures(measured, rtt_s, floor_s)))
+        };
+        let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
+        let objects = lots.iter().map(Vec::len).sum();
+        Ok::<_, Error>(Counted { bench, store: stage.store().to_owned(), objects, rtt_s, floor_s, rows })
+    };
+    let scattered = job(Bench::Ranges, jobs::scattered(plan.ranges, plan.size))?;
+    let columns = job(Bench::Columns, jobs::columns(plan.size))?;
+    Ok(Ranges { scattered, columns })
+}

@@ -1,0 +1,30 @@
+//! Laneway's library, as a program that has just started uses it.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use laneway::Client;
+use laneway::trace::Trace as Recorder;
+
+use super::{Came, Found};
+use crate::Failure;
+use crate::rival::Tally;
+use crate::site::Site;
+use crate::trace::Trace;
+
+pub(super) async fn read(site: &Site, key: &str, lots: &[Vec<Range<u64>>]) -> Result<Came, Failure> {
+    let started = Instant::now();
+    let recorder = Recorder::default();
+    let mut settings = site.laneway_settings();
+    settings.lanes.trace = Some(recorder.clone());
+    let client = Client::new(settings)?;
+    let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
+    let mut came = Vec::new();
+    for lot in lots {
+        came.extend(bucket.get_ranges(key, lot.iter().cloned()).await?);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let counters = client.counters();
+    let tally = Tally { requests: counters.requests, connections: counters.connections };
+    Ok((Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) }, came))
+}

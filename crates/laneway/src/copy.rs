@@ -7,7 +7,7 @@ mod within;
 
 use std::sync::Arc;
 
-use laneway_store::{List, ObjectId, Store, Version};
+use laneway_store::{List, ObjectId, PutOptions, Store, Version};
 
 use crate::download::Downloads;
 use crate::listing::{Source, SourceObject};
@@ -16,7 +16,7 @@ use crate::lookup::Sizes;
 use crate::pump::{pump, units};
 use crate::running::{Begun, Moved, Running};
 use crate::search::{Prefix, Search};
-use crate::upload::Uploads;
+use crate::upload::{Sent, Uploads};
 use crate::{CopyRequest, Error, Location, Op, existing, moved};
 
 use search::Copies;
@@ -49,6 +49,37 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
         }
     }
     job.finish().await;
+}
+
+/// Copies or moves one object for a program: by the store itself where both ends are in the same one.
+///
+/// # Errors
+/// What the stores say; of a move, a source that could not be removed.
+pub(crate) async fn object(
+    job: &Running,
+    (from, source): (Store, ObjectId),
+    (to, id): (Store, ObjectId),
+    put: PutOptions,
+    is_move: bool,
+) -> Result<Sent, Error> {
+    let is_within = from.provider() == to.provider();
+    let at = |store: &Store, id: &ObjectId| Location::object(store.provider(), &id.bucket, &id.key);
+    let request = CopyRequest {
+        put,
+        remove_source: is_move,
+        ..CopyRequest::new(vec![at(&from, &source)], at(&to, &id))
+    };
+    let from_object = SourceObject { id: source, meta: None, name: String::new(), in_tree: false };
+    let target = Target { from: from_object, to: id };
+    let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
+    let (sent, version) = match is_within {
+        true => within::copy(job, &ends, &target).await?,
+        false => across::any(job, &ends, &target).await?,
+    };
+    if is_move {
+        moved::remove_object(&ends.from, &target.from.id, version.as_ref(), sent.moved.verified).await?;
+    }
+    Ok(sent)
 }
 
 /// Finds everything that is to be copied.
@@ -157,9 +188,9 @@ impl Ends {
         job: &Running,
         target: &Target,
         begun: Begun,
-        result: Result<(Moved, Option<Version>), Error>,
+        result: Result<(Sent, Option<Version>), Error>,
     ) {
-        let result = match result {
+        let result = match result.map(|(sent, version)| (sent.moved, version)) {
             Ok((moved, version)) if self.request.remove_source => {
                 moved::remove_object(&self.from, &target.from.id, version.as_ref(), moved.verified)
                     .await

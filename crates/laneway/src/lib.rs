@@ -68,8 +68,8 @@ pub use laneway_store::{
 pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
-    Bucket, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges, Payload,
-    Pending, PriceList, Put, Ranges, Writer, Written,
+    Bucket, Copy, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges,
+    Open, Payload, Pending, PriceList, Put, Ranges, Reader, Writer, Written,
 };
 pub use plan::copies::CopySizes;
 pub use progress::Progress;

@@ -19,7 +19,7 @@ use crate::plan::parts::{PART_USUAL, part_len};
 use crate::pump::{Cancelled, ITEM_COST, Units};
 use crate::running::{Moved, Running};
 use crate::second_try::log_second_try;
-use crate::upload::{Input, Parts, ReadyPart, put_verified};
+use crate::upload::{Input, Parts, ReadyPart, Sent, put_verified};
 
 /// Sends one object on its way.
 ///
@@ -53,8 +53,8 @@ pub(super) async fn send(
     }
 }
 
-/// What was moved, and which state of the source.
-pub(super) type Copied = Result<(Moved, Option<Version>), Error>;
+/// The copy, and the state of the source that it is of.
+pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
 /// An object in two requests. `known` is what a listing or a description told of it.
 async fn small(
@@ -91,7 +91,7 @@ async fn small(
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
     let moved = Moved { attempts: got.attempts, verified, ..sent.moved };
-    Ok((moved, got.meta.version))
+    Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 
 /// An object of which nothing, or its size, is known.
@@ -115,15 +115,15 @@ pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &meta, &mut options).await?;
     let once = || streamed(job, ends, target, &meta, &options);
-    let moved = match once().await {
+    let sent = match once().await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
             job.progress.taken_back(meta.size);
             once().await?
         }
-        moved => moved?,
+        sent => sent?,
     };
-    Ok((moved, meta.version))
+    Ok((sent, meta.version))
 }
 
 /// An object that is read and written slice by slice.
@@ -133,7 +133,7 @@ async fn streamed(
     target: &Target,
     meta: &ObjectMeta,
     options: &PutOptions,
-) -> Result<Moved, Error> {
+) -> Result<Sent, Error> {
     let input = StoreInput {
         job,
         ends,
@@ -146,10 +146,11 @@ async fn streamed(
         progress: Arc::default(),
     };
     let parts = Parts { job, store: &ends.to, id: &target.to, options, unfinished: None };
-    let moved = parts.send(Some(input.meta.size), &input).await?.moved;
-    let can_compare = Crc::given_in(&input.meta.checksums).is_some();
-    let verified = if can_compare { moved.verified } else { Verified::Unverified };
-    Ok(Moved { verified, ..moved })
+    let mut sent = parts.send(Some(input.meta.size), &input).await?;
+    if Crc::given_in(&input.meta.checksums).is_none() {
+        sent.moved.verified = Verified::Unverified;
+    }
+    Ok(sent)
 }
 
 /// Slices of an object as parts of another.

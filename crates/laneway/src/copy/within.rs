@@ -14,7 +14,7 @@ use crate::event::Verified;
 use crate::location::url;
 use crate::plan::requests_at_once;
 use crate::running::{Moved, Running};
-use crate::upload::CONFLICTS_MAX;
+use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 use crate::{CopySizes, Error, moved};
 
 /// Whether an object is known to need more than one request.
@@ -38,7 +38,7 @@ async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
     let copy_one = |target: Target| async move {
         let begun = ends.begin(job, &target);
         let mut result = copy(job, ends, &target).await;
-        if let Ok((moved, _)) = &mut result {
+        if let Ok((Sent { moved, .. }, _)) = &mut result {
             job.progress.moved(moved.bytes);
             moved.attempts = moved.attempts.max(most());
         }
@@ -49,7 +49,7 @@ async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
     while let Some((target, begun, result)) = copies.next().await {
         match result {
-            Ok((moved, version)) if moved.verified != Verified::Unverified => {
+            Ok((Sent { moved, .. }, version)) if moved.verified != Verified::Unverified => {
                 sources.push(Deletion { key: target.from.id.key.clone(), version });
                 copied.push((target, begun, moved));
             }
@@ -86,13 +86,13 @@ async fn copy_large(job: &Running, ends: &Ends, target: &Target, options: &PutOp
 pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, target: Target) {
     let begun = ends.begin(&job, &target);
     let result = copy(&job, &ends, &target).await;
-    if let Ok((moved, _)) = &result {
-        job.progress.moved(moved.bytes);
+    if let Ok((sent, _)) = &result {
+        job.progress.moved(sent.moved.bytes);
     }
     ends.finish(&job, &target, begun, result).await;
 }
 
-async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
+pub(super) async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
     let options = ends.request.put.clone();
     let (from, to) = (&target.from.id, &target.to);
     let mut known = target.from.meta.as_deref().cloned();
@@ -121,7 +121,8 @@ async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let verified = compare(ends, known.as_ref(), &copied)?;
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    Ok((Moved { bytes, attempts: 1, verified, atomic }, known.and_then(|meta| meta.version)))
+    let sent = Sent { moved: Moved { bytes, attempts: 1, verified, atomic }, meta: copied };
+    Ok((sent, known.and_then(|meta| meta.version)))
 }
 
 /// Compares the checksums of both ends where the store tells them. Where it doesn't, the copy is the store's own.
@@ -142,7 +143,7 @@ async fn copy_parts(job: &Running, ends: &Ends, target: &Target, options: &PutOp
     let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
     tags::keep(job, ends, target, &meta, &mut options).await?;
-    let upload = job.unless_cancelled(ends.to.begin(&target.to, &options)).await??;
+    let upload = begun(job, &ends.to, ends.to.begin(&target.to, &options), Upload::Multipart).await??;
     let sent = async {
         let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
             .map(|(number, range)| {
@@ -159,7 +160,8 @@ async fn copy_parts(job: &Running, ends: &Ends, target: &Target, options: &PutOp
         Ok(copied) => {
             let verified = compare(ends, Some(&meta), &copied)?;
             let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-            Ok((Moved { bytes: meta.size, attempts: 1, verified, atomic }, meta.version))
+            let moved = Moved { bytes: meta.size, attempts: 1, verified, atomic };
+            Ok((Sent { moved, meta: copied }, meta.version))
         }
         Err(error) => {
             if let Err(e) = ends.to.abort(&upload).await {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -16,7 +15,7 @@ use laneway_store::{
 };
 
 use super::journal::Upload;
-use super::unfinished::{There, Unfinished, abort};
+use super::unfinished::{There, Unfinished, abort, begun};
 use super::verify;
 use crate::Error;
 use crate::checksum::{Run, Wanted, composite_crc32c};
@@ -52,9 +51,6 @@ pub(crate) trait Input: Send + Sync {
 
 /// How often an upload begins anew because it met another write of the object when it was completed.
 pub(crate) const CONFLICTS_MAX: u32 = 3;
-
-/// How long a cancelled job waits to learn what it has to abort.
-const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// A part that can be sent.
 pub(crate) struct ReadyPart {
@@ -119,7 +115,8 @@ impl Parts<'_> {
         if is_conditional || !self.store.supports_multipart() {
             return self.new_session(size, input).await;
         }
-        let begun = self.begin(self.store.begin(self.id, self.options), Upload::Multipart).await?;
+        let begun =
+            begun(self.job, self.store, self.store.begin(self.id, self.options), Upload::Multipart).await?;
         match begun {
             Ok(upload) => {
                 self.begun(Upload::Multipart(upload.clone())).await;
@@ -127,25 +124,6 @@ impl Parts<'_> {
             }
             Err(e) if e.is_unsupported() => self.new_session(size, input).await,
             Err(e) => Err(e.into()),
-        }
-    }
-
-    /// Waits for an upload to begin. One that the store was asked for when the job was cancelled would stay behind unknown, so
-    /// that its name is waited for, a little, and it is aborted.
-    pub(super) async fn begin<T>(
-        &self,
-        begin: impl Future<Output = Result<T, laneway_store::Error>>,
-        upload: impl FnOnce(T) -> Upload,
-    ) -> Result<Result<T, laneway_store::Error>, Error> {
-        let mut begin = std::pin::pin!(begin);
-        match self.job.unless_cancelled(&mut begin).await {
-            Err(cancelled) => {
-                if let Ok(Ok(begun)) = tokio::time::timeout(BEGIN_GRACE, begin).await {
-                    abort(self.store, &upload(begun)).await;
-                }
-                Err(cancelled)
-            }
-            begun => begun,
         }
     }
 

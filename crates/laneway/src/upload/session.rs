@@ -7,6 +7,7 @@ use laneway_store::{Appended, Body, ObjectMeta, Resumable};
 
 use super::journal::Upload;
 use super::parts::{Input, Parts, ReadyPart, Sent};
+use super::unfinished::begun;
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::parts::CHUNK_UNIT;
@@ -21,7 +22,7 @@ impl Parts<'_> {
     /// As [`send`](Parts::send).
     pub(super) async fn new_session<I: Input>(&self, size: Option<u64>, input: &I) -> Result<Sent, Error> {
         let session = self.store.resumable_begin(self.id, size, self.options, None);
-        let session = self.begin(session, Upload::Session).await??;
+        let session = begun(self.job, self.store, session, Upload::Session).await??;
         self.begun(Upload::Session(session.clone())).await;
         self.session(&session, 0, input).await
     }

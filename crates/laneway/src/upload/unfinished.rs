@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use laneway_store::{Appended, Multipart, ObjectMeta, Part, Resumable, Store};
@@ -16,6 +17,9 @@ use crate::running::Running;
 
 /// Most abandoned uploads that a run aborts: a few requests, whatever the folder holds.
 const ABANDONED_MAX: usize = 16;
+
+/// How long a cancelled job waits to learn what it has to abort.
+const BEGIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The journal of an upload, and what the store has of it.
 pub(crate) struct Unfinished {
@@ -185,6 +189,26 @@ async fn there(
             abort(store, &left.upload).await;
             Ok(None)
         }
+    }
+}
+
+/// Waits for an upload to begin. One that the store was asked for when the job was cancelled would stay behind unknown, so
+/// that its name is waited for, a little, and it is aborted.
+pub(crate) async fn begun<T>(
+    job: &Running,
+    store: &Store,
+    begin: impl Future<Output = Result<T, laneway_store::Error>>,
+    upload: impl FnOnce(T) -> Upload,
+) -> Result<Result<T, laneway_store::Error>, Error> {
+    let mut begin = std::pin::pin!(begin);
+    match job.unless_cancelled(&mut begin).await {
+        Err(cancelled) => {
+            if let Ok(Ok(begun)) = tokio::time::timeout(BEGIN_GRACE, begin).await {
+                abort(store, &upload(begun)).await;
+            }
+            Err(cancelled)
+        }
+        begun => begun,
     }
 }
 

@@ -1,0 +1,63 @@
+//! Copying and renaming single objects inside a store.
+
+use std::time::Duration;
+
+use laneway_store::{ObjectId, PutOptions};
+
+use super::attributes::describable;
+use super::call::{callable, cleaning, job, within};
+use crate::{Bucket, Error, Written};
+
+/// Copies an object; made by [`Bucket::copy`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Copy {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    from: String,
+    to: (Bucket, String),
+    options: PutOptions,
+    /// Whether the source is removed once it is copied.
+    is_move: bool,
+}
+
+impl Bucket {
+    /// Copies an object within the bucket: the store does it by itself, whatever the size, and no bytes pass through this machine
+    /// unless it can't. What isn't said of the copy is as the source's.
+    pub fn copy(&self, from: &str, to: &str) -> Copy {
+        self.copied(from, to, false)
+    }
+
+    /// Renames an object: copies it, and then removes the source in the state that was copied. A source that was replaced
+    /// meanwhile stays, and that is an error; so is a copy that could not be compared. Two requests, of which others may see
+    /// what is between: stores of objects have no renaming of their own.
+    pub fn rename(&self, from: &str, to: &str) -> Copy {
+        self.copied(from, to, true)
+    }
+
+    fn copied(&self, from: &str, to: &str, is_move: bool) -> Copy {
+        let (to, options) = ((self.clone(), to.to_owned()), PutOptions::default());
+        Copy { bucket: self.clone(), deadline: None, from: from.to_owned(), to, options, is_move }
+    }
+}
+
+callable!(Copy, Written);
+describable!(Copy);
+
+impl Copy {
+    /// Into another bucket, with its prefix. Where that is another provider's, the bytes pass through this machine.
+    pub fn into(mut self, bucket: &Bucket) -> Self {
+        self.to.0 = bucket.clone();
+        self
+    }
+
+    async fn run(self) -> Result<Written, Error> {
+        let Self { bucket, deadline, from, to: (other, to), options, is_move } = self;
+        let (owner, job) = job(&bucket);
+        let end = |bucket: &Bucket, key: &str| Ok::<_, Error>((bucket.store()?, bucket.id(key)?));
+        let (from, to, url): ((_, ObjectId), _, _) =
+            (end(&bucket, &from)?, end(&other, &to)?, other.url_of(&to));
+        let copy = async move { crate::copy::object(&job, from, to, options, is_move).await };
+        Ok(within(deadline, &url, cleaning(bucket.client(), owner, copy)).await?.into())
+    }
+}

@@ -1,0 +1,69 @@
+//! Opening an object for reads wherever they are wanted.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_store::{Get, GetRange, ObjectMeta, Version};
+
+use super::call::{callable, within};
+use super::reader::Reader;
+use crate::{Bucket, Error};
+
+/// Opens an object; made by [`Bucket::open`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct Open {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    key: String,
+    version: Option<Version>,
+    footer: Option<u64>,
+}
+
+impl Bucket {
+    /// Opens an object for reads at any place, all of them of the version that it has now: one request.
+    pub fn open(&self, key: &str) -> Open {
+        Open { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None, footer: None }
+    }
+}
+
+callable!(Open, Reader);
+
+impl Open {
+    /// Only in this state: an object that was replaced is an error.
+    pub fn if_version(mut self, version: &Version) -> Self {
+        self.version = Some(version.clone());
+        self
+    }
+
+    /// Fetches the last bytes with the opening request, so many of them or all that there are: formats that keep their index at the
+    /// end, such as Parquet's, are then read without another one. Reads that lie within cost nothing.
+    pub fn footer(mut self, bytes: u64) -> Self {
+        self.footer = Some(bytes);
+        self
+    }
+
+    async fn run(self) -> Result<Reader, Error> {
+        let Self { bucket, deadline, key, version, footer } = self;
+        let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
+        let ask = async {
+            let (meta, footer) = match footer.filter(|bytes| *bytes > 0) {
+                None => (store.head(&id, version.as_ref()).await?, Bytes::new()),
+                Some(last) => {
+                    let range = Some(GetRange::Last(last));
+                    let get = Get { range, version: version.as_ref(), expected: Some(last), ..Get::new(&id) };
+                    let got = store.get(get).await?;
+                    (got.meta, got.body)
+                }
+            };
+            Ok::<(ObjectMeta, Bytes), Error>((meta, footer))
+        };
+        let (mut meta, footer) = within(deadline, &url, ask).await?;
+        if meta.version.is_none() {
+            let message = "without a version its reads can't be pinned to one state";
+            return Err(Error::integrity(url, message));
+        }
+        bucket.relative(&mut meta);
+        Ok(Reader::new(bucket, meta, footer))
+    }
+}

@@ -1,0 +1,244 @@
+//! Reading an object at any place, or from one on.
+
+use std::fmt;
+use std::io::{self, SeekFrom};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use laneway_store::ObjectMeta;
+use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
+
+use super::call::Pending;
+use super::read_ahead::ReadAhead;
+use crate::{Bucket, Error};
+
+/// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
+/// [`Bucket::open`].
+///
+/// It is [`AsyncRead`] and [`AsyncSeek`] too, reading ahead of whoever reads on and on, and nothing ahead of who jumps about. Clones
+/// share what was fetched with the opening request, and have places of their own.
+pub struct Reader {
+    object: Arc<Object>,
+    position: u64,
+    ahead: ReadAhead,
+    /// What was read last, and from where on.
+    have: (u64, Bytes),
+    /// What is being read.
+    coming: Option<(Range<u64>, Pending<Vec<Bytes>>)>,
+}
+
+struct Object {
+    bucket: Bucket,
+    meta: ObjectMeta,
+    footer: Bytes,
+}
+
+impl Reader {
+    pub(super) fn new(bucket: Bucket, meta: ObjectMeta, footer: Bytes) -> Self {
+        Self::of(Arc::new(Object { bucket, meta, footer }))
+    }
+
+    fn of(object: Arc<Object>) -> Self {
+        Self { object, position: 0, ahead: ReadAhead::default(), have: (0, Bytes::new()), coming: None }
+    }
+
+    /// What the store told of the object when it was opened. Its key comes without the bucket's prefix.
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.object.meta
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.object.meta.size
+    }
+
+    /// The last bytes, as many as the opening request has brought.
+    pub fn footer(&self) -> &Bytes {
+        &self.object.footer
+    }
+
+    /// Fills `buffer` from `offset` on, and gives it back with the number of bytes that it now begins with: fewer than it has room
+    /// for where the object ends before.
+    ///
+    /// # Errors
+    /// What the store says; an object that was replaced.
+    pub async fn read_at(&self, offset: u64, mut buffer: Vec<u8>) -> (Result<usize, Error>, Vec<u8>) {
+        let end = offset.saturating_add(buffer.len() as u64).min(self.size());
+        if offset >= end {
+            return (Ok(0), buffer);
+        }
+        match self.read_range(offset..end).await {
+            Ok(bytes) => {
+                buffer[..bytes.len()].copy_from_slice(&bytes);
+                (Ok(bytes.len()), buffer)
+            }
+            Err(error) => (Err(error), buffer),
+        }
+    }
+
+    /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
+        let read = self.object.ranges(std::iter::once(range).collect()).await?;
+        Ok(read.into_iter().next().unwrap_or_default())
+    }
+
+    /// Reads ranges together, as [`Bucket::get_ranges`] does. Those within the footer cost nothing.
+    ///
+    /// # Errors
+    /// As there; an object that was replaced.
+    pub async fn read_ranges(
+        &self,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<Vec<Bytes>, Error> {
+        self.object.ranges(ranges.into_iter().collect()).await
+    }
+
+    /// Another reader of the same object, from its beginning.
+    pub fn again(&self) -> Self {
+        Self::of(Arc::clone(&self.object))
+    }
+
+    /// Reads some bytes at the place where the reader is, once they are there.
+    fn poll_some(&mut self, context: &mut Context<'_>, len: usize) -> Poll<Result<Bytes, Error>> {
+        loop {
+            if self.position >= self.size() || len == 0 {
+                return Poll::Ready(Ok(Bytes::new()));
+            }
+            if let Some(bytes) = self.at_hand(len) {
+                self.position += bytes.len() as u64;
+                self.fetch_ahead(context);
+                return Poll::Ready(Ok(bytes));
+            }
+            let position = self.position;
+            let coming = match self.coming.take_if(|(range, _)| !range.contains(&position)) {
+                Some(_elsewhere) => None,
+                None => self.coming.take(),
+            };
+            let coming = coming.unwrap_or_else(|| {
+                let range = self.ahead.wanted(position, len as u64, self.object.meta.size);
+                (range.clone(), self.object.fetch(range))
+            });
+            let (range, fetch) = self.coming.insert(coming);
+            let read = ready!(Pin::new(fetch).poll(context));
+            let start = range.start;
+            self.coming = None;
+            self.have = (start, read?.into_iter().next().unwrap_or_default());
+        }
+    }
+
+    /// Bytes from the place where the reader is, at most so many, that are here already.
+    fn at_hand(&self, len: usize) -> Option<Bytes> {
+        let (at, bytes) = &self.have;
+        let (start, footer) = (self.object.footer_start(), &self.object.footer);
+        [(*at, bytes), (start, footer)].into_iter().find_map(|(at, bytes)| {
+            let from =
+                usize::try_from(self.position.checked_sub(at)?).ok().filter(|from| *from < bytes.len())?;
+            Some(bytes.slice(from..bytes.len().min(from.saturating_add(len))))
+        })
+    }
+
+    /// Begins to fetch what comes after what is here, where that is worth it.
+    fn fetch_ahead(&mut self, context: &mut Context<'_>) {
+        let end = self.have.0 + self.have.1.len() as u64;
+        if self.coming.is_some() || end > self.object.footer_start() {
+            return;
+        }
+        if let Some(range) = self.ahead.next(self.position, end, self.object.meta.size) {
+            let mut fetch = self.object.fetch(range.clone());
+            // It begins with its first poll. What comes of it is looked at when it is wanted.
+            if Pin::new(&mut fetch).poll(context).is_pending() {
+                self.coming = Some((range, fetch));
+            }
+        }
+    }
+}
+
+impl Object {
+    /// Where the footer begins; the end where there is none.
+    fn footer_start(&self) -> u64 {
+        self.meta.size - self.footer.len() as u64
+    }
+
+    fn fetch(&self, range: Range<u64>) -> Pending<Vec<Bytes>> {
+        self.bucket.get_ranges(&self.meta.id.key, [range]).known(&self.meta).into_future()
+    }
+
+    async fn ranges(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Error> {
+        let start = self.footer_start();
+        let is_here = |range: &Range<u64>| range.start >= start && range.start < range.end;
+        let asked: Vec<_> = ranges.iter().filter(|range| !is_here(range)).cloned().collect();
+        let mut read = match asked.is_empty() {
+            true => Vec::new(),
+            false => self.bucket.get_ranges(&self.meta.id.key, asked).known(&self.meta).await?,
+        }
+        .into_iter();
+        let beyond = |range: &Range<u64>| {
+            let message = format!("the range {}..{} begins at or beyond the end", range.start, range.end);
+            Error::invalid_range(self.bucket.url_of(&self.meta.id.key), message)
+        };
+        let size = self.meta.size;
+        ranges
+            .iter()
+            .map(|range| match is_here(range) {
+                true if range.start >= size => Err(beyond(range)),
+                true => Ok(self
+                    .footer
+                    .slice((range.start - start) as usize..(range.end.min(size) - start) as usize)),
+                false => Ok(read.next().unwrap_or_default()),
+            })
+            .collect()
+    }
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(self.get_mut().poll_some(context, buffer.remaining()));
+        buffer.put_slice(&read.map_err(io::Error::other)?);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncSeek for Reader {
+    fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
+        let this = self.get_mut();
+        this.position = sought(position, this.position, this.size())?;
+        Ok(())
+    }
+
+    fn poll_complete(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        Poll::Ready(Ok(self.position))
+    }
+}
+
+/// Where a seek leads: beyond the end too, where nothing is read.
+///
+/// # Errors
+/// For a place before the beginning.
+pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64> {
+    let place = match position {
+        SeekFrom::Start(place) => Some(place),
+        SeekFrom::Current(by) => now.checked_add_signed(by),
+        SeekFrom::End(by) => size.checked_add_signed(by),
+    };
+    place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning"))
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("url", &self.object.bucket.url_of(&self.object.meta.id.key))
+            .field("size", &self.size())
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

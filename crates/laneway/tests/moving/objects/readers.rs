@@ -1,0 +1,111 @@
+//! Open objects, copies and renames.
+
+use std::io::SeekFrom;
+
+use laneway::{ErrorKind, Verified};
+use laneway_testkit::random_bytes;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use super::{bucket, wait};
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once};
+
+fn requests(stage: &Stage, verb: &str) -> u64 {
+    stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_reader_reads_anywhere_of_one_version() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(1, 5 * MIB + 3);
+        stage.object("p/k", &bytes);
+        let reader = wait(bucket(&stage, "p/").open("k").into_future()).unwrap();
+        assert_eq!((reader.size(), reader.meta().id.key.as_str()), (bytes.len() as u64, "k"));
+        for (at, len) in [(0, 10), (MIB, 2 * MIB), (bytes.len() - 5, 100), (bytes.len(), 10), (7, 0)] {
+            let (read, buffer) = wait(reader.read_at(at as u64, vec![0; len]));
+            let read = read.unwrap();
+            assert_eq!(read, len.min(bytes.len() - at), "{at} {len}");
+            assert!(buffer.len() == len && buffer[..read] == bytes[at..at + read], "{at} {len}");
+        }
+        let ranges = wait(reader.read_ranges([5..9, 1_000_000..1_000_001])).unwrap();
+        assert!(ranges[0] == bytes[5..9] && ranges[1] == bytes[1_000_000..1_000_001]);
+        stage.object("p/k", &random_bytes(2, 5 * MIB + 3));
+        let replaced = wait(reader.read_range(5..9)).unwrap_err();
+        assert!(replaced.is_precondition() || replaced.is_not_found(), "{replaced}");
+    });
+}
+
+#[test]
+fn the_footer_comes_with_the_opening_request() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(3, MIB);
+        stage.object("k", &bytes);
+        stage.object("empty", b"");
+        let bucket = bucket(&stage, "");
+        let before = stage.server.counters().requests;
+        let mut reader = wait(bucket.open("k").footer(65_536).into_future()).unwrap();
+        assert!(reader.footer()[..] == bytes[MIB - 65_536..] && reader.size() == MIB as u64);
+        let end = MIB as u64;
+        let read = wait(reader.read_ranges([end - 8..end, end - 100..end + 7])).unwrap();
+        assert!(read[0] == bytes[MIB - 8..] && read[1] == bytes[MIB - 100..]);
+        let mut last = Vec::new();
+        wait(async {
+            reader.seek(SeekFrom::End(-8)).await.unwrap();
+            reader.read_to_end(&mut last).await.unwrap();
+        });
+        assert!(last == bytes[MIB - 8..]);
+        assert_eq!(stage.server.counters().requests - before, 1);
+        let all = wait(bucket.open("k").footer(u64::MAX).into_future()).unwrap();
+        assert!(all.footer()[..] == bytes);
+        let empty = wait(bucket.open("empty").footer(10).into_future()).unwrap();
+        assert_eq!((empty.size(), empty.footer().len()), (0, 0));
+    });
+}
+
+#[test]
+fn reading_on_takes_few_requests_and_jumping_about_few_bytes() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(4, 40 * MIB);
+        stage.object("k", &bytes);
+        let mut reader = wait(bucket(&stage, "").open("k").into_future()).unwrap();
+        let before = requests(&stage, "get");
+        let mut read = Vec::new();
+        wait(reader.read_to_end(&mut read)).unwrap();
+        assert!(read == bytes);
+        let asked = requests(&stage, "get") - before;
+        assert!((5..=12).contains(&asked), "{asked}");
+        let sent = stage.server.counters().bytes_out;
+        for at in [30, 3, 17] {
+            let mut some = [0; 100];
+            wait(async {
+                reader.seek(SeekFrom::Start(at * MIB as u64)).await.unwrap();
+                reader.read_exact(&mut some).await.unwrap();
+            });
+            assert!(some == bytes[at as usize * MIB..][..100]);
+        }
+        assert!(stage.server.counters().bytes_out - sent < MIB as u64);
+        assert!(wait(reader.seek(SeekFrom::Current(-100 * MIB as i64))).is_err());
+    });
+}
+
+#[test]
+fn copies_and_renames_happen_in_the_store() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "p/");
+        bucket.put("a", "bytes").content_type("text/x").metadata("m", "1").call().unwrap();
+        let copied = bucket.copy("a", "b").call().unwrap();
+        assert!(copied.version.is_some() && copied.size == 5);
+        let meta = bucket.head("b").call().unwrap();
+        assert_eq!((meta.content_type.as_deref(), meta.version), (Some("text/x"), copied.version));
+        assert!(bucket.copy("a", "b").if_absent().call().unwrap_err().is_precondition());
+        bucket.rename("b", "c").into(&bucket.below("deep/")).call().unwrap();
+        assert_eq!(stage.keys(), ["p/a", "p/deep/c"]);
+        let nowhere = bucket.rename("nowhere", "x").call().unwrap_err();
+        assert!(nowhere.is_not_found() && nowhere.kind() == ErrorKind::NotFound, "{nowhere}");
+        assert_eq!(requests(&stage, "get"), 0);
+        assert_ne!(bucket.put("v", "").call().unwrap().verified, Verified::NotApplicable);
+    });
+}

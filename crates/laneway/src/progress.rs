@@ -95,6 +95,12 @@ impl Progress {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// What an earlier run had moved has to be moved again after all.
+    pub(crate) fn not_there(&self, bytes: u64) {
+        let less = |there: u64| Some(there.saturating_sub(bytes));
+        let _ = self.bytes_there.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
     pub(crate) fn moved(&self, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }

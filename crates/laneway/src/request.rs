@@ -1,14 +1,13 @@
 //! What a client is asked to do.
 
+mod byte_range;
 mod check;
-
-use std::fmt;
-use std::ops::Range;
-use std::str::FromStr;
 
 use laneway_store::PutOptions;
 
-use crate::{Error, Gzip, Location};
+use crate::{Gzip, Location};
+
+pub use byte_range::ByteRange;
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
 #[derive(Clone, Debug)]
@@ -90,86 +89,4 @@ pub struct ReadRequest {
     pub at: Location,
     /// Which bytes; `None` for all.
     pub range: Option<ByteRange>,
-}
-
-/// Bytes of an object: `A-B` (both inclusive), `A-`, or `-N` for the last N.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ByteRange {
-    /// From the first to the last, inclusive.
-    Between(u64, u64),
-    /// From an offset to the end.
-    From(u64),
-    /// The last so many.
-    Last(u64),
-}
-
-impl ByteRange {
-    /// The bytes that are meant in an object of `size` bytes, cut off at its end.
-    ///
-    /// `None` when the range starts at or beyond the end of an object that isn't empty.
-    pub fn within(self, size: u64) -> Option<Range<u64>> {
-        let range = match self {
-            Self::Between(first, last) => first..last.saturating_add(1).min(size),
-            Self::From(first) => first..size,
-            Self::Last(n) => size.saturating_sub(n)..size,
-        };
-        (range.start < size || (size == 0 && range.start == 0)).then_some(range)
-    }
-}
-
-impl FromStr for ByteRange {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = || Error::usage(text, "a range is A-B, A- or -N, in bytes");
-        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
-        let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
-            true => digits.parse::<u64>().map_err(|_| wrong()),
-            false => Err(wrong()),
-        };
-        match (first, last) {
-            ("", "") => Err(wrong()),
-            ("", n) => Ok(Self::Last(number(n)?)),
-            (a, "") => Ok(Self::From(number(a)?)),
-            (a, b) => match (number(a)?, number(b)?) {
-                (a, b) if a <= b => Ok(Self::Between(a, b)),
-                _ => Err(Error::usage(text, "the range ends before it begins")),
-            },
-        }
-    }
-}
-
-impl fmt::Display for ByteRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Between(first, last) => write!(f, "{first}-{last}"),
-            Self::From(first) => write!(f, "{first}-"),
-            Self::Last(n) => write!(f, "-{n}"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_read_as_they_are_written() {
-        for text in ["0-0", "5-9", "7-", "-3"] {
-            assert_eq!(text.parse::<ByteRange>().unwrap().to_string(), text);
-        }
-        for text in ["", "-", "5", "9-5", "a-b", "+1-2", "1--2", "99999999999999999999-"] {
-            assert!(text.parse::<ByteRange>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_range_is_cut_off_at_the_end_and_refused_beyond_it() {
-        assert_eq!(ByteRange::Between(2, 99).within(10), Some(2..10));
-        assert_eq!(ByteRange::Between(0, u64::MAX).within(10), Some(0..10));
-        assert_eq!(ByteRange::From(10).within(10), None);
-        assert_eq!(ByteRange::Last(99).within(10), Some(0..10));
-        assert_eq!(ByteRange::From(0).within(0), Some(0..0));
-        assert_eq!(ByteRange::Last(0).within(10), None);
-    }
 }

@@ -146,13 +146,11 @@ type Slice = Result<(Bytes, Run, Arc<Reservation>, u32), Error>;
 
 impl InOrder<'_> {
     async fn range(&mut self, range: ByteRange) -> Result<Fetched, Error> {
-        if let ByteRange::Between(first, last) = range
-            && last - first < SLICE
-        {
-            let len = last - first + 1;
+        if let Some(offsets) = range.offsets().filter(|offsets| offsets.end - offsets.start <= SLICE) {
+            let len = offsets.end - offsets.start;
             let held = Arc::new(self.job.engine.lanes.memory().reserve(len as usize).await);
             let mut get = Get::new(self.id);
-            (get.range, get.expected) = (Some((first..last + 1).into()), Some(len));
+            (get.range, get.expected) = (Some(offsets.into()), Some(len));
             get.version = self.version.as_ref();
             let got = self.store.get(get).await?;
             self.describe(&got.meta, got.range.clone());

@@ -49,7 +49,7 @@ impl Get {
 
     /// Only the last bytes, so many of them or all that there are.
     pub fn last(mut self, bytes: u64) -> Self {
-        self.part = Part::Bytes(ByteRange::Last(bytes));
+        self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
         self
     }
 
@@ -99,18 +99,13 @@ impl Part {
             Bound::Excluded(before) => before.saturating_add(1),
             Bound::Unbounded => 0,
         };
-        let last = match range.end_bound() {
-            Bound::Included(last) => Some(*last),
-            Bound::Excluded(0) => return Self::Nothing { start, end: 0 },
-            Bound::Excluded(end) => Some(end - 1),
-            Bound::Unbounded => None,
+        let end = match range.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded if start == 0 => return Self::All,
+            Bound::Unbounded => return Self::Bytes(ByteRange::starting_at(start)),
         };
-        match last {
-            None if start == 0 => Self::All,
-            None => Self::Bytes(ByteRange::From(start)),
-            Some(last) if start <= last => Self::Bytes(ByteRange::Between(start, last)),
-            Some(last) => Self::Nothing { start, end: last + 1 },
-        }
+        ByteRange::between(start..end).map_or(Self::Nothing { start, end }, Self::Bytes)
     }
 
     /// The range to ask for; `None` for the whole object.
@@ -295,12 +290,13 @@ mod tests {
     #[test]
     fn bounds_of_every_kind_say_which_bytes_are_meant() {
         let bytes = Part::Bytes;
+        let between = |range| ByteRange::between(range).unwrap();
         assert_eq!(Part::of(&..), Part::All);
         assert_eq!(Part::of(&(0..)), Part::All);
-        assert_eq!(Part::of(&(7..)), bytes(ByteRange::From(7)));
-        assert_eq!(Part::of(&(7..9)), bytes(ByteRange::Between(7, 8)));
-        assert_eq!(Part::of(&(7..=9)), bytes(ByteRange::Between(7, 9)));
-        assert_eq!(Part::of(&..u64::MAX), bytes(ByteRange::Between(0, u64::MAX - 1)));
+        assert_eq!(Part::of(&(7..)), bytes(ByteRange::starting_at(7)));
+        assert_eq!(Part::of(&(7..9)), bytes(between(7..9)));
+        assert_eq!(Part::of(&(7..=9)), bytes(between(7..10)));
+        assert_eq!(Part::of(&..u64::MAX), bytes(between(0..u64::MAX)));
         for nothing in
             [Part::of(&(7..7)), Part::of(&(0..0)), Part::of(&Range { start: 9, end: 7 }), Part::of(&..0)]
         {

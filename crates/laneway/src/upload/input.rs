@@ -263,9 +263,16 @@ impl Reader {
     }
 }
 
-fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
-    let mut bytes = Vec::new();
+/// The next `len` bytes, or those that there are, in the memory that was reserved for them: a vector that grew would hold up
+/// to twice as much. What stays empty of it costs nothing, since no page of it is touched.
+fn filled<R: Read>(input: R, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(len as usize);
     input.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn in_memory<R: Read>(input: &mut Ahead<R>, len: u64) -> io::Result<ReadyPart> {
+    let bytes = filled(&mut *input, len)?;
     let run = Run::of(&bytes, Wanted::CRC32C);
     let is_last = run.len < len || input.is_over()?;
     Ok(ReadyPart { body: Body::from(Bytes::from(bytes)), is_last, run, held: None })
@@ -309,6 +316,28 @@ mod tests {
         let mut read = Vec::new();
         (&**file).read_to_end(&mut read).unwrap();
         assert_eq!(read, bytes);
+    }
+
+    /// A stream of which each read gives a little, as pipes do, so that a vector would have to grow often.
+    struct Trickle(usize);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = buffer.len().min(1000).min(self.0);
+            self.0 -= n;
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn a_part_in_memory_takes_no_more_than_was_reserved_for_it() {
+        for there in [10, PART_USUAL as usize, 2 * PART_USUAL as usize] {
+            let bytes = filled(Trickle(there), PART_USUAL).unwrap();
+            assert_eq!(
+                (bytes.len(), bytes.capacity()),
+                (there.min(PART_USUAL as usize), PART_USUAL as usize)
+            );
+        }
     }
 
     #[test]

@@ -123,6 +123,7 @@ async fn send(
                 log_second_try(&error);
                 job.progress.taken_back(size);
                 if let Some(unfinished) = &mut unfinished {
+                    unfinished.starts_over(job);
                     unfinished.there = None;
                 }
                 is_second = true;

@@ -98,7 +98,8 @@ impl Parts<'_> {
                 _ => break,
             }
             tracing::info!(object = %self.id, "another write was under way: the upload begins anew");
-            self.job.progress.sized(size.unwrap_or_default());
+            self.job.progress.taken_back(size.unwrap_or_default());
+            self.unfinished.inspect(|unfinished| unfinished.starts_over(self.job));
             sent = self.send_anew(size, input).await;
         }
         if let Some(unfinished) = self.unfinished
@@ -245,7 +246,7 @@ impl Parts<'_> {
         let crc32c = run.crc32c.unwrap_or_default();
         let part = match there.filter(|part| (part.size, part.crc32c) == (run.len, Some(crc32c))) {
             Some(part) => {
-                self.job.progress.there(run.len);
+                self.unfinished.inspect(|unfinished| unfinished.resumed(self.job, run.len));
                 part.clone()
             }
             None => {

@@ -74,9 +74,9 @@ impl Parts<'_> {
                     unfinished.stands_at(whole.len);
                 }
             }
-            match whole.len <= offset {
-                true => self.job.progress.there(part.run.len),
-                false => self.job.progress.moved(part.run.len),
+            match self.unfinished.filter(|_| whole.len <= offset) {
+                Some(unfinished) => unfinished.resumed(self.job, part.run.len),
+                None => self.job.progress.moved(part.run.len),
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -28,6 +29,8 @@ pub(crate) struct Unfinished {
     pub(crate) there: Option<There>,
     /// Whether it is kept when the job is cancelled.
     pub(crate) keep_partial: bool,
+    /// Bytes that this run didn't send because they were there.
+    resumed: AtomicU64,
 }
 
 /// What the store has of an upload.
@@ -67,6 +70,17 @@ impl Unfinished {
     pub(crate) async fn sent(&self, job: &Running, part: Part) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         job.engine.files.run(move || journal.part(&part)).await
+    }
+
+    /// Counts bytes that are there, so that they need not be sent.
+    pub(crate) fn resumed(&self, job: &Running, bytes: u64) {
+        self.resumed.fetch_add(bytes, Ordering::Relaxed);
+        job.progress.there(bytes);
+    }
+
+    /// Says that all bytes are sent after all: nothing counts as there any more.
+    pub(crate) fn starts_over(&self, job: &Running) {
+        job.progress.not_there(self.resumed.swap(0, Ordering::Relaxed));
     }
 
     /// Says how much of the object a session has.
@@ -126,7 +140,7 @@ pub(crate) async fn take_up(
     if let Err(e) = job.engine.files.run(move || going_on.go_on(kept)).await? {
         tracing::debug!(error = %e, "the journal of an upload can't be written");
     }
-    Ok(Some(Unfinished { journal, subject, there, keep_partial }))
+    Ok(Some(Unfinished { journal, subject, there, keep_partial, resumed: AtomicU64::new(0) }))
 }
 
 fn usable<T>(opened: io::Result<Option<T>>) -> Option<T> {

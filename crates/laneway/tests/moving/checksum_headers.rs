@@ -24,7 +24,7 @@ fn a_store_that_refuses_a_checksum_header_is_told_the_md5() {
             let report = stage.cp(&path, stage.url(name));
             // What the store computes of a body that comes without a checksum of Amazon's.
             assert_eq!(verified(&report), [Verified::Crc64nvme], "{refusal}");
-            assert_eq!(stage.server.counters().requests_by_verb.get("put"), Some(&puts), "{refusal}");
+            assert_eq!(stage.requests("put"), puts, "{refusal}");
         }
     }
 }
@@ -95,11 +95,7 @@ fn without_amazons_checksums_a_part_is_compared_by_its_md5_and_sent_once_more() 
         if again {
             assert_eq!(verified(&report), [Verified::Md5], "{name}");
             assert!(stage.stored("file") == noise(40 * MIB, 5), "{name}");
-            assert_eq!(
-                stage.server.counters().requests_by_verb["part"],
-                4,
-                "{name}: one of three came twice"
-            );
+            assert_eq!(stage.requests("part"), 4, "{name}: one of three came twice");
         } else {
             let (class, text) = report.failure();
             assert!(class == "integrity" && text.contains("md5 of part"), "{name}: {text}");

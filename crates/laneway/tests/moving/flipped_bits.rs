@@ -5,10 +5,6 @@ use laneway_server::{Config, Faults, GcsConfig};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, noise};
 
-fn requests(stage: &Stage, verb: &str) -> u64 {
-    stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or(0)
-}
-
 #[test]
 fn small_objects_are_fetched_once_more() {
     for kind in KINDS {
@@ -16,7 +12,7 @@ fn small_objects_are_fetched_once_more() {
         stage.object("k", &noise(5000, 1));
         let report = stage.cp(stage.url("k"), stage.path("k"));
         report.all_verified();
-        assert_eq!((report.items[0].attempts, requests(&stage, "get")), (2, 2), "{kind:?}");
+        assert_eq!((report.items[0].attempts, stage.requests("get")), (2, 2), "{kind:?}");
         assert!(std::fs::read(stage.path("k")).unwrap() == noise(5000, 1));
 
         stage.server.set_faults(Faults::parse(["get:3 corrupt"]).unwrap());
@@ -24,7 +20,7 @@ fn small_objects_are_fetched_once_more() {
             stage.object(&format!("t/{i}"), &noise(1000, i));
         }
         stage.cp_r(stage.url("t"), stage.path("t")).all_verified();
-        assert_eq!(requests(&stage, "get"), 2 + 9, "{kind:?}");
+        assert_eq!(stage.requests("get"), 2 + 9, "{kind:?}");
     }
 }
 
@@ -58,7 +54,7 @@ fn a_small_file_is_sent_once_more() {
         let stage = Stage::with_faults(kind, &["put:1 corrupt"]);
         let path = stage.file("f", noise(5000, 1));
         stage.cp(&path, stage.url("f")).all_verified();
-        assert!(stage.stored("f") == noise(5000, 1) && requests(&stage, "put") == 2, "{kind:?}");
+        assert!(stage.stored("f") == noise(5000, 1) && stage.requests("put") == 2, "{kind:?}");
     }
 }
 
@@ -69,7 +65,7 @@ fn a_bad_part_costs_that_part_only() {
         let path = stage.file("big", noise(50 * MIB, 1));
         stage.cp(&path, stage.url("big")).all_verified();
         assert!(stage.stored("big") == noise(50 * MIB, 1));
-        assert_eq!((requests(&stage, "part"), requests(&stage, "begin")), (5, 1), "{kind:?}");
+        assert_eq!((stage.requests("part"), stage.requests("begin")), (5, 1), "{kind:?}");
     });
 }
 
@@ -82,7 +78,7 @@ fn a_session_with_a_bad_chunk_is_sent_once_more() {
     let path = stage.file("big", noise(40 * MIB, 1));
     stage.cp(&path, stage.url("big")).all_verified();
     assert!(stage.stored("big") == noise(40 * MIB, 1));
-    assert_eq!(requests(&stage, "delete"), 1, "the wrong object was taken back");
+    assert_eq!(stage.requests("delete"), 1, "the wrong object was taken back");
 }
 
 /// The wrong object would be taken for one that was there before.
@@ -94,7 +90,7 @@ fn a_wrong_object_that_cannot_be_taken_back_is_an_error_and_not_skipped() {
     let request = CopyRequest::new(vec![source], stage.url("big"));
     let report = stage.copy(CopyRequest { no_clobber: true, ..request });
     assert_eq!(report.failure().0, "integrity");
-    assert_eq!((report.summary.skipped, requests(&stage, "begin")), (0, 1));
+    assert_eq!((report.summary.skipped, stage.requests("begin")), (0, 1));
 }
 
 #[test]

@@ -12,28 +12,42 @@ fn stage(kind: Kind, rule: &str) -> Stage {
     Stage::with_faults(kind, &[rule])
 }
 
-/// Panics unless everything came by hedges, and their number is what the server saw and within the budget.
+/// A stage whose client has sent so many requests that its budget of hedges, 2 % of them, bears those that a loaded machine's
+/// own stragglers take. The rule counts from then on.
+fn busy_stage(kind: Kind, rule: &str) -> Stage {
+    let stage = Stage::new(kind);
+    for i in 0..500 {
+        stage.object(&format!("before/{i}"), b"x");
+    }
+    stage.cp_r(stage.url("before"), stage.path("before")).all_verified();
+    stage.server.set_faults(Faults::parse([rule]).unwrap());
+    stage
+}
+
+/// Panics unless everything came, what stalled by a hedge, and requests are as many as the server saw and hedges within the
+/// budget.
 #[track_caller]
-fn is_hedged(stage: &Stage, report: &Report, gets: u64) {
+fn is_hedged(stage: &Stage, gets: u64, copy: impl FnOnce() -> Report) {
+    let before = stage.requests("get");
+    let report = copy();
     report.all_verified();
     let summary = &report.summary;
     assert_eq!(summary.retries, 0, "nothing had to be tried again");
-    // A loaded machine makes stragglers of its own; the budget lets one more be hedged.
-    assert!((1..=2).contains(&summary.hedges), "{summary:?}");
-    let seen = stage.server.counters().requests_by_verb["get"];
-    assert_eq!(seen, gets + summary.hedges, "a hedge is one more request");
+    assert!(summary.hedges >= 1, "{summary:?}");
+    let counters = stage.client.counters();
+    assert!(counters.hedges <= counters.requests / 50, "{counters:?}");
+    assert_eq!(stage.requests("get") - before, gets + summary.hedges, "a hedge is one more request");
 }
 
 #[test]
 fn a_small_object_that_stalls_is_brought_by_a_second_request() {
     for kind in KINDS {
         for rule in ["get:30 stall@0", "get:30 stall@1000", "get:60 stall@3000"] {
-            let stage = stage(kind, rule);
+            let stage = busy_stage(kind, rule);
             for i in 0..60 {
                 stage.object(&format!("t/{i}"), &noise(4000, i));
             }
-            let report = stage.cp_r(stage.url("t"), stage.path("out"));
-            is_hedged(&stage, &report, 60);
+            is_hedged(&stage, 60, || stage.cp_r(stage.url("t"), stage.path("out")));
             for i in 0..60 {
                 let file = std::fs::read(stage.path(&format!("out/{i}"))).unwrap();
                 assert!(file == noise(4000, i), "{kind:?} {rule}: object {i}");
@@ -46,14 +60,14 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
     for kind in KINDS {
         for rule in ["get:20 stall@0", "get:20 stall@3000"] {
-            let stage = stage(kind, rule);
+            let stage = busy_stage(kind, rule);
             // Too few to be looked up in a listing.
             let keys: Vec<_> = (0..25).map(|i| format!("{i}")).collect();
             keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
             std::fs::create_dir_all(stage.path("out")).unwrap();
             let sources = keys.iter().map(|key| stage.url(key)).collect();
-            let report = stage.copy(CopyRequest::new(sources, Location::Local(stage.path("out"))));
-            is_hedged(&stage, &report, 25);
+            let request = CopyRequest::new(sources, Location::Local(stage.path("out")));
+            is_hedged(&stage, 25, || stage.copy(request));
             for key in &keys {
                 let file = std::fs::read(stage.path(&format!("out/{key}"))).unwrap();
                 assert!(file == noise(4000, 1), "{kind:?} {rule}: object {key}");
@@ -104,12 +118,11 @@ fn a_stream_in_order_that_stalls_is_written_once() {
 #[test]
 fn the_connection_of_an_answer_that_lost_is_closed() {
     for kind in DIALECTS {
-        let stage = stage(kind, "get:30 stall@0");
+        let stage = busy_stage(kind, "get:30 stall@0");
         for i in 0..60 {
             stage.object(&format!("t/{i}"), &noise(4000, i));
         }
-        let report = stage.cp_r(stage.url("t"), stage.path("out"));
-        is_hedged(&stage, &report, 60);
+        is_hedged(&stage, 60, || stage.cp_r(stage.url("t"), stage.path("out")));
         let opened = stage.server.counters().connections;
         stage.wait_until("a connection to be closed", |server| server.connections_open < opened);
     }

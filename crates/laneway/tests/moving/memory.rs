@@ -23,14 +23,17 @@ fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_o
             let bytes = noise(24 * MIB + 3, 1);
             stage.object("k", &bytes);
             std::thread::scope(|scope| {
-                for range in [None, Some(ByteRange::From(0)), Some(ByteRange::From(9 * MIB as u64))] {
+                for range in
+                    [None, Some(ByteRange::starting_at(0)), Some(ByteRange::starting_at(9 * MIB as u64))]
+                {
                     let (stage, bytes) = (&stage, &bytes);
                     scope.spawn(move || {
                         let mut read = Vec::new();
                         let request = ReadRequest { at: stage.url("k"), range };
                         let item = stage.client.read(&request, &mut read).unwrap();
                         assert!(matches!(item.outcome, Outcome::Done { .. }));
-                        let from = if range == Some(ByteRange::From(9 * MIB as u64)) { 9 * MIB } else { 0 };
+                        let from =
+                            if range == Some(ByteRange::starting_at(9 * MIB as u64)) { 9 * MIB } else { 0 };
                         assert!(read == bytes[from..], "{kind:?} {budget} {range:?}");
                     });
                 }

@@ -4,13 +4,9 @@ use laneway::{CopyRequest, Location, Outcome, Provider};
 
 use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, noise};
 
-fn requests(stage: &Stage, verb: &str) -> u64 {
-    stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or(0)
-}
-
 /// Everything that would write.
 fn writes(stage: &Stage) -> u64 {
-    ["put", "begin", "part", "complete", "copy"].iter().map(|verb| requests(stage, verb)).sum()
+    ["put", "begin", "part", "complete", "copy"].iter().map(|verb| stage.requests(verb)).sum()
 }
 
 fn copy(stage: &Stage, sources: Vec<Location>, destination: Location, recursive: bool) -> Report {
@@ -32,15 +28,15 @@ fn a_tree_that_exists_costs_a_listing_and_a_new_one_a_single_page() {
         }
         let report = copy(&stage, vec![local(&stage, "tree")], stage.url("there"), true);
         assert_eq!((report.summary.skipped, report.summary.files, report.summary.failed), (FILES, 0, 0));
-        assert_eq!((writes(&stage), requests(&stage, "head")), (0, 0), "{kind:?}");
+        assert_eq!((writes(&stage), stage.requests("head")), (0, 0), "{kind:?}");
         // Three walkers may each come to the beginning of a page of their own.
-        assert!(requests(&stage, "list") <= 5, "{kind:?}: {}", requests(&stage, "list"));
+        assert!(stage.requests("list") <= 5, "{kind:?}: {}", stage.requests("list"));
         assert!(stage.stored("there/0/0") == b"old");
 
-        let listed = requests(&stage, "list");
+        let listed = stage.requests("list");
         copy(&stage, vec![local(&stage, "tree")], stage.url("new"), true).all_verified();
-        assert_eq!((writes(&stage), requests(&stage, "head")), (FILES, 0), "{kind:?}");
-        assert_eq!(requests(&stage, "list") - listed, 1, "{kind:?}");
+        assert_eq!((writes(&stage), stage.requests("head")), (FILES, 0), "{kind:?}");
+        assert_eq!(stage.requests("list") - listed, 1, "{kind:?}");
     }
 }
 
@@ -52,11 +48,7 @@ fn a_large_file_that_exists_costs_one_head() {
         stage.object("big", b"old");
         let report = copy(&stage, vec![local(&stage, "big")], stage.url("big"), false);
         assert!(matches!(report.items[0].outcome, Outcome::Skipped { why: "the destination exists" }));
-        assert_eq!(
-            (requests(&stage, "head"), requests(&stage, "list"), writes(&stage)),
-            (1, 0, 0),
-            "{kind:?}"
-        );
+        assert_eq!((stage.requests("head"), stage.requests("list"), writes(&stage)), (1, 0, 0), "{kind:?}");
         assert!(stage.stored("big") == b"old");
     }
 }
@@ -70,7 +62,7 @@ fn many_named_files_cost_a_page_and_those_among_thousands_of_others_a_head_each(
         stage.object("p/n07", b"old");
         let report = copy(&stage, sources, stage.url("p/"), false);
         assert_eq!((report.summary.files, report.summary.skipped), (39, 1), "{kind:?}");
-        assert_eq!((requests(&stage, "list"), requests(&stage, "head")), (1, 0), "{kind:?}");
+        assert_eq!((stage.requests("list"), stage.requests("head")), (1, 0), "{kind:?}");
 
         for i in 0..9000 {
             stage.object(&format!("far/{i:04}-other"), b"");
@@ -81,7 +73,7 @@ fn many_named_files_cost_a_page_and_those_among_thousands_of_others_a_head_each(
         stage.object("far/7500-mine", b"old");
         let report = copy(&stage, vec![local(&stage, "far")], stage.url("far"), true);
         assert_eq!((report.summary.files, report.summary.skipped), (8, 1), "{kind:?}");
-        assert!(requests(&stage, "list") <= 1 + 3 && requests(&stage, "head") <= 9, "{kind:?}");
+        assert!(stage.requests("list") <= 1 + 3 && stage.requests("head") <= 9, "{kind:?}");
         assert!(stage.stored("far/7500-mine") == b"old");
     }
 }
@@ -127,7 +119,7 @@ fn copies_between_and_inside_stores_ask_too() {
             assert_eq!(writes(&stage) - before, new, "{kind:?} {provider:?}");
         }
         assert!(stage.server.store().read("other", "to/b").unwrap() == b"old");
-        assert_eq!(requests(&stage, "head"), 0);
+        assert_eq!(stage.requests("head"), 0);
     }
 }
 

@@ -70,10 +70,7 @@ fn archived_tree(habits: Habits) -> Stage {
 
 /// How many requests of these verbs it took to copy the tree there; the archived objects are left out each time.
 fn requests_of(stage: &Stage, to: Place, verbs: [&str; 2]) -> [u64; 2] {
-    let count = || {
-        let counters = stage.server.counters();
-        verbs.map(|verb| counters.requests_by_verb.get(verb).copied().unwrap_or(0))
-    };
+    let count = || verbs.map(|verb| stage.requests(verb));
     let before = count();
     let report = stage.cp_r(stage.url("t"), to);
     assert_eq!((report.summary.files, report.summary.skipped, report.summary.failed), (2, 20, 0));

@@ -1,6 +1,7 @@
 //! Large uploads that were interrupted and are gone on with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, StoreSettings};
@@ -82,7 +83,7 @@ impl Interrupted {
     }
 
     fn count(&self, verb: &str) -> u64 {
-        self.stage.server.counters().requests_by_verb.get(verb).copied().unwrap_or_default()
+        self.stage.requests(verb)
     }
 
     /// Uploads that the store has begun and not ended.
@@ -165,6 +166,22 @@ fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload
             assert_eq!((upload.open(), upload.count("begin")), (0, 2), "{kind:?} {}", upload.is_session);
         }
     });
+}
+
+/// What was resumed and then sent after all isn't called resumed.
+#[test]
+fn a_resumed_upload_that_meets_another_write_sends_everything_and_counts_each_byte_once() {
+    let mut upload = Interrupted::new(KINDS[2], false);
+    upload.fail_half_way();
+    upload.faults(&["complete:1 status 409 ConditionalRequestConflict"]);
+    let job = upload.stage.client.copy(CopyRequest { no_clobber: true, ..upload.request() });
+    let progress = Arc::clone(job.progress());
+    let report = Report::of(job);
+    report.all_verified();
+    assert_eq!(report.summary.resumed_bytes, 0);
+    let all = upload.bytes.len() as u64;
+    assert_eq!((progress.bytes_found(), progress.bytes_done()), (all, all));
+    assert!(upload.stage.stored("big") == upload.bytes && upload.open() == 0);
 }
 
 /// What is said to the whole client makes another object too.

@@ -148,6 +148,11 @@ impl Stage {
         self.server.store().read(BUCKET, key).unwrap()
     }
 
+    /// How many requests of a verb the server has seen.
+    pub(crate) fn requests(&self, verb: &str) -> u64 {
+        self.server.counters().requests_by_verb.get(verb).copied().unwrap_or(0)
+    }
+
     pub(crate) fn keys(&self) -> Vec<String> {
         self.server.store().keys(BUCKET)
     }

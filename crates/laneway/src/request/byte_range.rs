@@ -1,0 +1,160 @@
+//! Which bytes of an object are meant.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// Some bytes of an object: from one offset to another, from an offset to the end, or the last so many. Never none and never
+/// reversed.
+///
+/// As a text it is `A-B` (both inclusive), `A-`, or `-N` for the last N.
+///
+/// ```
+/// use laneway::ByteRange;
+/// assert_eq!(ByteRange::between(0..100)?, "0-99".parse()?);
+/// assert_eq!(ByteRange::last(8)?.within(100), Some(92..100));
+/// assert!(ByteRange::between(7..7).is_err());
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ByteRange(Bounds);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bounds {
+    /// From an offset to before another, which is larger.
+    Between(u64, u64),
+    From(u64),
+    /// At least one.
+    Last(u64),
+}
+
+impl ByteRange {
+    /// From one offset to before another. What reaches beyond the object's end is cut off there.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` for a range that is empty or reversed.
+    pub fn between(range: Range<u64>) -> Result<Self, Error> {
+        match range.start < range.end {
+            true => Ok(Self(Bounds::Between(range.start, range.end))),
+            false => Err(Error::usage(format!("{}..{}", range.start, range.end), "the range holds no byte")),
+        }
+    }
+
+    /// From an offset to the end.
+    pub const fn starting_at(first: u64) -> Self {
+        Self(Bounds::From(first))
+    }
+
+    /// The last so many bytes, or all where there are fewer.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` for 0 bytes.
+    pub fn last(bytes: u64) -> Result<Self, Error> {
+        match bytes {
+            0 => Err(Error::usage("-0", "the range holds no byte")),
+            _ => Ok(Self(Bounds::Last(bytes))),
+        }
+    }
+
+    /// The offsets, where those of both ends are known without the object's size.
+    pub(crate) fn offsets(self) -> Option<Range<u64>> {
+        match self.0 {
+            Bounds::Between(from, to) => Some(from..to),
+            Bounds::From(_) | Bounds::Last(_) => None,
+        }
+    }
+
+    /// The bytes that are meant in an object of `size` bytes, cut off at its end.
+    ///
+    /// `None` when the range starts at or beyond the end of an object that isn't empty.
+    pub fn within(self, size: u64) -> Option<Range<u64>> {
+        let range = match self.0 {
+            Bounds::Between(from, to) => from..to.min(size),
+            Bounds::From(first) => first..size,
+            Bounds::Last(n) => size.saturating_sub(n)..size,
+        };
+        (range.start < size || (size == 0 && range.start == 0)).then_some(range)
+    }
+}
+
+impl FromStr for ByteRange {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::usage(text, "a range is A-B, A- or -N, in bytes");
+        let (first, last) = text.split_once('-').ok_or_else(wrong)?;
+        let number = |digits: &str| match digits.bytes().all(|b| b.is_ascii_digit()) {
+            true => digits.parse::<u64>().map_err(|_| wrong()),
+            false => Err(wrong()),
+        };
+        match (first, last) {
+            ("", "") => Err(wrong()),
+            ("", n) => Self::last(number(n)?),
+            (a, "") => Ok(Self::starting_at(number(a)?)),
+            (a, b) => match (number(a)?, number(b)?) {
+                // No object has a byte that is cut off by this.
+                (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
+                _ => Err(Error::usage(text, "the range ends before it begins")),
+            },
+        }
+    }
+}
+
+impl fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Bounds::Between(from, to) => write!(f, "{from}-{}", to - 1),
+            Bounds::From(first) => write!(f, "{first}-"),
+            Bounds::Last(n) => write!(f, "-{n}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(from: u64, to: u64) -> ByteRange {
+        ByteRange::between(from..to).unwrap()
+    }
+
+    #[test]
+    fn ranges_read_as_they_are_written() {
+        for text in ["0-0", "5-9", "7-", "-3"] {
+            assert_eq!(text.parse::<ByteRange>().unwrap().to_string(), text);
+        }
+        for text in ["", "-", "5", "9-5", "a-b", "+1-2", "1--2", "99999999999999999999-"] {
+            assert!(text.parse::<ByteRange>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_is_empty_or_reversed_cannot_be_made() {
+        let reversed = Range { start: 9, end: 7 };
+        assert!(ByteRange::between(7..7).is_err() && ByteRange::between(reversed).is_err());
+        assert!(ByteRange::last(0).is_err() && "-0".parse::<ByteRange>().is_err());
+    }
+
+    #[test]
+    fn the_largest_offsets_overflow_nothing() {
+        let max = u64::MAX;
+        for text in [format!("0-{max}"), format!("{}-{max}", max - 2), format!("{max}-"), format!("-{max}")] {
+            let range: ByteRange = text.parse().unwrap();
+            assert!(range.within(10).is_none_or(|range| range == (0..10)), "{text}");
+            assert!(!range.to_string().is_empty());
+        }
+        // The offset behind the last byte that there may be can't be named, nor can an object have that byte.
+        assert!(format!("{max}-{max}").parse::<ByteRange>().is_err());
+    }
+
+    #[test]
+    fn a_range_is_cut_off_at_the_end_and_refused_beyond_it() {
+        assert_eq!(between(2, 100).within(10), Some(2..10));
+        assert_eq!(between(0, u64::MAX).within(10), Some(0..10));
+        assert_eq!(ByteRange::starting_at(10).within(10), None);
+        assert_eq!(ByteRange::last(99).unwrap().within(10), Some(0..10));
+        assert_eq!(ByteRange::starting_at(0).within(0), Some(0..0));
+    }
+}

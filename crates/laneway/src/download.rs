@@ -3,25 +3,33 @@
 mod claims;
 mod composite;
 pub(crate) mod in_order;
-mod large;
-mod new_bytes;
+mod object;
 mod opening;
 pub(crate) mod range_writer;
 mod search;
+mod slice;
+mod sliced;
 mod small;
+mod verify;
 
 use std::sync::Arc;
 
-use laneway_store::{ObjectId, ObjectMeta, Store};
+use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 
 use crate::folder::{Place, Placing};
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error, Op, moved};
 
-use large::Fetched;
-pub(crate) use range_writer::{Into, Pinned, RangeWriter};
+pub(crate) use range_writer::{Pinned, RangeWriter};
 pub(crate) use search::Downloads;
+pub(crate) use slice::Into;
+
+/// What an item's download left behind.
+pub(crate) struct Fetched {
+    pub(crate) moved: Moved,
+    pub(crate) version: Option<Version>,
+}
 
 /// One object and the file it becomes.
 #[derive(Debug)]
@@ -57,7 +65,7 @@ async fn fetch_one(
 ) {
     let begun = target.begin(&job, &store);
     let (meta, place) = (target.meta.clone(), target.place.clone());
-    let result = large::fetch(&job, &request, &store, &target.id, meta, place, collect_max).await;
+    let result = object::fetch(&job, &request, &store, &target.id, meta, place, collect_max).await;
     finish(&job, &request, &store, target, begun, result).await;
 }
 

@@ -3,20 +3,19 @@
 
 use std::io::Write;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use laneway_lanes::Reservation;
-use laneway_store::{Get, GetHedge, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
+use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Store, Version};
 use tokio::sync::{mpsc, oneshot};
 
-use super::large::Fetched;
-use super::new_bytes::new_bytes;
-use super::range_writer::{Into, Pinned, RangeWriter};
-use super::remove_moved;
+use super::range_writer::{Output, Pinned, RangeWriter};
+use super::slice::Into;
+use super::{Fetched, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::location::url;
@@ -185,17 +184,14 @@ impl InOrder<'_> {
     /// compared before it is handed on, and fetched once more where it is wrong.
     async fn whole(&mut self, may_try_again: bool) -> Result<Fetched, Error> {
         let held = Arc::new(self.job.engine.lanes.memory().reserve(SLICE as usize).await);
-        let head = Arc::new(Mutex::new(Head::default()));
         let progress = &self.job.progress;
-        let sink = || -> Box<dyn GetSink> { Box::new(HeadSink::new(&head, progress)) };
-        let hedge = || HeadSink::hedge(&head, progress);
+        let head = Head { meta: None, bytes: Vec::new(), progress: Arc::clone(progress) };
+        let head = RangeWriter::of_any(head, Arc::clone(progress));
+        let sink = || -> Box<dyn GetSink> { Box::new(head.sink()) };
+        let hedge = || head.hedge();
         let get = Get { sink: Some(&sink), hedge: Some(&hedge), ..Get::new(self.id) };
         let ended = self.store.get(Get { version: self.version.as_ref(), ..get }).await;
-        let (meta, bytes) = {
-            let mut head = lock(&head);
-            head.attempt += 1;
-            (head.meta.take(), std::mem::take(&mut head.bytes))
-        };
+        let (meta, bytes) = head.end(|head| (head.meta.take(), std::mem::take(&mut head.bytes)));
         let meta = match (ended, meta) {
             (Ok(got), meta) => {
                 self.attempts = got.attempts;
@@ -294,95 +290,35 @@ impl InOrder<'_> {
     }
 }
 
-/// The beginning of an object.
-#[derive(Debug, Default)]
+/// The beginning of an object, in memory.
+#[derive(Debug)]
 struct Head {
     meta: Option<Box<ObjectMeta>>,
     bytes: Vec<u8>,
-    /// Which attempt may write.
-    attempt: u32,
-    /// The attempt that `meta` and `bytes` are of.
-    begun: u32,
-}
-
-impl Head {
-    /// What the first request is to bring.
-    fn wanted(&self) -> u64 {
-        self.meta.as_ref().map_or(0, |meta| meta.size).min(SLICE)
-    }
-}
-
-struct HeadSink {
-    head: Arc<Mutex<Head>>,
-    attempt: u32,
-    /// The next byte of its answer.
-    at: u64,
     progress: Arc<Progress>,
 }
 
-impl HeadSink {
-    fn new(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> Self {
-        let mut state = lock(head);
-        state.attempt += 1;
-        Self { head: Arc::clone(head), attempt: state.attempt, at: 0, progress: Arc::clone(progress) }
-    }
-
-    /// Another sink of the same attempt. The bytes are handed on only when all of them are there, so that none is twice.
-    fn hedge(head: &Arc<Mutex<Head>>, progress: &Arc<Progress>) -> GetHedge {
-        let state = lock(head);
-        let (attempt, progress) = (state.attempt, Arc::clone(progress));
-        let sink = |at| Box::new(Self { head: Arc::clone(head), attempt, at, progress });
-        let Some(meta) = state.meta.as_ref().filter(|_| state.begun == attempt) else {
-            return GetHedge::Send(None, sink(0));
-        };
-        let (at, end) = (state.bytes.len() as u64, state.wanted());
-        if meta.version.is_none() || at == end {
-            return GetHedge::Nothing;
-        }
-        GetHedge::Send(Some(at..end), sink(at))
-    }
-}
-
-impl GetSink for HeadSink {
-    fn begin(&mut self, meta: &ObjectMeta, _range: Range<u64>) -> Result<Route, SinkError> {
-        let mut head = lock(&self.head);
-        if head.attempt != self.attempt {
-            return Ok(Route::Stop);
-        }
-        let route = if meta.size <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight };
-        if let Some(known) = head.meta.as_ref().filter(|_| head.begun == self.attempt) {
-            // The other of two at once has begun before.
-            if known.version.is_none() || known.version != meta.version || known.size != meta.size {
-                let message = "the object changed between two requests for it";
-                return Err(Error::integrity(meta.id.to_string(), message).into());
-            }
-            return Ok(route);
-        }
-        head.begun = self.attempt;
-        if head.meta.is_none() {
+impl Output for Head {
+    fn begin(&mut self, meta: &ObjectMeta) {
+        if self.meta.is_none() {
             self.progress.sized(meta.size);
         }
-        head.bytes = Vec::with_capacity(meta.size.min(SLICE) as usize);
-        head.meta = Some(Box::new(meta.clone()));
-        Ok(route)
+        self.bytes = Vec::with_capacity(meta.size.min(SLICE) as usize);
+        self.meta = Some(Box::new(meta.clone()));
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        let mut head = lock(&self.head);
-        if head.attempt != self.attempt {
-            return Ok(Route::Stop);
-        }
-        let (size, wanted) = (head.meta.as_ref().map_or(0, |meta| meta.size), head.wanted());
-        let come = head.bytes.len() as u64;
-        let new = new_bytes(&mut self.at, come, bytes);
-        let own = new.len().min((wanted - come) as usize);
-        head.bytes.extend_from_slice(&new[..own]);
-        self.progress.moved(own as u64);
-        let is_all = come + own as u64 == wanted;
-        Ok(if is_all && self.at != size { Route::Stop } else { Route::Stay })
+    fn route(&self, _at: u64) -> Route {
+        let is_small = self.meta.as_ref().is_some_and(|meta| meta.size <= SMALL_DOWNLOAD_MAX);
+        if is_small { Route::Stay } else { Route::Freight }
     }
-}
 
-fn lock(head: &Mutex<Head>) -> MutexGuard<'_, Head> {
-    head.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end(&self) -> u64 {
+        self.meta.as_ref().map_or(0, |meta| meta.size).min(SLICE)
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let own = bytes.len().min((Output::end(self) - at) as usize);
+        self.bytes.extend_from_slice(&bytes[..own]);
+        Ok(own as u64)
+    }
 }

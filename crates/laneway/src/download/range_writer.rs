@@ -1,19 +1,13 @@
-//! Where the bytes of one slice go, and how a slice is brought whole over connections that break.
+//! Writes the bytes of an object, or of a range of it, in order and each once, whichever of two answers brings them first: a
+//! request and its hedge share one writer, and so do the attempts that follow each other.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{Breaks, Get, GetHedge, GetSink, ObjectId, ObjectMeta, Route, SinkError, Store, Version};
+use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError, Version};
 
-use super::claims::Claims;
-use super::new_bytes::new_bytes;
-use crate::checksum::{Run, Wanted};
-use crate::folder::Staged;
-use crate::plan::SMALL_DOWNLOAD_MAX;
+use super::slice::Slice;
 use crate::{Error, Progress};
-
-/// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
-const FRUITLESS_MAX: u32 = 3;
 
 /// The state of an object that all slices of it must be of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,154 +28,153 @@ impl Pinned {
             _ => false,
         };
         if is_other || meta.size != self.size {
-            return Err(Error::integrity(meta.id.to_string(), "the object changed while it was read"));
+            return Err(changed(meta));
         }
         Ok(())
     }
 }
 
-/// What takes the bytes of a slice.
-#[derive(Debug)]
-pub(crate) enum Into {
-    /// Their place in a file.
-    File(Arc<Staged>),
-    /// Memory, which the caller has reserved.
-    Memory(Vec<u8>),
+/// What takes the bytes.
+pub(crate) trait Output: Send + 'static {
+    /// The first answer of an attempt begins to bring an object in the state `meta`, from its first byte on. Not called where
+    /// the state was known beforehand.
+    fn begin(&mut self, _meta: &ObjectMeta) {}
+
+    /// Where an answer that begins at `at` is to be read.
+    fn route(&self, at: u64) -> Route;
+
+    /// Where the bytes end that are still to come, as things stand.
+    fn end(&self) -> u64;
+
+    /// Takes the bytes from `at` on: how many of them it has taken. Fewer mean that [`end`](Self::end) is there.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error>;
 }
 
-/// A slice under way. It outlives the attempts that bring it.
+/// A range under way. It outlives the attempts that bring it.
 #[derive(Debug)]
-pub(crate) struct RangeWriter {
-    state: Mutex<State>,
-    pinned: Pinned,
+pub(crate) struct RangeWriter<O = Slice> {
+    state: Mutex<State<O>>,
+    /// Whether the object's state was known beforehand. Else each attempt begins at the first byte.
+    is_pinned: bool,
     progress: Arc<Progress>,
 }
 
 #[derive(Debug)]
-struct State {
+struct State<O> {
     /// Which attempt may write. The sink of an earlier one may still be running on its lane.
     attempt: u32,
+    /// The attempt that `of` and `at` are of.
+    begun: u32,
+    /// The state that all answers of the attempt have to be of.
+    of: Option<Pinned>,
+    /// The next byte to be written.
     at: u64,
-    end: u64,
-    claims: Claims,
-    into: Into,
+    output: O,
 }
 
-impl RangeWriter {
-    pub(crate) fn new(
-        range: Range<u64>,
-        pinned: Pinned,
-        wanted: Wanted,
-        into: Into,
-        progress: Arc<Progress>,
-    ) -> Arc<Self> {
-        let claims = Claims::new(range.start, wanted);
-        let state = Mutex::new(State { attempt: 0, at: range.start, end: range.end, claims, into });
-        Arc::new(Self { state, pinned, progress })
+impl<O: Output> RangeWriter<O> {
+    /// A writer of the bytes from `start` on, of an object in a state that is known.
+    pub(super) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
+        let state = State { attempt: 0, begun: 0, of: Some(of), at: start, output };
+        Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }
 
-    /// Brings the whole slice, going on where it stands when a connection breaks. Returns the most attempts that
-    /// one request took.
-    ///
-    /// # Errors
-    /// What the store or the destination says.
-    pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<u32, Error> {
-        let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
-        loop {
-            let (at, end) = self.position();
-            if at == end {
-                return Ok(attempts);
-            }
-            let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
-            let hedge = || self.hedge();
-            let get = Get {
-                id,
-                range: Some((at..end).into()),
-                version: self.pinned.version.as_ref(),
-                unless: None,
-                expected: Some(end - at),
-                size: Some(self.pinned.size),
-                sink: Some(&sink),
-                hedge: Some(&hedge),
-                breaks: Some(&breaks),
-            };
-            let result = store.get(get).await;
-            let (now_at, _) = self.position();
-            fruitless = if now_at > at { 0 } else { fruitless + 1 };
-            match result {
-                Ok(got) => attempts = attempts.max(got.attempts),
-                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => attempts += 1,
-                Err(e) => return Err(Error::from(e).after(attempts)),
-            }
-            if fruitless >= FRUITLESS_MAX {
-                return Err(Error::integrity(
-                    id.to_string(),
-                    format!("the store sends no bytes from {at} on"),
-                ));
-            }
-        }
+    /// A writer of all of an object, in whatever state the first answer finds it.
+    pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
+        let state = State { attempt: 0, begun: 0, of: None, at: 0, output };
+        Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
-    /// What was written: the checksums, and the bytes if they went to memory.
-    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
-        let mut state = self.lock();
-        // A sink that still runs belongs to no attempt any more.
-        state.attempt += 1;
-        let State { claims, into, .. } = &mut *state;
-        match into {
-            Into::Memory(bytes) => (claims.finish(None), std::mem::take(bytes)),
-            Into::File(staged) => (claims.finish(Some(staged)), Vec::new()),
-        }
-    }
-
-    fn position(&self) -> (u64, u64) {
-        let state = self.lock();
-        (state.at, state.end)
-    }
-
-    fn sink(self: &Arc<Self>) -> Sink {
+    /// The sink of another attempt. Those of earlier ones write nothing from now on.
+    pub(super) fn sink(self: &Arc<Self>) -> Sink<O> {
         let mut state = self.lock();
         state.attempt += 1;
-        Sink { writer: Arc::clone(self), attempt: state.attempt, at: state.at }
-    }
-
-    /// Another sink of the same attempt, from where it stands: whichever of the two comes to a byte first writes it. Both
-    /// bring bytes of one state only where that is pinned.
-    fn hedge(self: &Arc<Self>) -> GetHedge {
-        let state = self.lock();
-        if self.pinned.version.is_none() || state.at == state.end {
-            return GetHedge::Nothing;
+        if self.is_pinned {
+            state.begun = state.attempt;
         }
-        let sink = Sink { writer: Arc::clone(self), attempt: state.attempt, at: state.at };
-        GetHedge::Send(Some(state.at..state.end), Box::new(sink))
+        let at = if self.is_pinned { state.at } else { 0 };
+        Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Another sink of the same attempt, from where it stands, or of the whole as long as nothing has come. Two answers bring
+    /// bytes of one state only where that has a version.
+    pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
+        let state = self.lock();
+        let (attempt, end) = (state.attempt, state.output.end());
+        let sink = |at| Box::new(Sink { writer: Arc::clone(self), attempt, at, answer_end: end });
+        if state.begun != attempt {
+            return GetHedge::Send(None, sink(0));
+        }
+        let has_version = state.of.as_ref().is_some_and(|of| of.version.is_some());
+        match has_version && state.at < end {
+            true => GetHedge::Send(Some(state.at..end), sink(state.at)),
+            false => GetHedge::Nothing,
+        }
+    }
+
+    /// Ends the writing: what still runs belongs to no attempt any more.
+    pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
+        let mut state = self.lock();
+        state.attempt += 1;
+        with(&mut state.output)
+    }
+
+    /// The state that was known beforehand, or that the first answer has shown.
+    pub(super) fn of(&self) -> Option<Pinned> {
+        self.lock().of.clone()
+    }
+
+    /// The next byte to be written, and where the writing ends.
+    pub(super) fn position(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.at, state.output.end())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Sink {
-    writer: Arc<RangeWriter>,
+/// What takes one answer's bytes.
+pub(super) struct Sink<O> {
+    writer: Arc<RangeWriter<O>>,
     attempt: u32,
     /// The next byte of its answer.
     at: u64,
+    answer_end: u64,
 }
 
-impl GetSink for Sink {
+impl<O: Output> GetSink for Sink<O> {
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
-        self.writer.pinned.check(meta)?;
-        let state = self.writer.lock();
+        let mut state = self.writer.lock();
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
+        }
+        match &state.of {
+            Some(of) if state.begun == state.attempt => {
+                of.check(meta)?;
+                // A hedge that was sent before anything had come is no part of an object without versions.
+                if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
+                    return Err(changed(meta).into());
+                }
+            }
+            _ => {
+                state.begun = self.attempt;
+                state.of = Some(Pinned::of(meta));
+                state.at = 0;
+                state.output.begin(meta);
+            }
         }
         if range.start != self.at {
             let message =
                 format!("bytes from {} were asked for, the store sends from {}", self.at, range.start);
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
-        let is_small = matches!(state.into, Into::Memory(_)) && state.end - self.at <= SMALL_DOWNLOAD_MAX;
-        Ok(if is_small { Route::Stay } else { Route::Freight })
+        self.answer_end = range.end;
+        Ok(state.output.route(self.at))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
@@ -189,30 +182,36 @@ impl GetSink for Sink {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let new = new_bytes(&mut self.at, state.at, bytes);
-        let take = (new.len() as u64).min(state.end - state.at);
-        let own = &new[..take as usize];
-        let State { at, end, claims, into, .. } = &mut *state;
-        match into {
-            Into::File(staged) => {
-                staged.write_at(own, *at)?;
-                claims.update(own, Some(staged));
-            }
-            Into::Memory(memory) => {
-                memory.extend_from_slice(own);
-                claims.update(own, None);
-            }
-        }
-        *at += take;
-        self.writer.progress.moved(take);
+        let State { at, output, .. } = &mut *state;
+        let new = new_bytes(&mut self.at, *at, bytes);
+        let written = output.write(*at, new)?;
+        *at += written;
+        self.writer.progress.moved(written);
         // Not at the answer's own end, which leaves its connection to others.
-        Ok(if *at == *end && self.at != *end { Route::Stop } else { Route::Stay })
+        let is_cut = *at == output.end() && self.at != self.answer_end;
+        Ok(if is_cut { Route::Stop } else { Route::Stay })
     }
+}
+
+fn changed(meta: &ObjectMeta) -> Error {
+    Error::integrity(meta.id.to_string(), "the object changed while it was read")
+}
+
+/// What of an answer's next bytes has not come by another one yet. `at` is where they begin, and moves behind them;
+/// everything before `come` has come.
+fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
+    let known = come.saturating_sub(*at).min(bytes.len() as u64);
+    *at += bytes.len() as u64;
+    &bytes[known as usize..]
 }
 
 #[cfg(test)]
 mod tests {
+    use laneway_store::ObjectId;
+
+    use super::super::Into;
     use super::*;
+    use crate::checksum::{Run, Wanted};
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -316,5 +315,86 @@ mod tests {
     #[test]
     fn an_answer_that_starts_elsewhere_is_refused() {
         assert!(writer().sink().begin(&meta(10, 1), 0..8).is_err());
+    }
+
+    #[test]
+    fn what_another_has_brought_is_left_out() {
+        let mut at = 10;
+        assert_eq!(new_bytes(&mut at, 10, b"ab"), b"ab");
+        assert_eq!(new_bytes(&mut at, 13, b"cd"), b"d");
+        assert_eq!(new_bytes(&mut at, 20, b"ef"), b"");
+        assert_eq!(at, 16);
+    }
+
+    /// Takes everything that comes, up to a length.
+    #[derive(Debug)]
+    struct Collect(Vec<u8>, u64);
+
+    impl Output for Collect {
+        fn begin(&mut self, meta: &ObjectMeta) {
+            *self = Self(Vec::new(), meta.size.min(6));
+        }
+
+        fn route(&self, _at: u64) -> Route {
+            Route::Stay
+        }
+
+        fn end(&self) -> u64 {
+            self.1
+        }
+
+        fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+            let take = bytes.len().min((self.1 - at) as usize);
+            self.0.extend_from_slice(&bytes[..take]);
+            Ok(take as u64)
+        }
+    }
+
+    fn of_any() -> Arc<RangeWriter<Collect>> {
+        RangeWriter::of_any(Collect(Vec::new(), 0), Arc::default())
+    }
+
+    #[test]
+    fn an_object_of_any_state_is_hedged_whole_until_an_answer_has_begun() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge of the whole") };
+        other.begin(&meta(10, 1), 0..10).unwrap();
+        assert_eq!(other.write(b"012").unwrap(), Route::Stay);
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        assert_eq!(first.write(b"01234").unwrap(), Route::Stay, "two of them are new");
+        let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert_eq!(range, 5..6);
+        assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "all that is wanted has come, and more would");
+        assert!(matches!(writer.hedge(), GetHedge::Nothing));
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
+    }
+
+    #[test]
+    fn two_answers_without_a_version_or_of_two_states_are_never_mixed() {
+        let mut unversioned = meta(10, 1);
+        unversioned.version = None;
+        for (one, two) in
+            [(meta(10, 1), meta(10, 2)), (meta(10, 1), meta(9, 1)), (unversioned.clone(), unversioned)]
+        {
+            let writer = of_any();
+            let mut first = writer.sink();
+            let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge") };
+            first.begin(&one, 0..10).unwrap();
+            assert!(other.begin(&two, 0..10).unwrap_err().to_string().contains("changed"), "{two:?}");
+        }
+    }
+
+    #[test]
+    fn another_attempt_at_an_object_of_any_state_begins_anew() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        first.write(b"xy").unwrap();
+        let mut second = writer.sink();
+        second.begin(&meta(10, 2), 0..10).unwrap();
+        assert_eq!(first.write(b"z").unwrap(), Route::Stop);
+        second.write(b"0123").unwrap();
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"0123");
     }
 }

@@ -6,8 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
-use super::large::{Fetched, store_small};
-use super::{Target, finish};
+use super::verify::store_small;
+use super::{Fetched, Target, finish};
 use crate::folder::Placing;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};

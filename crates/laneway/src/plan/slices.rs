@@ -86,11 +86,6 @@ impl Slices {
         self.opener.as_ref().map(|before| before.end)
     }
 
-    /// Whether the opener has anything left to bring.
-    pub(crate) fn opener_is_needed(&self) -> bool {
-        self.opener.as_ref().is_some_and(|before| !before.is_empty())
-    }
-
     /// The opener ended, whole or broken: what it had before it is left for others.
     pub(crate) fn opener_ended(&mut self) {
         if let Some(before) = self.opener.take().filter(|before| !before.is_empty()) {
@@ -107,6 +102,10 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    fn opener_is_needed(slices: &Slices) -> bool {
+        slices.opener.as_ref().is_some_and(|before| !before.is_empty())
+    }
+
     #[test]
     fn slices_are_an_even_share_between_their_bounds() {
         assert_eq!(slice_len(20 * MIB, 4), 8 * MIB);
@@ -120,7 +119,7 @@ mod tests {
         let mut slices = Slices::opened(10, 8);
         assert_eq!(slices.opener_takes(4), 4);
         assert_eq!(slices.opener_takes(9), 6);
-        assert!(!slices.opener_is_needed() && slices.claim().is_none());
+        assert!(!opener_is_needed(&slices) && slices.claim().is_none());
     }
 
     #[test]
@@ -132,7 +131,7 @@ mod tests {
         assert_eq!(slices.claim(), Some(26 * MIB..32 * MIB));
         assert_eq!(slices.claim(), None, "what is before the opener is too little to share");
         assert_eq!(slices.opener_takes(20 * MIB), 6 * MIB);
-        assert!(!slices.opener_is_needed());
+        assert!(!opener_is_needed(&slices));
     }
 
     #[test]
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_empty_object_has_nothing_to_claim() {
-        assert!(!Slices::opened(0, 8).opener_is_needed());
+        assert!(!opener_is_needed(&Slices::opened(0, 8)));
         assert_eq!(Slices::planned([], 8).claim(), None);
     }
 
@@ -184,7 +183,7 @@ mod tests {
                             let own = slices.opener_takes(1 + random.below(3 * MIB));
                             arrived.push(*at..*at + own);
                             *at += own;
-                            if !slices.opener_is_needed() || random.below(40) == 0 {
+                            if !opener_is_needed(&slices) || random.below(40) == 0 {
                                 slices.opener_ended();
                                 opener_at = None;
                             }

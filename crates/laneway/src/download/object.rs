@@ -1,0 +1,200 @@
+//! One object into a file: what has to be asked first, and who brings it then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
+
+use super::Fetched;
+use super::opening::{Opened, Opening};
+use super::range_writer::{Pinned, RangeWriter};
+use super::slice::Into;
+use super::sliced::{Destination, Rest, Unfinished, keep};
+use super::verify::store_small;
+use crate::checksum::{Crc, Wanted};
+use crate::folder::Place;
+use crate::location::url;
+use crate::plan::requests_at_once;
+use crate::plan::slices::is_sliced;
+use crate::running::{Moved, Running};
+use crate::second_try::log_second_try;
+use crate::{CopyRequest, Error};
+
+/// Fetches an object into a file at `place`: all of it into memory if it has at most `collect_max` bytes (which the
+/// caller has reserved), else slice by slice, going on where an earlier run was interrupted.
+///
+/// # Errors
+/// What the store or the file system says; the destination is as it was then.
+pub(crate) async fn fetch(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+) -> Result<Fetched, Error> {
+    match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
+        Err(error) if error.is_mismatch() => {
+            log_second_try(&error);
+            // Of an object whose size was not known before, the second try finds it once more.
+            job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
+            let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
+            let Fetched { moved, version } = again.await.map_err(Error::for_good)?;
+            Ok(Fetched { moved: Moved { attempts: moved.attempts + 1, ..moved }, version })
+        }
+        fetched => fetched,
+    }
+}
+
+async fn fetch_once(
+    job: &Running,
+    request: &CopyRequest,
+    store: &Store,
+    id: &ObjectId,
+    known: Option<Box<ObjectMeta>>,
+    place: Place,
+    collect_max: u64,
+) -> Result<Fetched, Error> {
+    let in_flight = requests_at_once(job.engine.cores);
+    let destination = Destination { place, source: url(store.provider(), id), in_flight };
+    let rest = Rest { job, request, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
+    // With the state and a checksum known nothing has to be asked first.
+    let is_planned =
+        known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
+    if let Some(meta) = known.clone().filter(|_| is_planned) {
+        return rest.fetch_planned(meta, destination).await;
+    }
+    let at = destination.clone();
+    // Of an object that a listing has shown to be large others are likely to be under way: one more request, which waits
+    // for none of them, tells what an unranged one would, and that one's connection would have to be closed where the
+    // slices begin.
+    let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
+    if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {
+        // An unranged first request would begin to bring again what is there.
+        let version = known.as_ref().and_then(|meta| meta.version.as_ref());
+        let meta = job.unless_cancelled(store.head(id, version)).await??;
+        if known.is_none() {
+            job.progress.sized(meta.size);
+        }
+        return rest.fetch_planned(Box::new(meta), destination).await;
+    }
+    let is_size_known = known.is_some();
+    let progress = Arc::clone(&job.progress);
+    let memory = job.engine.lanes.memory().clone();
+    let (opening, mut announced) =
+        Opening::open(destination.clone(), collect_max, memory, is_size_known, progress);
+    let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
+    let hedge = || opening.hedge();
+    let get = Get {
+        id,
+        range: None,
+        version: known.as_ref().and_then(|meta| meta.version.as_ref()),
+        unless: None,
+        expected: known.as_ref().map(|meta| meta.size),
+        size: known.as_ref().map(|meta| meta.size),
+        sink: Some(&sink),
+        hedge: Some(&hedge),
+        breaks: None,
+    };
+    let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };
+    let mut stream = store.get(get).boxed().fuse();
+    let cancelled = job.cancel.wait();
+    let ended = tokio::select! {
+        biased;
+        () = cancelled => return Err(Error::cancelled(url(store.provider(), id))),
+        Ok(large) = &mut announced => return rest.fetch(large, Some((stream, &opening))).await,
+        ended = &mut stream => ended,
+    };
+    match opening.opened() {
+        Some(Opened::Described(meta)) if ended.is_ok() => rest.fetch_described(meta, destination).await,
+        opened => rest.finish_opening(ended, opened, destination.place).await,
+    }
+}
+
+impl Rest<'_> {
+    /// The opening stream ended before anybody heard of a large object.
+    async fn finish_opening(
+        mut self,
+        ended: Result<Got, laneway_store::Error>,
+        opened: Option<Opened>,
+        place: Place,
+    ) -> Result<Fetched, Error> {
+        match opened {
+            Some(Opened::Collected(meta, bytes)) => {
+                let attempts = ended.map_or_else(
+                    |e| if e.is_interrupted() { Ok(e.attempts() + 1) } else { Err(e) },
+                    |got| Ok(got.attempts),
+                )?;
+                self.attempts = self.attempts.max(attempts);
+                let bytes = self.complete(&meta, bytes).await?;
+                let (version, attempts, provider) =
+                    (meta.version.clone(), self.attempts, self.store.provider());
+                let (permit, placing) = (self.job.writing().await, self.request.placing());
+                let write = move || {
+                    let _permit = permit;
+                    store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
+                };
+                let moved = self.job.engine.files.run(write).await??;
+                Ok(Fetched { moved: Moved { attempts, ..moved }, version })
+            }
+            Some(Opened::Head(large, run)) => {
+                let staged = Arc::clone(&large.staged);
+                match self.opener_ended(ended, run) {
+                    Ok(()) => self.fetch(large, None).await,
+                    Err(error) => Err(keep(self.job, &staged, self.request, error)),
+                }
+            }
+            Some(Opened::Described(_)) | None => match ended {
+                Err(e) => Err(e.into()),
+                Ok(_) => Err(Error::integrity(url(self.store.provider(), self.id), "the answer has no body")),
+            },
+        }
+    }
+
+    /// Fetches what is missing of a small object whose stream broke.
+    async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let have = bytes.len() as u64;
+        if have < meta.size {
+            let rest = Vec::with_capacity((meta.size - have) as usize);
+            let progress = Arc::clone(&self.job.progress);
+            let writer = RangeWriter::new(
+                have..meta.size,
+                Pinned::of(meta),
+                Wanted::default(),
+                Into::Memory(rest),
+                progress,
+            );
+            self.pinned(meta)?;
+            writer.bring(self.store, self.id).await?;
+            bytes.append(&mut writer.finish().1);
+        }
+        Ok(bytes)
+    }
+
+    /// Fetches an object of which the opening stream has brought only the metadata.
+    async fn fetch_described(self, meta: Box<ObjectMeta>, to: Destination) -> Result<Fetched, Error> {
+        if meta.version.is_some() {
+            return self.fetch_planned(meta, to).await;
+        }
+        // What can't be pinned comes in one answer; its size alone makes that bulk from the start.
+        let size = Some(Box::new(ObjectMeta::new(self.id.clone(), meta.size)));
+        Box::pin(fetch_once(self.job, self.request, self.store, self.id, size, to.place, 0)).await
+    }
+}
+
+/// Ends an opening stream when its download ends however, so that a sink that is still on its lane writes nothing.
+struct EndOnDrop<'a> {
+    job: &'a Running,
+    request: &'a CopyRequest,
+    opening: Arc<Opening>,
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(Opened::Head(large, _)) = self.opening.opened() {
+            drop(Unfinished { job: self.job, request: self.request, staged: large.staged });
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A slice of an object, brought whole over connections that break.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use laneway_store::{Breaks, Get, GetSink, ObjectId, Route, Store};
+
+use super::claims::Claims;
+use super::range_writer::{Output, Pinned, RangeWriter};
+use crate::checksum::{Run, Wanted};
+use crate::folder::Staged;
+use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::{Error, Progress};
+
+/// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
+const FRUITLESS_MAX: u32 = 3;
+
+/// Where the bytes of a slice go.
+#[derive(Debug)]
+pub(crate) enum Into {
+    /// To their place in a file.
+    File(Arc<Staged>),
+    /// To memory, which the caller has reserved.
+    Memory(Vec<u8>),
+}
+
+/// A slice and its checksums.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    end: u64,
+    claims: Claims,
+    into: Into,
+}
+
+impl Output for Slice {
+    fn route(&self, at: u64) -> Route {
+        let is_small = matches!(self.into, Into::Memory(_)) && self.end - at <= SMALL_DOWNLOAD_MAX;
+        if is_small { Route::Stay } else { Route::Freight }
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let take = (bytes.len() as u64).min(self.end - at);
+        let own = &bytes[..take as usize];
+        match &mut self.into {
+            Into::File(staged) => {
+                staged.write_at(own, at)?;
+                self.claims.update(own, Some(staged));
+            }
+            Into::Memory(memory) => {
+                memory.extend_from_slice(own);
+                self.claims.update(own, None);
+            }
+        }
+        Ok(take)
+    }
+}
+
+impl RangeWriter<Slice> {
+    /// A writer of a slice.
+    pub(crate) fn new(
+        range: Range<u64>,
+        of: Pinned,
+        wanted: Wanted,
+        into: Into,
+        progress: Arc<Progress>,
+    ) -> Arc<Self> {
+        let slice = Slice { end: range.end, claims: Claims::new(range.start, wanted), into };
+        Self::pinned(range.start, of, slice, progress)
+    }
+
+    /// Brings the whole slice, going on where it stands when a connection breaks. Returns the most attempts that
+    /// one request took.
+    ///
+    /// # Errors
+    /// What the store or the destination says.
+    pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<u32, Error> {
+        let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
+        let of = self.of();
+        loop {
+            let (at, end) = self.position();
+            if at == end {
+                return Ok(attempts);
+            }
+            let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
+            let hedge = || self.hedge();
+            let get = Get {
+                id,
+                range: Some((at..end).into()),
+                version: of.as_ref().and_then(|of| of.version.as_ref()),
+                unless: None,
+                expected: Some(end - at),
+                size: of.as_ref().map(|of| of.size),
+                sink: Some(&sink),
+                hedge: Some(&hedge),
+                breaks: Some(&breaks),
+            };
+            let result = store.get(get).await;
+            let (now_at, _) = self.position();
+            fruitless = if now_at > at { 0 } else { fruitless + 1 };
+            match result {
+                Ok(got) => attempts = attempts.max(got.attempts),
+                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => attempts += 1,
+                Err(e) => return Err(Error::from(e).after(attempts)),
+            }
+            if fruitless >= FRUITLESS_MAX {
+                return Err(Error::integrity(
+                    id.to_string(),
+                    format!("the store sends no bytes from {at} on"),
+                ));
+            }
+        }
+    }
+
+    /// What was written: the checksums, and the bytes if they went to memory.
+    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
+        self.end(|slice| match &mut slice.into {
+            Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
+            Into::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),
+        })
+    }
+}

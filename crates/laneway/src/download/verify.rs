@@ -1,0 +1,89 @@
+//! Comparing what has come with what the store says, before it is put in its place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use laneway_store::{ObjectMeta, Store};
+
+use super::composite;
+use super::sliced::Large;
+use crate::Error;
+use crate::checksum::{Run, Wanted};
+use crate::event::Verified;
+use crate::folder::{Place, Placing};
+use crate::location::url;
+use crate::running::{Moved, Running};
+
+/// Compares a file, all of which has come in these `runs`, by their checksums, and where those can't be combined to what the
+/// store gives, by the checksums of the parts that it was uploaded in or by what is read back from the file.
+///
+/// # Errors
+/// Integrity, where something is missing or differs.
+pub(super) async fn verify_file(
+    job: &Running,
+    store: &Store,
+    large: &Large,
+    runs: &BTreeMap<u64, Run>,
+) -> Result<Verified, Error> {
+    let (source, meta) = (url(store.provider(), &large.meta.id), &large.meta);
+    let verified = verify(&source, meta, runs, large.wanted)?;
+    if verified != Verified::Unverified {
+        return Ok(verified);
+    }
+    match meta.checksums.parts {
+        Some(parts) => composite::verify(job, store, meta, &large.staged, parts).await,
+        None if large.wanted.md5 => read_back(job, source, large).await,
+        None => Ok(verified),
+    }
+}
+
+/// Compares by the MD5 of a file whose stream broke, so that none came out of it.
+async fn read_back(job: &Running, source: String, large: &Large) -> Result<Verified, Error> {
+    let (staged, meta, wanted) = (Arc::clone(&large.staged), Arc::clone(&large.meta), large.wanted);
+    let cancel = job.cancel.clone();
+    let compare = move || {
+        let run = staged.read_back(0..meta.size, wanted, &|| cancel.is_set())?;
+        run.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
+    };
+    job.engine.files.run(compare).await?
+}
+
+/// Compares what has come with what the store says of the whole.
+fn verify(
+    source: &str,
+    meta: &ObjectMeta,
+    runs: &BTreeMap<u64, Run>,
+    wanted: Wanted,
+) -> Result<Verified, Error> {
+    let mut whole = Run::of(b"", wanted);
+    for (start, run) in runs {
+        if *start != whole.len {
+            return Err(Error::integrity(source, format!("bytes from {} to {start} are missing", whole.len)));
+        }
+        whole = whole.then(*run);
+    }
+    if whole.len != meta.size {
+        return Err(Error::integrity(source, format!("{} of {} bytes came", whole.len, meta.size)));
+    }
+    whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
+}
+
+/// Verifies a small object and writes it. Blocks.
+pub(crate) fn store_small(
+    source: &str,
+    meta: &ObjectMeta,
+    bytes: &[u8],
+    place: &Place,
+    placing: Placing,
+) -> Result<Moved, Error> {
+    let mut runs = BTreeMap::new();
+    let wanted = Wanted::to_compare_with(&meta.checksums, true);
+    if !bytes.is_empty() {
+        runs.insert(0, Run::of(bytes, wanted));
+    }
+    let verified = verify(source, meta, &runs, wanted)?;
+    let staged = place.stage(0)?;
+    staged.write_at(bytes, 0)?;
+    staged.commit(placing)?;
+    Ok(Moved { bytes: meta.size, attempts: 1, verified, atomic: true })
+}

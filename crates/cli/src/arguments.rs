@@ -81,7 +81,7 @@ pub(crate) struct Options {
     pub(crate) bandwidth_limit: Option<u64>,
     /// Give up when nothing has come from a server for so long, though it was asked again and again: 30s, 10m; 0 tries
     /// nothing again [default: 2m]
-    #[arg(long, value_name = "TIME", value_parser = retry_for, env = "LANEWAY_RETRY_FOR", hide_env = true, global = true, help_heading = "Network")]
+    #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
     /// Send a header with each request for an object; may be given several times
     #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
@@ -180,14 +180,6 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
 
 fn connections(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
-}
-
-/// An empty variable is an unset one.
-fn retry_for(text: &str) -> Result<Duration, String> {
-    match text {
-        "" => Ok(laneway::LanesConfig::default().retry_for),
-        text => laneway_quantity::parse_duration(text).map_err(|e| e.to_string()),
-    }
 }
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {

@@ -1,14 +1,12 @@
 //! What every verb is handed: the options, the program's start and its standard output.
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, Location, Settings, Summary};
+use laneway::{Client, ClientBuilder, Location, Summary};
 
 use crate::arguments::{Addressing, Options};
-use crate::exit::BadUsage;
 use crate::exit::Tally;
 use crate::mfa;
 use crate::output::Output;
@@ -71,47 +69,54 @@ impl Context {
     /// The library, set up by the environment and, above it, the options.
     ///
     /// # Errors
-    /// As [`Client::new`]; bad usage for a key that is none.
+    /// As [`ClientBuilder::from_env`] and [`ClientBuilder::build`]; bad usage for a key that is none.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        Ok(Client::new(self.settings()?)?)
+        let mut client = self.options.encryption.add_to(ClientBuilder::from_env()?.epoch(self.started))?;
+        let options = self.options.clone();
+        for file in options.ca_certs {
+            client = client.ca_file(file);
+        }
+        for (name, value) in options.headers {
+            client = client.header(name, value);
+        }
+        if options.anonymous {
+            client = client.anonymous(true);
+        }
+        if options.request_payer {
+            client = client.request_payer(true);
+        }
+        if mfa::can_ask() {
+            client = client.mfa_prompt(mfa::ask);
+        }
+        let in_path = options.s3_addressing.map(|style| style == Addressing::Path);
+        client = with(client, in_path, ClientBuilder::s3_path_style);
+        client = with(client, options.gcs_endpoint, ClientBuilder::gcs_endpoint);
+        client = with(client, options.s3_endpoint, ClientBuilder::s3_endpoint);
+        client = with(client, options.profile, ClientBuilder::profile);
+        client = with(client, options.region, ClientBuilder::region);
+        client = with(client, options.user_project, ClientBuilder::user_project);
+        client = with(client, options.kms_key, ClientBuilder::kms_key);
+        client = with(client, options.max_connections, ClientBuilder::connections_max);
+        client = with(client, options.bandwidth_limit, ClientBuilder::bandwidth_limit);
+        client = with(client, options.retry_for, ClientBuilder::retry_for);
+        Ok(client.build()?)
     }
 
     /// Whether a person watches stderr and wants to.
     pub(crate) fn shows_progress(&self) -> bool {
         !self.options.quiet && !self.options.json && io::stderr().is_terminal()
     }
+}
 
-    fn settings(&self) -> Result<Settings, BadUsage> {
-        let options = self.options.clone();
-        let mut settings = Settings { epoch: self.started, ..Settings::from_env() };
-
-        let store = &mut settings.store;
-        store.anonymous |= options.anonymous;
-        store.request_payer |= options.request_payer;
-        store.headers = options.headers;
-        store.encryption = options.encryption.encryption(|name| std::env::var_os(name))?;
-        store.mfa_prompt = mfa::prompt();
-        store.s3_path_style = options.s3_addressing.map(|style| style == Addressing::Path);
-        for (setting, option) in [
-            (&mut store.gcs_endpoint, options.gcs_endpoint),
-            (&mut store.s3_endpoint, options.s3_endpoint),
-            (&mut store.profile, options.profile),
-            (&mut store.region, options.region),
-            (&mut store.user_project, options.user_project),
-            (&mut store.kms_key, options.kms_key),
-        ] {
-            if option.is_some() {
-                *setting = option;
-            }
-        }
-
-        let lanes = &mut settings.lanes;
-        lanes.connections_max = options.max_connections;
-        lanes.bandwidth_limit = options.bandwidth_limit;
-        lanes.retry_for = options.retry_for.unwrap_or(lanes.retry_for);
-        let bundle = std::env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from);
-        lanes.trust.extra_ca_files.extend(options.ca_certs.into_iter().chain(bundle));
-        Ok(settings)
+/// Sets what an option says.
+fn with<T>(
+    client: ClientBuilder,
+    option: Option<T>,
+    set: impl FnOnce(ClientBuilder, T) -> ClientBuilder,
+) -> ClientBuilder {
+    match option {
+        Some(value) => set(client, value),
+        None => client,
     }
 }
 

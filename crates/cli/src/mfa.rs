@@ -1,19 +1,19 @@
 //! Asks for the code of an MFA device, where somebody is there to be asked.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
-use std::sync::Arc;
-
-use laneway_store::MfaPrompt;
 
 use crate::context::say;
 
-/// Asks on the terminal; `None` without one.
-pub(crate) fn prompt() -> Option<MfaPrompt> {
-    let is_watched = io::stdin().is_terminal() && io::stderr().is_terminal();
-    is_watched.then(|| Arc::new(|serial: &str| ask(serial)) as MfaPrompt)
+/// Whether somebody is there.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-fn ask(serial: &str) -> io::Result<String> {
+/// Asks on the terminal.
+///
+/// # Errors
+/// Without a terminal, or an answer.
+pub(crate) fn ask(serial: &str) -> io::Result<String> {
     say(&format!("MFA code of {serial}:"));
     // Not standard input's buffer, which a command may want to read objects from.
     let terminal = std::fs::File::open("/dev/tty")?;

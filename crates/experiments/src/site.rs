@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Uri};
-use laneway::{LanesConfig, Provider, Settings, StoreSettings, Trust};
+use laneway::trace::Trace as Recorder;
+use laneway::{Client, Engine, Provider};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
@@ -141,30 +142,56 @@ impl Site {
         self.origin.https.then(|| self.roots.config(protocol))
     }
 
-    /// Laneway's settings: the same server, certificates and token as the rivals have, no proxy.
-    pub(crate) fn laneway_settings(&self) -> Settings {
+    /// Laneway on an engine of its own: the same server, certificates and token as the rivals have, no proxy.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::build`](laneway::ClientBuilder::build).
+    pub(crate) fn laneway(&self, recorder: Option<&Recorder>) -> Result<Client, laneway::Error> {
+        let mut engine = Engine::builder();
+        if let Some(recorder) = recorder {
+            engine = engine.trace(recorder.clone());
+        }
+        // A GCS token is handed over as a header, found already; S3 requests have to be signed one by one.
+        let mut client = Client::builder()
+            .engine(engine.build())
+            .anonymous(self.provider == Provider::Gcs || self.anonymous)
+            .s3_path_style(true)
+            .region(self.region.clone());
+        client = match self.provider {
+            Provider::Gcs => client.gcs_endpoint(self.endpoint.clone()),
+            Provider::S3 => client.s3_endpoint(self.endpoint.clone()),
+        };
+        if let Some(token) = self.access.bearer() {
+            client = client.header(AUTHORIZATION, token.clone());
+        }
+        self.ca_files.iter().fold(client, |client, file| client.ca_file(file)).build()
+    }
+
+    /// The same for what goes around the library.
+    pub(crate) fn laneway_parts(
+        &self,
+        recorder: &Recorder,
+    ) -> (laneway_lanes::Config, laneway_store::Settings) {
         let headers = self.access.bearer().iter().map(|token| (AUTHORIZATION, (*token).clone())).collect();
         let (gcs_endpoint, s3_endpoint) = match self.provider {
             Provider::Gcs => (Some(self.endpoint.clone()), None),
             Provider::S3 => (None, Some(self.endpoint.clone())),
         };
-        Settings {
-            store: StoreSettings {
-                // A GCS token is handed over as a header, found already; S3 requests have to be signed one by one.
-                anonymous: self.provider == Provider::Gcs || self.anonymous,
-                gcs_endpoint,
-                s3_endpoint,
-                s3_path_style: Some(true),
-                region: Some(self.region.clone()),
-                headers,
-                ..StoreSettings::default()
-            },
-            lanes: LanesConfig {
-                trust: Trust { extra_ca_files: self.ca_files.clone() },
-                ..LanesConfig::default()
-            },
-            ..Settings::default()
-        }
+        let store = laneway_store::Settings {
+            anonymous: self.provider == Provider::Gcs || self.anonymous,
+            gcs_endpoint,
+            s3_endpoint,
+            s3_path_style: Some(true),
+            region: Some(self.region.clone()),
+            headers,
+            ..laneway_store::Settings::default()
+        };
+        let config = laneway_lanes::Config {
+            trust: laneway_lanes::Trust { extra_ca_files: self.ca_files.clone() },
+            trace: Some(recorder.clone()),
+            ..laneway_lanes::Config::default()
+        };
+        (config, store)
     }
 
     /// The endpoint's own path, without a slash at its end.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use laneway::{Client, CopyRequest, Event, Location, Outcome, Provider};
+use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 use laneway_server::{Config, GcsConfig, Server, Tls};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -192,7 +192,7 @@ impl<'a> Stage<'a> {
         let sources: Vec<Location> =
             entries.filter_map(|entry| Some(Location::Local(entry.ok()?.path()))).collect();
         self.wait(async {
-            let client = Client::new(self.site.laneway_settings()).map_err(Failure::from)?;
+            let client = self.site.laneway(None).map_err(Failure::from)?;
             let request = CopyRequest { recursive: true, ..CopyRequest::new(sources, to) };
             let mut job = client.copy(request);
             while let Some(event) = job.next().await {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use laneway::{Client, Event, ListRequest, Location, Outcome, Provider, RemoveRequest};
+use laneway::{Event, ListRequest, Location, Outcome, Provider, RemoveRequest};
 
 use crate::Failure;
 use crate::rival::{Http1, Protocol, Rival};
@@ -21,7 +21,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
 /// # Errors
 /// What the store says.
 pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
-    let client = Client::new(site.laneway_settings())?;
+    let client = site.laneway(None)?;
     let at = Location::object(site.provider, site.bucket.clone(), prefix);
     let mut listing = client.list(ListRequest { at, recursive: true });
     let mut count = 0;
@@ -40,7 +40,7 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
 /// # Errors
 /// The first failure; the rest is removed.
 pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
-    let client = Client::new(site.laneway_settings())?;
+    let client = site.laneway(None)?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
     let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
     let mut failure = None;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::trace::Trace;
+use crate::{Bandwidth, MemoryBudget};
 
 /// Settings of an engine. The defaults are meant to be right; none of them has to be set for speed.
 #[derive(Clone)]
@@ -26,10 +27,13 @@ pub struct Config {
     pub resolve: BTreeMap<String, Vec<IpAddr>>,
     /// Most connections open at once over all origins; `None` leaves the bound at 256.
     pub connections_max: Option<usize>,
-    /// Body bytes a second over all connections, sent and received together.
-    pub bandwidth_limit: Option<u64>,
-    /// Bytes of buffers in flight that callers may reserve from [`Lanes::memory`](crate::Lanes::memory).
-    pub memory: usize,
+    /// Body bytes a second over all connections, sent and received together; with other engines that have the same.
+    pub bandwidth: Option<Bandwidth>,
+    /// Buffers in flight that callers may reserve from [`Lanes::memory`](crate::Lanes::memory), as those of other engines
+    /// that have the same may.
+    pub memory: MemoryBudget,
+    /// Threads for bulk; `None` starts as many as the machine has cores, at most eight.
+    pub bulk_threads: Option<usize>,
     /// The `User-Agent` of requests that have none of their own.
     pub user_agent: HeaderValue,
     /// How long a request may go without a byte in either direction.
@@ -59,7 +63,7 @@ impl std::fmt::Debug for Config {
             .field("no_proxy", &self.no_proxy)
             .field("resolve", &self.resolve)
             .field("connections_max", &self.connections_max)
-            .field("bandwidth_limit", &self.bandwidth_limit)
+            .field("bandwidth", &self.bandwidth)
             .field("memory", &self.memory)
             .field("no_progress", &self.no_progress)
             .field("retry_for", &self.retry_for)
@@ -77,8 +81,9 @@ impl Default for Config {
             no_proxy: Vec::new(),
             resolve: BTreeMap::new(),
             connections_max: None,
-            bandwidth_limit: None,
-            memory: 64 << 20,
+            bandwidth: None,
+            memory: MemoryBudget::new(64 << 20),
+            bulk_threads: None,
             user_agent: user_agent(),
             // Other clients wait 20 to 60 s for a silent server; MinIO and GCS both answer a healthy request's first
             // byte within a few seconds, and calls that are known to think longer set their own timeout.
@@ -103,12 +108,17 @@ impl Config {
     /// and their lower-case forms. `HTTP_PROXY` in upper case is ignored, as curl does, because CGI servers let a
     /// client set it.
     pub fn from_env() -> Self {
-        let var = |names: &[&str]| names.iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
-        let all = var(&["all_proxy", "ALL_PROXY"]);
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The same with these variables.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let first = |names: &[&str]| names.iter().find_map(|n| variable(n).filter(|v| !v.is_empty()));
+        let all = first(&["all_proxy", "ALL_PROXY"]);
         Self {
-            https_proxy: var(&["https_proxy", "HTTPS_PROXY"]).or_else(|| all.clone()),
-            http_proxy: var(&["http_proxy"]).or(all),
-            no_proxy: var(&["no_proxy", "NO_PROXY"])
+            https_proxy: first(&["https_proxy", "HTTPS_PROXY"]).or_else(|| all.clone()),
+            http_proxy: first(&["http_proxy"]).or(all),
+            no_proxy: first(&["no_proxy", "NO_PROXY"])
                 .map(|list| {
                     list.split(',').map(|h| h.trim().to_ascii_lowercase()).filter(|h| !h.is_empty()).collect()
                 })

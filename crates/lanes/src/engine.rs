@@ -21,7 +21,6 @@ use crate::driver::{Command, Control, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::Outage;
-use crate::pace::Pace;
 use crate::proxy::Proxies;
 use crate::retry::{Backoff, Budget, Failure};
 use crate::shared::{Counts, Shared};
@@ -57,16 +56,16 @@ pub const ORIGIN: &str = "laneway::origin";
 #[derive(Clone)]
 pub struct Lanes {
     inner: Arc<Inner>,
+    user_agent: HeaderValue,
+    retry_for: Duration,
 }
 
 struct Inner {
     control: Arc<Control>,
     shared: Arc<Shared>,
-    user_agent: HeaderValue,
     attempts: AtomicU64,
     memory: MemoryBudget,
     budget: Mutex<Budget>,
-    retry_for: Duration,
     outages: Mutex<HashMap<Origin, Arc<Outage>>>,
     throttles: Mutex<Throttles>,
     /// Dropped with the last handle, which ends the threads.
@@ -98,11 +97,14 @@ impl Lanes {
         };
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
-        let freight_threads = thread::available_parallelism().map_or(2, usize::from).min(FREIGHT_THREADS_MAX);
+        let freight_threads = config.bulk_threads.map_or_else(
+            || thread::available_parallelism().map_or(2, usize::from).min(FREIGHT_THREADS_MAX),
+            |threads| threads.max(1),
+        );
         let freight = (0..freight_threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             no_progress: config.no_progress,
-            pace: config.bandwidth_limit.map(|rate| Mutex::new(Pace::new(rate))),
+            pace: config.bandwidth,
             counts: Counts::default(),
             delivered,
             down: Valve::default(),
@@ -134,16 +136,23 @@ impl Lanes {
             inner: Arc::new(Inner {
                 control,
                 shared,
-                user_agent: config.user_agent,
                 attempts: AtomicU64::new(0),
-                memory: MemoryBudget::new(config.memory),
+                memory: config.memory,
                 budget: Mutex::new(Budget::new()),
-                retry_for: config.retry_for,
                 outages: Mutex::default(),
                 throttles: Mutex::new(Throttles::default()),
                 _ends: ends,
             }),
+            user_agent: config.user_agent,
+            retry_for: config.retry_for,
         })
+    }
+
+    /// The same engine for another caller, whose requests name `user_agent` and whose calls end as
+    /// [`Config::retry_for`] says.
+    #[must_use]
+    pub fn for_caller(&self, user_agent: HeaderValue, retry_for: Duration) -> Self {
+        Self { inner: Arc::clone(&self.inner), user_agent, retry_for }
     }
 
     /// Carries out one attempt. Dropping the future cancels it and frees its lane.
@@ -162,7 +171,7 @@ impl Lanes {
         tracker: Option<Arc<Tracker>>,
         hedge_of: Option<AttemptId>,
     ) -> Result<Response, Error> {
-        request.headers.entry(USER_AGENT).or_insert_with(|| self.inner.user_agent.clone());
+        request.headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
@@ -254,7 +263,7 @@ impl Lanes {
             crate::attempts::note(attempts);
             let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
             let is_origin_away =
-                (failure.is_some() || is_last) && outage.is_given_up(Instant::now(), self.inner.retry_for);
+                (failure.is_some() || is_last) && outage.is_given_up(Instant::now(), self.retry_for);
             return Ok(Ended { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
         }
     }

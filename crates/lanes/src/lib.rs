@@ -63,6 +63,7 @@ pub use error::{Error, Kind};
 pub use hedge::Alike;
 pub use memory::{MemoryBudget, Reservation};
 pub use origin::{Origin, Protocol, Scheme};
+pub use pace::Bandwidth;
 pub use path::Path;
 pub use request::Request;
 pub use response::{Head, Response};

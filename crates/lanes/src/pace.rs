@@ -1,6 +1,23 @@
 //! The caller's cap on bytes a second.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// A bound on bytes a second. Engines that hold clones of one keep to it together.
+#[derive(Clone, Debug)]
+pub struct Bandwidth(Arc<Mutex<Pace>>);
+
+impl Bandwidth {
+    /// At most `bytes` a second.
+    pub fn limited_to(bytes: u64) -> Self {
+        Self(Arc::new(Mutex::new(Pace::new(bytes))))
+    }
+
+    /// Takes note of `bytes` that move now: how long to pause so that the rate is kept.
+    pub(crate) fn take(&self, now: Instant, bytes: usize) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now, bytes)
+    }
+}
 
 /// A schedule that lets bytes pass at a rate. Unused time is not saved up, so there are no bursts beyond one chunk.
 #[derive(Debug)]

@@ -3,15 +3,15 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
 use crate::dispatch::{Direction, Role};
 use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
-use crate::pace::Pace;
+use crate::pace::Bandwidth;
 use crate::stream::{Delivered, Progress};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
@@ -26,7 +26,7 @@ const LOOKS: u32 = 2;
 
 pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
-    pub(crate) pace: Option<Mutex<Pace>>,
+    pub(crate) pace: Option<Bandwidth>,
     pub(crate) counts: Counts,
     /// What peers have acknowledged.
     pub(crate) delivered: Arc<Delivered>,
@@ -145,7 +145,7 @@ impl Shared {
 
     async fn keep_pace(&self, bytes: usize) {
         if let Some(pace) = &self.pace {
-            let pause = pace.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now(), bytes);
+            let pause = pace.take(Instant::now(), bytes);
             if pause > Duration::from_millis(1) {
                 tokio::time::sleep(pause).await;
             }

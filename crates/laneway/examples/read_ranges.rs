@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::ops::Range;
 use std::time::Instant;
 
-use laneway::{Client, Settings};
+use laneway::Client;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: read_ranges s3://bucket/key < ranges > bytes")?;
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ranges = lines.lines().map(range).collect::<Result<Vec<_>, _>>()?;
 
     let started = Instant::now();
-    let client = Client::new(Settings::from_env())?;
+    let client = Client::from_env()?;
     let bytes = client.bucket(&format!("{folder}/"))?.get_ranges(key, ranges).call()?;
     let took = started.elapsed().as_secs_f64();
 

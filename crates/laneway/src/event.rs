@@ -82,7 +82,7 @@ pub struct Item {
     pub destination: Option<String>,
     /// Its size in bytes; of a failed item, what is known of it.
     pub bytes: u64,
-    /// When work on it began, since [`Settings::epoch`](crate::Settings::epoch).
+    /// When work on it began, since [`ClientBuilder::epoch`](crate::ClientBuilder::epoch).
     pub start: Duration,
     /// When it ended, likewise.
     pub end: Duration,

@@ -4,22 +4,24 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{Event, Progress};
+use crate::fork::OfProcess;
+use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
 
 /// How many events wait for a job's owner before the job does.
 const EVENTS_WAITING_MAX: usize = 1024;
 
-/// A job under way. Its events have to be taken, or it waits; dropping it cancels it.
+/// A job under way. Its events have to be taken, or it waits; dropping it cancels it. It belongs to its process: a child of a
+/// `fork` has no more events of it, and can't cancel it.
 #[derive(Debug)]
 pub struct Job {
-    events: mpsc::Receiver<Event>,
+    events: OfProcess<mpsc::Receiver<Event>>,
     progress: Arc<Progress>,
     canceller: Canceller,
 }
 
 /// Cancels a job, from any thread.
 #[derive(Clone, Debug)]
-pub struct Canceller(Arc<watch::Sender<bool>>);
+pub struct Canceller(Arc<OfProcess<watch::Sender<bool>>>);
 
 /// The job's own ends of a [`Job`].
 #[derive(Debug)]
@@ -39,19 +41,23 @@ impl Job {
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
         let (cancel, cancelled) = watch::channel(false);
         let progress = Arc::new(Progress::default());
-        let canceller = Canceller(Arc::new(cancel));
-        let job = Self { events, progress: Arc::clone(&progress), canceller: canceller.clone() };
+        let canceller = Canceller(Arc::new(OfProcess::new(cancel)));
+        let job = Self {
+            events: OfProcess::new(events),
+            progress: Arc::clone(&progress),
+            canceller: canceller.clone(),
+        };
         (job, JobEnds { events: sender, progress, cancel: Cancel(cancelled), canceller })
     }
 
     /// The next event; `None` after [`Event::Done`].
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        self.events.get_mut()?.recv().await
     }
 
     /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Event> {
-        self.events.blocking_recv()
+        self.events.get_mut()?.blocking_recv()
     }
 
     /// How far the job is.
@@ -76,7 +82,30 @@ impl Drop for Job {
 impl Canceller {
     /// Cancels the job. Returns at once; the job's last event says when it has ended.
     pub fn cancel(&self) {
-        self.0.send_replace(true);
+        if let Some(cancel) = self.0.get() {
+            cancel.send_replace(true);
+        }
+    }
+}
+
+impl JobEnds {
+    /// Ends a job that could not begin.
+    pub(crate) fn fail(self, op: Op, error: Error) {
+        let (zero, outcome) = (std::time::Duration::ZERO, Outcome::Failed(error));
+        let item = Item {
+            op,
+            source: String::new(),
+            destination: None,
+            bytes: 0,
+            start: zero,
+            end: zero,
+            attempts: 0,
+            atomic: true,
+            outcome,
+        };
+        // There is room for both.
+        let _ = self.events.try_send(Event::Item(item));
+        let _ = self.events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));
     }
 }
 

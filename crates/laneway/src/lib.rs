@@ -10,17 +10,20 @@
 //! `laneway-lanes` do), and it never decides how many requests are on the wire at once, only which may be.
 
 mod boot;
+mod builder;
 mod checksum;
 mod client;
 mod content_type;
 mod copy;
 mod download;
 mod engine;
+mod environment;
 mod error;
 mod event;
 mod existing;
 mod files;
 mod folder;
+mod fork;
 mod glob;
 mod gzip;
 mod identity;
@@ -49,21 +52,23 @@ mod second_try;
 mod settings;
 mod shared;
 mod stat;
+mod state;
 mod upload;
 mod walk;
 
+pub use builder::ClientBuilder;
 pub use client::Client;
+pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use gzip::Gzip;
+pub use http::{HeaderName, HeaderValue};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::{
-    Config as LanesConfig, Counters, Direction, Distribution, Protocol, Role, Times, Trust, trace,
-};
+pub use laneway_lanes::{Counters, Direction, Distribution, Protocol, Role, Times, trace};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, Encryption, ExpiringKey,
-    NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,
-    RetentionMode, Settings as StoreSettings, SseAlgorithm, Version, may_be_added,
+    AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, ExpiringKey, NotAKey,
+    ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,
+    RetentionMode, SseAlgorithm, Version, may_be_added,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
@@ -74,5 +79,4 @@ pub use objects::{
 pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
-pub use settings::Settings;
 pub use stat::Stats;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
-use crate::engine::Engine;
+use crate::fork::OfProcess;
 use crate::listing::{folder_prefix, pages};
 use crate::location::url;
 use crate::pattern::Pattern;
+use crate::state::State;
 use crate::{Error, ListRequest, Location};
 
 /// How many entries wait for a listing's reader before the listing does.
@@ -26,15 +27,16 @@ pub enum Entry {
     Bucket(String),
 }
 
-/// A listing under way: pages are fetched ahead of the reader, a bounded number of them. Dropping it ends it.
+/// A listing under way: pages are fetched ahead of the reader, a bounded number of them. Dropping it ends it. It belongs to
+/// its process: in a child of a `fork` it has no more entries.
 #[derive(Debug)]
 pub struct Listing {
-    entries: mpsc::Receiver<Result<Entry, Error>>,
+    entries: OfProcess<mpsc::Receiver<Result<Entry, Error>>>,
 }
 
 impl Listing {
     /// A listing, and the task that fills it.
-    pub(crate) fn new(engine: Arc<Engine>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(engine: Arc<State>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
         let (out, entries) = mpsc::channel(ENTRIES_WAITING_MAX);
         let fill = async move {
             match fill(&engine, &request, &out).await {
@@ -43,17 +45,25 @@ impl Listing {
                 Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
-        (Self { entries }, fill)
+        (Self { entries: OfProcess::new(entries) }, fill)
+    }
+
+    /// One that ends at once.
+    pub(crate) fn failed(error: Error) -> Self {
+        let (out, entries) = mpsc::channel(1);
+        // There is room for one.
+        let _ = out.try_send(Err(error));
+        Self { entries: OfProcess::new(entries) }
     }
 
     /// The next entry; `None` at the end. After an error nothing follows.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
-        self.entries.recv().await
+        self.entries.get_mut()?.recv().await
     }
 
     /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
-        self.entries.blocking_recv()
+        self.entries.get_mut()?.blocking_recv()
     }
 }
 
@@ -71,7 +81,7 @@ impl<E: Into<Error>> From<E> for Ended {
 
 type Out = mpsc::Sender<Result<Entry, Error>>;
 
-async fn fill(engine: &Engine, request: &ListRequest, out: &Out) -> Result<(), Ended> {
+async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
     };

@@ -28,7 +28,7 @@ pub struct CopyRequest {
     /// Flush files and their directories to disk before an item counts as done.
     pub durable: bool,
     /// When the job is cancelled, leave what has come of large objects beside their destinations, and in the store what
-    /// it has of large files ([`Settings::upload_journals`](crate::Settings::upload_journals)), where the same request
+    /// it has of large files ([`ClientBuilder::upload_journals`](crate::ClientBuilder::upload_journals)), where the same request
     /// goes on with it. What a failure of the network or the end of the process interrupts is kept in any case.
     pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.

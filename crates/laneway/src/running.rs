@@ -8,9 +8,9 @@ use laneway_lanes::Counters;
 use laneway_store::{Provider, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::engine::Engine;
 use crate::job::{Cancel, Canceller, JobEnds};
 use crate::shared::Common;
+use crate::state::State;
 use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
@@ -19,7 +19,7 @@ const WRITES_MAX: u32 = 1 << 16;
 /// What the parts of a job share.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: Arc<State>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
     /// Whether what is copied is removed from where it was.
@@ -94,7 +94,7 @@ pub(crate) struct Moved {
 
 impl Running {
     /// A job in which every item is about what is `common`, and `moves` says whether sources are removed.
-    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
+    pub(crate) fn new(engine: Arc<State>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
         let (tally, started, before) = (Tally::default(), Instant::now(), engine.lanes.counters());

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::Error;
+use crate::fork::OfProcess;
 
 /// A runtime on a thread of its own. It ends when this is dropped.
 #[derive(Debug)]
@@ -18,11 +19,19 @@ pub(crate) struct Runtime {
 
 /// A task under way. Dropped, it is ended.
 #[derive(Debug)]
-pub(crate) struct Task(AbortHandle);
+pub(crate) struct Task(OfProcess<AbortHandle>);
+
+impl Task {
+    fn of(handle: AbortHandle) -> Self {
+        Self(OfProcess::new(handle))
+    }
+}
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = self.0.get() {
+            task.abort();
+        }
     }
 }
 
@@ -53,7 +62,7 @@ impl Runtime {
 
     /// Runs a task to its end, or until what is returned is dropped.
     pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
-        Task(self.handle.spawn(task).abort_handle())
+        Task::of(self.handle.spawn(task).abort_handle())
     }
 
     /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
@@ -65,7 +74,7 @@ impl Runtime {
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let running = self.handle.spawn(task);
-        let _ends_with_this = Task(running.abort_handle());
+        let _ends_with_this = Task::of(running.abort_handle());
         match running.await {
             Ok(done) => done,
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),

@@ -1,19 +1,14 @@
 //! Options about encryption. Keys come out of files and variables, because what stands on a command line is everybody's to
 //! see.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use laneway::{CustomerKey, Encryption, SseAlgorithm};
+use laneway::{ClientBuilder, CustomerKey, SseAlgorithm};
 
 use super::key_value;
 use super::relevance::NEW_OBJECTS;
 use crate::exit::BadUsage;
-
-/// Variables that hold a customer's keys.
-const KEY: &str = "LANEWAY_CUSTOMER_KEY";
-const SOURCE_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 
 /// How new objects are encrypted, and with which keys encrypted ones are read.
 #[derive(Args, Clone, Default, Debug)]
@@ -39,40 +34,35 @@ pub(crate) struct EncryptionOptions {
 }
 
 impl EncryptionOptions {
-    /// What the options and, below them, the variables say.
+    /// Sets what the options say, above what the environment does.
     ///
     /// # Errors
-    /// Bad usage for a file or a variable that holds no key. What it holds isn't told.
-    pub(crate) fn encryption(
-        &self,
-        variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Encryption, BadUsage> {
-        Ok(Encryption {
-            algorithm: self.sse,
-            bucket_key: self.kms_bucket_key,
-            context: self.kms_context.iter().cloned().collect(),
-            customer_key: key(self.customer_key_file.as_deref(), KEY, &variable)?,
-            source_customer_key: key(self.source_customer_key_file.as_deref(), SOURCE_KEY, &variable)?,
-        })
+    /// Bad usage for a file that holds no key. What it holds isn't told.
+    pub(crate) fn add_to(&self, mut client: ClientBuilder) -> Result<ClientBuilder, BadUsage> {
+        if let Some(algorithm) = self.sse {
+            client = client.sse(algorithm);
+        }
+        if let Some(enabled) = self.kms_bucket_key {
+            client = client.kms_bucket_key(enabled);
+        }
+        for (name, value) in &self.kms_context {
+            client = client.kms_context(name, value);
+        }
+        if let Some(file) = &self.customer_key_file {
+            client = client.customer_key(key(file)?);
+        }
+        if let Some(file) = &self.source_customer_key_file {
+            client = client.source_customer_key(key(file)?);
+        }
+        Ok(client)
     }
 }
 
-fn key(
-    file: Option<&Path>,
-    name: &str,
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<CustomerKey>, BadUsage> {
-    let (place, bytes) = match (file, variable(name).filter(|value| !value.is_empty())) {
-        (Some(path), _) => {
-            let place = path.display().to_string();
-            let bytes = std::fs::read(path)
-                .map_err(|e| BadUsage::of(&place, format_args!("it can't be read: {e}")))?;
-            (place, bytes)
-        }
-        (None, Some(value)) => (name.to_owned(), value.into_encoded_bytes()),
-        (None, None) => return Ok(None),
-    };
-    CustomerKey::parse(&bytes).map(Some).map_err(|e| BadUsage::of(place, e))
+fn key(file: &Path) -> Result<CustomerKey, BadUsage> {
+    let place = file.display().to_string();
+    let bytes =
+        std::fs::read(file).map_err(|e| BadUsage::of(&place, format_args!("it can't be read: {e}")))?;
+    CustomerKey::parse(&bytes).map_err(|e| BadUsage::of(place, e))
 }
 
 fn algorithm(text: &str) -> Result<SseAlgorithm, String> {
@@ -83,26 +73,14 @@ fn algorithm(text: &str) -> Result<SseAlgorithm, String> {
 mod tests {
     use super::*;
 
-    const BASE64: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-    #[test]
-    fn a_key_comes_from_a_file_or_else_from_a_variable() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), [7; 32]).expect("written");
-        let variable = |name: &str| (name == KEY).then(|| OsString::from(BASE64));
-        let options =
-            EncryptionOptions { customer_key_file: Some(file.path().into()), ..EncryptionOptions::default() };
-        let found = options.encryption(variable).expect("a key");
-        assert_eq!(found.customer_key, CustomerKey::parse(&[7; 32]).ok());
-        let found = EncryptionOptions::default().encryption(variable).expect("a key");
-        assert_eq!(found.customer_key, CustomerKey::parse(BASE64.as_bytes()).ok());
-        assert_eq!(found.source_customer_key, None);
-    }
-
     #[test]
     fn what_is_no_key_is_bad_usage_and_not_repeated() {
-        let error = EncryptionOptions::default().encryption(|_| Some(OsString::from("hunter2")));
-        let error = error.expect_err("no key").to_string();
-        assert!(error.contains(KEY) && !error.contains("hunter2"), "{error}");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "hunter2").expect("written");
+        let name = file.path().display().to_string();
+        let options =
+            EncryptionOptions { customer_key_file: Some(file.path().into()), ..EncryptionOptions::default() };
+        let error = options.add_to(ClientBuilder::default()).expect_err("no key").to_string();
+        assert!(error.contains(&name) && !error.contains("hunter2"), "{error}");
     }
 }

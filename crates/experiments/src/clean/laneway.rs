@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use laneway::trace::Trace as Recorder;
-use laneway::{Client, Event, Location, Outcome, RemoveRequest};
+use laneway::{Event, Location, Outcome, RemoveRequest};
 
 use super::Found;
 use crate::Failure;
@@ -14,9 +14,7 @@ use crate::trace::Trace;
 pub(super) async fn remove(site: &Site, prefix: &str) -> Result<Found, Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();
-    let mut settings = site.laneway_settings();
-    settings.lanes.trace = Some(recorder.clone());
-    let client = Client::new(settings)?;
+    let client = site.laneway(Some(&recorder))?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
     let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
     while let Some(event) = job.next().await {

@@ -17,10 +17,9 @@ use crate::trace::Trace;
 pub(super) async fn all_at_once(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();
-    let mut settings = site.laneway_settings();
-    settings.lanes.trace = Some(recorder.clone());
-    let lanes = Lanes::start(settings.lanes).map_err(|e| Failure::Process(e.to_string()))?;
-    let store = Store::new(site.provider, &settings.store, lanes.clone())?;
+    let (config, settings) = site.laneway_parts(&recorder);
+    let lanes = Lanes::start(config).map_err(|e| Failure::Process(e.to_string()))?;
+    let store = Store::new(site.provider, &settings, lanes.clone())?;
     let mut changes = JoinSet::new();
     for key in keys {
         let (store, id) = (store.clone(), ObjectId::new(site.bucket.clone(), key.clone()));

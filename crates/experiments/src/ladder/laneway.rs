@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use laneway::trace::Trace as Recorder;
-use laneway::{Client, CopyRequest, Event, Location, Outcome, Provider};
+use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 
 use super::work::Work;
 use crate::Failure;
@@ -17,9 +17,7 @@ use crate::trace::Trace;
 pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();
-    let mut settings = work.site.laneway_settings();
-    settings.lanes.trace = Some(recorder.clone());
-    let client = Client::new(settings)?;
+    let client = work.site.laneway(Some(&recorder))?;
     let folder = Location::from(work.files.folder());
     // Without a slash at its end the destination is what the folder becomes.
     let destination =

@@ -22,9 +22,7 @@ pub(super) struct Laneway {
 impl Laneway {
     pub(super) fn start(site: &Site, epoch: Instant) -> Result<Self, Failure> {
         let recorder = Recorder::default();
-        let mut settings = site.laneway_settings();
-        settings.lanes.trace = Some(recorder.clone());
-        let client = laneway::Client::new(settings)?;
+        let client = site.laneway(Some(&recorder))?;
         Ok(Self { client, provider: site.provider, bucket: site.bucket.clone(), recorder, epoch })
     }
 

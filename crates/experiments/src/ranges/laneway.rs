@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use laneway::Client;
 use laneway::trace::Trace as Recorder;
 
 use super::{Came, Found};
@@ -15,9 +14,7 @@ use crate::trace::Trace;
 pub(super) async fn read(site: &Site, key: &str, lots: &[Vec<Range<u64>>]) -> Result<Came, Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();
-    let mut settings = site.laneway_settings();
-    settings.lanes.trace = Some(recorder.clone());
-    let client = Client::new(settings)?;
+    let client = site.laneway(Some(&recorder))?;
     let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
     let mut came = Vec::new();
     for lot in lots {

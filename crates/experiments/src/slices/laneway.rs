@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use laneway::trace::Trace as Recorder;
-use laneway::{Client, CopyRequest, Event, Location, Outcome, Verified};
+use laneway::{CopyRequest, Event, Location, Outcome, Verified};
 
 use super::Found;
 use crate::Failure;
@@ -15,9 +15,7 @@ use crate::trace::Trace;
 pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
     let started = Instant::now();
     let recorder = Recorder::default();
-    let mut settings = site.laneway_settings();
-    settings.lanes.trace = Some(recorder.clone());
-    let client = Client::new(settings)?;
+    let client = site.laneway(Some(&recorder))?;
     let source = Location::object(site.provider, site.bucket.clone(), key);
     let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
     let (mut checked, mut tally) = (None, Tally::default());

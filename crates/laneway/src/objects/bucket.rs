@@ -76,7 +76,7 @@ impl Bucket {
     }
 
     pub(super) fn store(&self) -> Result<Store, Error> {
-        self.0.client.engine.store(self.0.provider).cloned()
+        self.0.client.state()?.store(self.0.provider).cloned()
     }
 
     /// The object that a key means.

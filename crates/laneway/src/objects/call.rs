@@ -60,13 +60,16 @@ pub(super) fn pending<T: Send + 'static>(
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Pending<T> {
     let client = client.clone();
-    Pending::new(async move { client.runtime.run(call).await })
+    Pending::new(async move { client.state()?.machinery.runtime.run(call).await })
 }
 
 /// What a call's transfers are counted in, and its owner, which cancels them when it is dropped.
-pub(super) fn job(bucket: &Bucket) -> (Job, Arc<Running>) {
+///
+/// # Errors
+/// Where the engine can't be at work.
+pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
     let (owner, ends) = Job::new();
-    (owner, Running::new(Arc::clone(&bucket.client().engine), ends, false, Common::default()))
+    Ok((owner, Running::new(bucket.client().state()?, ends, false, Common::default())))
 }
 
 /// Begins, on the client's own thread, what has something to clean up when it is given up: dropping what is returned cancels the
@@ -77,13 +80,16 @@ pub(super) fn cleaning<T: Send + 'static>(
     transfer: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> impl Future<Output = Result<T, Error>> + Send + 'static {
     let (end, ended) = oneshot::channel();
-    let engine = client.clone();
-    client.runtime.spawn(async move {
-        // Nobody waits for it any more.
-        drop(end.send(transfer.await));
-        drop(engine);
+    let begun = client.state().map(|state| {
+        let engine = client.clone();
+        state.machinery.runtime.spawn(async move {
+            // Nobody waits for it any more.
+            drop(end.send(transfer.await));
+            drop(engine);
+        });
     });
     async move {
+        begun?;
         let ended = ended.await.unwrap_or_else(|_| Err(Error::cancelled("the request")));
         drop(owner);
         ended
@@ -97,7 +103,7 @@ macro_rules! callable {
         impl $verb {
             /// Ends the call, with an error that says so, if it takes longer than this. Without one a call ends when the
             /// store has given nothing for as long as the client's
-            /// [`retry_for`](crate::Settings::retry_for) allows; a transfer that makes progress is never ended.
+            /// [`retry_for`](crate::ClientBuilder::retry_for) allows; a transfer that makes progress is never ended.
             pub fn deadline(mut self, deadline: ::std::time::Duration) -> Self {
                 self.deadline = Some(deadline);
                 self
@@ -108,8 +114,8 @@ macro_rules! callable {
             /// # Errors
             /// As awaiting it.
             pub fn call(self) -> Result<$output, $crate::Error> {
-                let client = self.bucket.client().clone();
-                client.runtime.wait_for(self.run())?
+                let state = self.bucket.client().state()?;
+                state.machinery.runtime.wait_for(self.run())?
             }
         }
 

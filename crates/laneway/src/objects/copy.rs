@@ -53,7 +53,7 @@ impl Copy {
 
     async fn run(self) -> Result<Written, Error> {
         let Self { bucket, deadline, from, to: (other, to), options, is_move } = self;
-        let (owner, job) = job(&bucket);
+        let (owner, job) = job(&bucket)?;
         let end = |bucket: &Bucket, key: &str| Ok::<_, Error>((bucket.store()?, bucket.id(key)?));
         let (from, to, url): ((_, ObjectId), _, _) =
             (end(&bucket, &from)?, end(&other, &to)?, other.url_of(&to));

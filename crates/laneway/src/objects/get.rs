@@ -63,11 +63,11 @@ impl Get {
         let Self { bucket, deadline, key, part, version } = self;
         let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
         let range = part.range(&url)?;
-        let (owner, job) = job(&bucket);
+        let (owner, job) = job(&bucket)?;
         let (chunks, taken) = in_order::chunks();
         let (describe, described) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let task = bucket.client().runtime.task(async move {
+        let task = bucket.client().state()?.machinery.runtime.task(async move {
             let _owner = owner;
             let wish = Wish { range, version, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;

@@ -119,7 +119,7 @@ struct Pages {
 struct Arriving {
     batches: mpsc::UnboundedReceiver<Batch>,
     /// Dropped, it ends the listing.
-    _task: Task,
+    _task: Option<Task>,
 }
 
 /// What arrives of a listing at a time.
@@ -188,8 +188,15 @@ impl Pages {
         let (bucket, list) = (&self.bucket, &self.list);
         self.arriving.get_or_insert_with(|| {
             let (out, batches) = mpsc::unbounded_channel();
-            let fill = fill(bucket.clone(), list.clone(), out);
-            Arriving { batches, _task: bucket.client().runtime.task(fill) }
+            let task = match bucket.client().state() {
+                Ok(state) => Some(state.machinery.runtime.task(fill(bucket.clone(), list.clone(), out))),
+                Err(error) => {
+                    // The other end is here.
+                    drop(out.send(Batch::Failed(error)));
+                    None
+                }
+            };
+            Arriving { batches, _task: task }
         })
     }
 }

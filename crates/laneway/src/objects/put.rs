@@ -72,7 +72,7 @@ impl Put {
             match payload.0 {
                 Source::Bytes(bytes) => write(&bucket, &key, bytes, options, crc32c).await,
                 Source::File(path) => {
-                    let (owner, job) = job(&bucket);
+                    let (owner, job) = job(&bucket)?;
                     let (at, id) = (bucket.store()?, bucket.id(&key)?);
                     let send =
                         async move { crate::upload::file(&job, &at, path, &id, &options, crc32c).await };
@@ -104,7 +104,7 @@ pub(super) async fn write(
     options: PutOptions,
     crc32c: Option<u32>,
 ) -> Result<Written, Error> {
-    let (owner, job) = job(bucket);
+    let (owner, job) = job(bucket)?;
     let (store, id) = (bucket.store()?, bucket.id(key)?);
     let given = Given { url: bucket.url_of(key), crc32c };
     if bytes.len() as u64 <= SMALL_UPLOAD_MAX {

@@ -8,7 +8,6 @@ mod prices;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -62,12 +61,7 @@ impl Bucket {
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
     /// # server.create_bucket("lake").expect("a bucket");
     /// # server.store().put("lake", "tables/part-0.parquet", &[7; 2 << 20]).expect("an object");
-    /// # let store = laneway::StoreSettings {
-    /// #     anonymous: true,
-    /// #     s3_endpoint: Some(server.url()),
-    /// #     ..laneway::StoreSettings::default()
-    /// # };
-    /// # let client = laneway::Client::new(laneway::Settings { store, ..laneway::Settings::default() })?;
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
     /// let bucket = client.bucket("s3://lake/tables/")?;
     /// // In async code `.await` instead of `.call()`.
     /// let chunks = bucket.get_ranges("part-0.parquet", [4..65_540, 1_048_576..1_310_720]).call()?;
@@ -101,7 +95,15 @@ impl Bucket {
         let calls = objects.into_iter().map(move |(key, ranges)| bucket.get_ranges(key.as_ref(), ranges));
         let (out, results) = mpsc::channel(1);
         let limits = Limits::of_taken();
-        let task = self.client().runtime.task(async move {
+        let state = match self.client().state() {
+            Ok(state) => state,
+            Err(error) => {
+                // There is room for one.
+                drop(out.try_send((0, Err(error))));
+                return ObjectRanges { results, _task: None };
+            }
+        };
+        let task = state.machinery.runtime.task(async move {
             let read = |(at, call): (usize, GetRanges)| {
                 let limits = limits.clone();
                 async move { (at, call.all(&limits).await) }
@@ -113,7 +115,7 @@ impl Bucket {
                 }
             }
         });
-        ObjectRanges { results, _task: task }
+        ObjectRanges { results, _task: Some(task) }
     }
 }
 
@@ -143,15 +145,22 @@ impl GetRanges {
     /// among them. Dropped, it ends the reading.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
-        let runtime = Arc::clone(&self.bucket.client().runtime);
-        let task = runtime.task(async move {
+        let state = match self.bucket.client().state() {
+            Ok(state) => state,
+            Err(error) => {
+                // The other end is here.
+                drop(out.send(Err(error)));
+                return Ranges { results, _task: None };
+            }
+        };
+        let task = state.machinery.runtime.task(async move {
             let limits = Limits::of_taken();
             let take = |at, bytes, room| drop(out.send(Ok((at, bytes, room))));
             if let Err(error) = self.each(&limits, take).await {
                 drop(out.send(Err(error)));
             }
         });
-        Ranges { results, _task: task }
+        Ranges { results, _task: Some(task) }
     }
 
     async fn run(self) -> Result<Vec<Bytes>, Error> {
@@ -191,7 +200,7 @@ impl GetRanges {
 pub struct Ranges {
     results: mpsc::UnboundedReceiver<One>,
     /// Dropped, it ends the reading.
-    _task: Task,
+    _task: Option<Task>,
 }
 
 impl Ranges {
@@ -222,7 +231,7 @@ impl fmt::Debug for Ranges {
 pub struct ObjectRanges {
     results: mpsc::Receiver<(usize, All)>,
     /// Dropped, it ends the reading.
-    _task: Task,
+    _task: Option<Task>,
 }
 
 impl ObjectRanges {

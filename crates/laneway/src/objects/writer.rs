@@ -166,7 +166,7 @@ impl Writer {
         let options = self.described();
         let cut = Cut::new(store.takes_unequal_parts(), None);
         let (sender, parts) = mpsc::channel(1);
-        let (owner, job) = job(&self.bucket);
+        let (owner, job) = job(&self.bucket)?;
         let input = Handed::new(job.clone(), given, parts);
         let send = async move {
             let parts = Parts { job: &job, store: &store, id: &id, options: &options, unfinished: None };

@@ -32,7 +32,7 @@ fn a_store_that_refuses_a_checksum_header_is_told_the_md5() {
 #[test]
 fn without_request_checksums_what_the_store_computes_is_compared() {
     let stage = Stage::set_up(S3, Config::default(), |settings| {
-        settings.store.request_checksums = Some(RequestChecksums::WhenRequired);
+        settings.request_checksums(RequestChecksums::WhenRequired)
     });
     for len in [1000, 40 * MIB + 1] {
         let path = stage.file("file", noise(len, 2));
@@ -50,7 +50,7 @@ fn bytes_that_are_damaged_on_their_way_without_a_checksum_are_told() {
     };
     for len in [1000, 40 * MIB] {
         let stage = Stage::set_up(S3, config(), |settings| {
-            settings.store.request_checksums = Some(RequestChecksums::WhenRequired);
+            settings.request_checksums(RequestChecksums::WhenRequired)
         });
         let path = stage.file("file", noise(len, 3));
         let (class, text) = stage.cp(&path, stage.url("file")).failure();

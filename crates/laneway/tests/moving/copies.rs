@@ -117,7 +117,7 @@ fn a_server_side_copy_says_what_it_was_compared_by() {
 /// An S3 client for which 6 MiB are already more than one call copies.
 fn copying_by_parts(rules: &[&str]) -> Stage {
     let stage = Stage::set_up(KINDS[2], Config::default(), |settings| {
-        settings.copy_sizes = CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 };
+        settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
     });
     stage.server.set_faults(laneway_server::Faults::parse(rules.iter().copied()).unwrap());
     stage

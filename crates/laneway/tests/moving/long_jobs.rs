@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway::Engine;
 use laneway_server::Config;
 
 use super::stage::{DIALECTS, MIB, Stage, at_once};
@@ -39,7 +40,8 @@ fn large_uploads_after_a_burst_of_small_ones_are_completed_on_connections_that_a
     let Length { idle_max, bandwidth, large_mib } = Length::asked();
     at_once(&DIALECTS, |kind| {
         let config = Config { rtt: Duration::from_millis(60), idle_max: Some(idle_max), ..Config::default() };
-        let stage = Stage::set_up(kind, config, |settings| settings.lanes.bandwidth_limit = Some(bandwidth));
+        let stage =
+            Stage::set_up_on(Engine::builder().bandwidth_limit(bandwidth), kind, config, |settings| settings);
         for i in 0..80 {
             stage.file(&format!("tree/small/{i}"), format!("file {i}"));
         }

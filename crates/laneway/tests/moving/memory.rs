@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use laneway::{ByteRange, Location, Outcome, Provider, ReadRequest};
+use laneway::{ByteRange, Engine, Location, Outcome, Provider, ReadRequest};
 use laneway_server::Config;
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Stage, noise};
@@ -11,7 +11,7 @@ use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Stage, noise};
 const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
 
 fn with_memory(kind: crate::stage::Kind, memory: usize) -> Stage {
-    Stage::set_up(kind, Config::default(), |settings| settings.lanes.memory = memory)
+    Stage::set_up_on(Engine::builder().memory(memory), kind, Config::default(), |settings| settings)
 }
 
 /// Whoever waits for memory for its next slice holds only slices that come before it, and those end by themselves.

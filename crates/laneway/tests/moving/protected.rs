@@ -12,7 +12,7 @@ fn s3() -> Kind {
 #[test]
 fn a_copy_by_parts_keeps_the_tags_of_its_source_unless_it_is_given_others() {
     let stage = Stage::set_up(s3(), Config::default(), |settings| {
-        settings.copy_sizes = CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 };
+        settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
     });
     let tags = [("team".to_owned(), "a b".to_owned())];
     let attributes = Attributes {
@@ -136,7 +136,7 @@ fn a_named_object_in_an_archive_is_an_error_that_says_so() {
 fn trees_and_large_files_go_up_and_come_back_under_a_customers_key() {
     for kind in KINDS {
         let mut stage = Stage::set_up(kind, Config::default(), |settings| {
-            settings.store.encryption.customer_key = CustomerKey::parse(&[7; 32]).ok();
+            settings.customer_key(CustomerKey::parse(&[7; 32]).ok())
         });
         let large = noise(40 * MIB + 5, 1);
         stage.file("t/large", &large);
@@ -146,7 +146,7 @@ fn trees_and_large_files_go_up_and_come_back_under_a_customers_key() {
         stage.cp_r(stage.url("t"), stage.path("back")).all_verified();
         assert!(std::fs::read(stage.path("back/large")).unwrap() == large, "{kind:?}");
         assert_eq!(std::fs::read(stage.path("back/small")).unwrap(), b"small");
-        stage.renew_with(|settings| settings.store.encryption.customer_key = None);
+        stage.renew_with(|settings| settings.customer_key(None));
         let refused = stage.cp(stage.url("t/small"), stage.path("no"));
         assert_eq!(refused.failure().0, "invalid", "{kind:?}");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Barrier};
 
-use laneway::{Bucket, Client, ErrorKind, LanesConfig, Provider, Settings, StoreSettings};
+use laneway::{Bucket, Client, Engine, ErrorKind, Provider};
 use laneway_server::Config;
 use laneway_testkit::{Asked, Scripted, answer};
 
@@ -178,7 +178,8 @@ fn ranges_of_many_objects_come_object_by_object_and_one_that_fails_ends_no_other
 #[test]
 fn the_smallest_budget_brings_the_longest_range() {
     for budget in [MIB, 12 * MIB] {
-        let stage = Stage::set_up(KINDS[2], Config::default(), |settings| settings.lanes.memory = budget);
+        let engine = Engine::builder().memory(budget);
+        let stage = Stage::set_up_on(engine, KINDS[2], Config::default(), |settings| settings);
         let bytes = noise(80 * MIB, 7);
         stage.object("k", &bytes);
         let asked: Vec<_> = [0..u64::MAX, 5..6].into_iter().chain(scattered(bytes.len())).collect();
@@ -224,10 +225,13 @@ fn replaced(keeps: impl Fn(&str) -> bool + Send + Sync + 'static) -> (Scripted, 
         let range = format!("bytes {range}/100000000");
         answer(206, &[("ETag", &etag), ("Content-Range", &range)], &state)
     });
-    let store =
-        StoreSettings { anonymous: true, s3_endpoint: Some(scripted.url()), ..StoreSettings::default() };
-    let lanes = LanesConfig { retry_for: std::time::Duration::ZERO, ..LanesConfig::default() };
-    let client = Client::new(Settings { store, lanes, ..Settings::default() }).unwrap();
+    let client = Client::builder()
+        .anonymous(true)
+        .s3_endpoint(scripted.url())
+        .retry_for(std::time::Duration::ZERO)
+        .engine(Engine::builder().build())
+        .build()
+        .unwrap();
     let bucket = bucket_of(&client, Provider::S3);
     (scripted, bucket)
 }

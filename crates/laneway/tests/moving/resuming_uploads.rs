@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, StoreSettings};
+use laneway::{ClientBuilder, CopyRequest, Job, Location, Outcome, Provider, PutOptions};
 use laneway_server::{Config, Faults, GcsConfig};
 use laneway_testkit::{Changes, recorded_parts};
 use tempfile::TempDir;
@@ -36,9 +36,8 @@ fn interrupted(kind: Kind) -> Vec<Interrupted> {
 impl Interrupted {
     fn new(kind: Kind, is_session: bool) -> Self {
         let journals = tempfile::tempdir().unwrap();
-        let stage = Stage::set_up(kind, Config::default(), |settings| {
-            settings.upload_journals = Some(journals.path().to_owned());
-        });
+        let stage =
+            Stage::set_up(kind, Config::default(), |settings| settings.upload_journals(journals.path()));
         let bytes = noise(SIZE, 1);
         let file = stage.file("big", &bytes);
         Self { stage, journals, file, bytes, is_session }
@@ -188,16 +187,15 @@ fn a_resumed_upload_that_meets_another_write_sends_everything_and_counts_each_by
 #[test]
 fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     let secret = "c2VjcmV0";
-    let key = |store: &mut StoreSettings| store.kms_key = Some("keys/k".to_owned());
-    let header = |store: &mut StoreSettings| {
-        store.headers = vec![("x-trace".parse().unwrap(), secret.parse().unwrap())];
-    };
-    let changes: [&(dyn Fn(&mut StoreSettings) + Sync); 2] = [&key, &header];
+    let key = |settings: ClientBuilder| settings.kms_key("keys/k");
+    let header =
+        |settings: ClientBuilder| settings.header("x-trace".parse().unwrap(), secret.parse().unwrap());
+    let changes: [&(dyn Fn(ClientBuilder) -> ClientBuilder + Sync); 2] = [&key, &header];
     at_once(&DIALECTS, |kind| {
         for change in changes {
             for mut upload in interrupted(kind) {
                 upload.fail_half_way();
-                upload.stage.renew_with(|settings| change(&mut settings.store));
+                upload.stage.renew_with(change);
                 assert_eq!(upload.again(), (PARTS, 1), "{kind:?} {}", upload.is_session);
                 assert_eq!(upload.open(), 0);
                 upload.stage.rm(vec![upload.stage.url("big")], false).all_done();
@@ -273,7 +271,7 @@ fn a_session_that_had_finished_is_accepted_where_its_object_is_the_file() {
         let mut upload = Interrupted::new(KINDS[0], false);
         let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
         upload.stage = Stage::set_up(KINDS[0], Config { gcs, ..Config::default() }, |settings| {
-            settings.upload_journals = Some(upload.journals.path().to_owned());
+            settings.upload_journals(upload.journals.path())
         });
         upload.file = upload.stage.file("big", &upload.bytes);
         upload.faults(&[&format!("part:{PARTS} lose-answer"), "status-query status 403"]);
@@ -325,7 +323,7 @@ fn where_no_journal_can_be_written_the_upload_runs_without() {
     for kind in DIALECTS {
         let file = tempfile::NamedTempFile::new().unwrap();
         let stage = Stage::set_up(kind, Config::default(), |settings| {
-            settings.upload_journals = Some(file.path().join("below"));
+            settings.upload_journals(file.path().join("below"))
         });
         let path = stage.file("big", noise(17 * MIB, 1));
         stage.cp(&path, stage.url("big")).all_verified();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use laneway::{
-    Client, CopyRequest, Event, Item, Job, LanesConfig, Location, Op, Outcome, Provider, RemoveRequest,
-    Settings, StoreSettings, Summary, Trust, Verified,
+    Client, ClientBuilder, CopyRequest, Engine, EngineBuilder, Event, Item, Job, Location, Op, Outcome,
+    Provider, RemoveRequest, Summary, Verified,
 };
 use laneway_server::{Config, Counters, Faults, Server, Tls};
 use tempfile::TempDir;
@@ -48,7 +48,8 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) dir: TempDir,
     pub(crate) kind: Kind,
-    settings: Settings,
+    settings: ClientBuilder,
+    engine: EngineBuilder,
 }
 
 /// A job's events, sorted out.
@@ -73,50 +74,59 @@ impl Stage {
     }
 
     pub(crate) fn with(kind: Kind, config: Config) -> Self {
-        Self::with_no_progress(kind, config, LanesConfig::default().no_progress)
+        Self::set_up(kind, config, |settings| settings)
     }
 
     /// A client that gives a silent connection up after `no_progress`.
     pub(crate) fn with_no_progress(kind: Kind, config: Config, no_progress: Duration) -> Self {
-        Self::set_up(kind, config, |settings| settings.lanes.no_progress = no_progress)
+        Self::set_up(kind, config, |settings| settings.stall_timeout(no_progress))
     }
 
-    /// A client with other settings.
-    pub(crate) fn set_up(kind: Kind, config: Config, change: impl FnOnce(&mut Settings)) -> Self {
+    /// A client that is set to more.
+    pub(crate) fn set_up(
+        kind: Kind,
+        config: Config,
+        set: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Self {
+        Self::set_up_on(Engine::builder(), kind, config, set)
+    }
+
+    /// The same on an engine of these budgets.
+    pub(crate) fn set_up_on(
+        engine: EngineBuilder,
+        kind: Kind,
+        config: Config,
+        set: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let tls = kind.tls.then_some(Tls::Generated);
         let server = Server::start(Config { tls, ..config }).unwrap();
         server.create_bucket(BUCKET).unwrap();
-        let mut trust = Trust::default();
+        let mut settings = Client::builder()
+            .anonymous(true)
+            .gcs_endpoint(server.url())
+            .s3_endpoint(server.url())
+            .retry_for(RETRY_FOR);
         if let Some(pem) = server.ca_pem() {
             let ca = dir.path().join("ca.pem");
             std::fs::write(&ca, pem).unwrap();
-            trust.extra_ca_files.push(ca);
+            settings = settings.ca_file(ca);
         }
-        let mut settings = Settings {
-            store: StoreSettings {
-                anonymous: true,
-                gcs_endpoint: Some(server.url()),
-                s3_endpoint: Some(server.url()),
-                ..StoreSettings::default()
-            },
-            lanes: LanesConfig { trust, retry_for: RETRY_FOR, ..LanesConfig::default() },
-            ..Settings::default()
-        };
-        change(&mut settings);
-        Self { client: Client::new(settings.clone()).unwrap(), server, dir, kind, settings }
+        let settings = set(settings);
+        let client = settings.clone().engine(engine.clone().build()).build().unwrap();
+        Self { client, server, dir, kind, settings, engine }
     }
 
     /// Takes another client, as another run of a program does, and waits until the server has seen the last of the old
     /// one.
     pub(crate) fn renew(&mut self) {
-        self.client = Client::new(self.settings.clone()).unwrap();
+        self.client = self.settings.clone().engine(self.engine.clone().build()).build().unwrap();
         assert!(self.server.wait_until(WAIT_MAX, |counters| counters.connections_open == 0));
     }
 
     /// As [`renew`](Self::renew), with a client with other settings.
-    pub(crate) fn renew_with(&mut self, change: impl FnOnce(&mut Settings)) {
-        change(&mut self.settings);
+    pub(crate) fn renew_with(&mut self, set: impl FnOnce(ClientBuilder) -> ClientBuilder) {
+        self.settings = set(self.settings.clone());
         self.renew();
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use laneway::{
-    Canceller, Client, CopyRequest, Event, Location, Outcome, Provider, Settings, Summary, Verified,
+    Canceller, Client, CopyRequest, Engine, Event, Location, Outcome, Provider, Summary, Verified,
 };
 use laneway_server::{Config, GcsConfig, Server, Storage, Tls};
 
@@ -118,12 +118,18 @@ impl Stage {
         connections_max: Option<usize>,
     ) -> anyhow::Result<Took> {
         let started = Instant::now();
-        let mut settings = Settings { epoch: started, ..Settings::default() };
-        settings.store.anonymous = true;
-        settings.store.gcs_endpoint = Some(self.server.url());
-        settings.lanes.trust.extra_ca_files.push(self.ca_file.clone());
-        settings.lanes.connections_max = connections_max;
-        let client = Client::new(settings)?;
+        // Each copy begins without connections.
+        let mut engine = Engine::builder();
+        if let Some(connections) = connections_max {
+            engine = engine.connections_max(connections);
+        }
+        let client = Client::builder()
+            .engine(engine.build())
+            .epoch(started)
+            .anonymous(true)
+            .gcs_endpoint(self.server.url())
+            .ca_file(&self.ca_file)
+            .build()?;
         let mut job = client.copy(CopyRequest { recursive: true, ..CopyRequest::new(sources, destination) });
         self.stop.watch(job.canceller());
 

@@ -1,0 +1,96 @@
+//! What all jobs of a client stand on.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use laneway_lanes::Lanes;
+use laneway_store::{Provider, Requests, Store};
+
+use crate::engine::Machinery;
+use crate::files::Files;
+use crate::settings::Settings;
+use crate::{CopySizes, Engine, Error};
+
+/// The engine at work, and the stores of a client.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) lanes: Lanes,
+    pub(crate) files: Files,
+    /// Threads that the machine runs at once.
+    pub(crate) cores: usize,
+    pub(crate) copy_sizes: CopySizes,
+    pub(crate) upload_journals: Option<PathBuf>,
+    pub(crate) machinery: Arc<Machinery>,
+    stores: [Slot; 2],
+    settings: laneway_store::Settings,
+    epoch: Instant,
+}
+
+/// A provider's store, once it is asked for.
+#[derive(Debug, Default)]
+struct Slot {
+    store: OnceLock<Store>,
+    has_uploaded: AtomicBool,
+}
+
+impl State {
+    /// Starts the engine where it isn't at work. Nothing is dialled yet, and no store looked up.
+    ///
+    /// # Errors
+    /// For an unreadable CA file, a proxy that is no URL, or threads that can't be started.
+    pub(crate) fn start(engine: &Engine, settings: &Settings) -> Result<Self, Error> {
+        let Settings { store, network, user_agent, retry_for, copy_sizes, upload_journals, epoch } =
+            settings.clone();
+        let mut network = network;
+        network.ca_files.extend(store.profile_ca_bundle());
+        let machinery = engine.running()?;
+        Ok(Self {
+            lanes: machinery.lanes(&network)?.for_caller(user_agent, retry_for),
+            files: machinery.files.clone(),
+            cores: machinery.cores,
+            copy_sizes,
+            upload_journals,
+            machinery,
+            stores: Default::default(),
+            settings: store,
+            epoch,
+        })
+    }
+
+    /// What has been asked of a provider.
+    pub(crate) fn requests(&self, provider: Provider) -> Requests {
+        self.slot(provider).store.get().map_or_else(Requests::default, Store::requests)
+    }
+
+    /// Whether this is the first time that it is asked of a provider, before a large upload.
+    pub(crate) fn is_first_upload(&self, provider: Provider) -> bool {
+        !self.slot(provider).has_uploaded.swap(true, Ordering::Relaxed)
+    }
+
+    fn slot(&self, provider: Provider) -> &Slot {
+        match provider {
+            Provider::Gcs => &self.stores[0],
+            Provider::S3 => &self.stores[1],
+        }
+    }
+
+    /// The store of a provider, made at its first use.
+    ///
+    /// # Errors
+    /// For an endpoint that is no URL.
+    pub(crate) fn store(&self, provider: Provider) -> Result<&Store, Error> {
+        let slot = &self.slot(provider).store;
+        if let Some(store) = slot.get() {
+            return Ok(store);
+        }
+        let store = Store::new(provider, &self.settings, self.lanes.clone())?;
+        Ok(slot.get_or_init(|| store))
+    }
+
+    /// Time since the epoch of the settings.
+    pub(crate) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}

@@ -205,7 +205,8 @@ impl S3 {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
         // Directory buckets hold nothing archived, and what isn't Amazon's may not know the question: from its silence
         // nothing would follow.
-        if self.restores.is_allowed() && self.conditions.is_amazon() && !is_directory(&list.bucket) {
+        let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();
+        if tells && !is_directory(&list.bucket) {
             match arrive(&exchange, &request(list, true), list, || Arriving::new(true), &mut out).await {
                 Err(error) if Asking::may_be_why(&error) => {}
                 listed => return listed,

@@ -149,9 +149,9 @@ impl WriteConditions {
         treatment == Treatment::Refused
     }
 
-    /// Whether it is known to be Amazon's.
-    pub(super) fn is_amazon(&self) -> bool {
-        self.service() == Service::Amazon
+    /// Whether its listings are known to tell what is restored from an archive, where they are asked.
+    pub(super) fn lists_what_is_restored(&self) -> bool {
+        matches!(self.service(), Service::Amazon | Service::Embedded)
     }
 
     /// Whether copies take Cloudflare's header for a condition on their destination.

@@ -1,14 +1,70 @@
-//! Moves whole things between machines and object stores: plan, slices, files, trees.
+//! Reads, writes and moves objects of Google Cloud Storage and of S3 (and what speaks its protocol), as fast as the network
+//! allows, with nothing to tune.
 //!
-//! A [`Client`] owns the engine. [`Client::copy`] and [`Client::remove`] start a [`Job`], whose [`Event`]s tell the end
-//! of each item and at last a [`Summary`]; [`Client::list`], [`Client::stat`] and [`Client::read`] look at what is there.
+//! # Objects
 //!
-//! The invariant: a destination is old, absent or complete. Bytes are compared with the store's checksum before an
-//! item counts as done, and where there is none the item says `unverified`.
+//! A [`Client`] gives [`Bucket`]s, whose verbs are calls: values that run when they are awaited, on any runtime or none, end when
+//! they are dropped, and whose `call()` does the same and blocks the thread.
 //!
-//! What this crate deliberately does not do: it speaks no dialect and opens no connection (`laneway-store` and
-//! `laneway-lanes` do), and it never decides how many requests are on the wire at once, only which may be.
+//! ```
+//! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+//! # server.create_bucket("lake").expect("a bucket");
+//! # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+//! # pollster::block_on(async {
+//! // In a program: let client = laneway::Client::from_env()?;
+//! let bucket = client.bucket("s3://lake/warehouse/")?;
+//!
+//! let written = bucket.put("state.json", r#"{"next": 1}"#).if_absent().await?;
+//! let state = bucket.get("state.json").await?.bytes().await?;
+//! assert_eq!(state, r#"{"next": 1}"#);
+//!
+//! // Only over what was read: somebody else's change is an error, and not lost.
+//! let version = written.version.ok_or("the store tells no version")?;
+//! bucket.put("state.json", r#"{"next": 2}"#).if_version(&version).await?;
+//! let late = bucket.put("state.json", r#"{"next": 3}"#).if_version(&version).await;
+//! assert_eq!(late.unwrap_err().kind(), laneway::ErrorKind::Precondition);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Bucket::get_ranges`] reads many ranges by as few requests as pay, [`Bucket::open`] gives a [`Reader`] of one version,
+//! [`Bucket::writer`] a [`Writer`], [`Bucket::list`] a stream of what is there. [`blocking`] has what threads without async code use.
+//!
+//! # Jobs
+//!
+//! [`Client::copy`] and [`Client::remove`] move and remove many: files, trees, patterns. They start a [`Job`], whose [`Event`]s tell the
+//! end of each item and at last a [`Summary`]; [`Client::list`], [`Client::stat`] and [`Client::read`] look at what is there, by URL.
+//!
+//! ```
+//! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+//! # server.create_bucket("lake").expect("a bucket");
+//! # let client = laneway::Client::builder().anonymous(true).gcs_endpoint(server.url()).build()?;
+//! use laneway::{CopyRequest, Event};
+//!
+//! let request = CopyRequest::new(vec!["Cargo.toml".parse()?], "gs://lake/".parse()?);
+//! let mut job = client.copy(request);
+//! while let Some(event) = job.next_blocking() {
+//!     if let Event::Done(summary) = event {
+//!         assert_eq!((summary.files, summary.failed), (1, 0));
+//!     }
+//! }
+//! # Ok::<(), laneway::Error>(())
+//! ```
+//!
+//! # What holds
+//!
+//! - A destination is old, absent or complete. Bytes are compared with the store's checksum before anything counts as done, and where
+//!   there is none, [`Verified::Unverified`] says so.
+//! - An [`Error`] has a [`kind`](Error::kind) with a number that never changes, names the URL and the cause, and never holds a secret.
+//! - What is configured is used, or an error says why not: [`Client::from_env`] reads what the program `laneway` reads.
+//! - Connections, protocols, sizes and retries are chosen for each request. There is one [`Engine`] in a process unless a
+//!   program makes its own: its threads do the work, so that no runtime of the program's can stall it, and its budgets bound memory
+//!   and connections. After a `fork` the child's client starts anew at its first call.
+//! - Messages go to `tracing`: a subscriber of the program's receives them, and its `log` feature hands them to that crate's loggers.
+//!   Nothing is printed.
 
+pub mod blocking;
 mod boot;
 mod builder;
 mod checksum;

@@ -24,6 +24,20 @@ pub struct Copy {
 impl Bucket {
     /// Copies an object within the bucket: the store does it by itself, whatever the size, and no bytes pass through this machine
     /// unless it can't. What isn't said of the copy is as the source's.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("a", "bytes").await?;
+    /// bucket.copy("a", "b").if_absent().await?;
+    /// assert_eq!(bucket.head("b").await?.size, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn copy(&self, from: &str, to: &str) -> Copy {
         self.copied(from, to, false)
     }
@@ -31,6 +45,20 @@ impl Bucket {
     /// Renames an object: copies it, and then removes the source in the state that was copied. A source that was replaced
     /// meanwhile stays, and that is an error; so is a copy that could not be compared. Two requests, of which others may see
     /// what is between: stores of objects have no renaming of their own.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("a", "bytes").await?;
+    /// bucket.rename("a", "b").await?;
+    /// assert!(bucket.head("a").await.is_err_and(|error| error.is_not_found()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn rename(&self, from: &str, to: &str) -> Copy {
         self.copied(from, to, true)
     }

@@ -23,6 +23,20 @@ pub struct Delete {
 
 impl Bucket {
     /// Removes an object. GCS says where there was none; S3 doesn't, there it is a success.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("notes.txt", "one line\n").await?;
+    /// bucket.delete("notes.txt").await?;
+    /// assert!(bucket.head("notes.txt").await.is_err_and(|error| error.is_not_found()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delete(&self, key: &str) -> Delete {
         let condition = Condition::None;
         Delete { bucket: self.clone(), deadline: None, key: key.to_owned(), condition }
@@ -31,6 +45,24 @@ impl Bucket {
     /// Removes the objects of a stream of keys, in full batches (1000 keys a request on S3, 100 on GCS), several of them
     /// at once. Each key comes back with its outcome, batch by batch in the order of the stream. It works as
     /// fast as its outcomes are taken; dropped, it stops.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// use futures_util::{StreamExt as _, stream};
+    ///
+    /// bucket.put("a", "").await?;
+    /// let mut removed = bucket.delete_many(stream::iter(["a".to_owned()]));
+    /// while let Some((key, outcome)) = removed.next().await {
+    ///     outcome.inspect_err(|error| eprintln!("{key}: {error}"))?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delete_many<K>(&self, keys: K) -> DeleteMany
     where
         K: Stream<Item = String> + Send + 'static,

@@ -32,6 +32,25 @@ impl Bucket {
     /// Reads an object. What comes back tells its metadata first and then gives the bytes, in order: as they come, or all at once.
     /// A small object is one request; a large one is fetched ahead in slices over as many connections as pay, all of one
     /// version.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("notes.txt", "one line\n").await?;
+    /// let mut notes = bucket.get("notes.txt").await?;
+    /// assert_eq!(notes.meta().size, 9);
+    /// while let Some(chunk) = notes.chunk().await? {
+    ///     print!("{}", String::from_utf8_lossy(&chunk));
+    /// }
+    /// let end = bucket.get("notes.txt").last(5).await?.bytes().await?;
+    /// assert_eq!(end, "line\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get(&self, key: &str) -> Get {
         Get { bucket: self.clone(), deadline: None, key: key.to_owned(), part: Part::All, version: None }
     }

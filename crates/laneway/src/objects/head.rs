@@ -19,6 +19,20 @@ pub struct Head {
 
 impl Bucket {
     /// What the store knows about an object: one request, and none of its bytes.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("notes.txt", "one line\n").await?;
+    /// let meta = bucket.head("notes.txt").await?;
+    /// assert_eq!((meta.size, meta.content_type.as_deref()), (9, Some("text/plain")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn head(&self, key: &str) -> Head {
         Head { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None }
     }

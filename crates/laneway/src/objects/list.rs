@@ -38,12 +38,47 @@ pub enum Listed {
 impl Bucket {
     /// The objects whose keys begin with `prefix`, in the order of their keys' bytes (directory buckets of S3 have none).
     /// Their keys come without the bucket's own prefix, as all verbs take them.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// use futures_util::TryStreamExt as _;
+    ///
+    /// bucket.put("logs/1", "").await?;
+    /// bucket.put("logs/2", "").await?;
+    /// let mut logs = bucket.list("logs/");
+    /// while let Some(meta) = logs.try_next().await? {
+    ///     println!("{:>12} {}", meta.size, meta.id.key);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn list(&self, prefix: &str) -> List {
         List(Pages::new(self, prefix, None))
     }
 
     /// What lies directly below `prefix`, which usually ends in a slash: objects, and the prefixes of what lies further down.
     /// No order holds between the two.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// use futures_util::TryStreamExt as _;
+    ///
+    /// bucket.put("logs/1", "").await?;
+    /// let below: Vec<_> = bucket.list_dir("").try_collect().await?;
+    /// assert_eq!(below, [laneway::Listed::Prefix("logs/".to_owned())]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn list_dir(&self, prefix: &str) -> ListDir {
         ListDir(Pages::new(self, prefix, Some("/".to_owned())))
     }

@@ -22,6 +22,22 @@ pub struct Open {
 
 impl Bucket {
     /// Opens an object for reads at any place, all of them of the version that it has now: one request.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.put("table.parquet", vec![7; 300_000]).await?;
+    /// let table = bucket.open("table.parquet").footer(65_536).await?;
+    /// assert_eq!(table.footer().len(), 65_536);
+    /// let columns = table.read_ranges([0..4096, 100_000..150_000]).await?;
+    /// assert_eq!(columns[1].len(), 50_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(&self, key: &str) -> Open {
         Open { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None, footer: None }
     }

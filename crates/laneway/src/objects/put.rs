@@ -46,6 +46,20 @@ impl Bucket {
     /// Writes an object, and compares what the store then has with what was sent. Up to 16 MiB are one request with the checksum
     /// inside, more go in parts, several at once. The object is there as a whole or not at all: what was given up half-way is
     /// removed.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// let written = bucket.put("notes.txt", "one line\n").metadata("author", "me").if_absent().await?;
+    /// assert_eq!(written.size, 9);
+    /// bucket.put("manifest.toml", laneway::Payload::file("Cargo.toml")).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn put(&self, key: &str, payload: impl Into<Payload>) -> Put {
         let (payload, options) = (payload.into(), PutOptions::default());
         Put { bucket: self.clone(), deadline: None, key: key.to_owned(), payload, options, crc32c: None }

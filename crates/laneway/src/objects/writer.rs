@@ -53,6 +53,23 @@ type Room = BoxFuture<'static, Option<OwnedPermit<(Bytes, bool)>>>;
 impl Bucket {
     /// Writes an object from bytes that are put in one after the other. Nothing is sent before there is a part's worth of them,
     /// or the end.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// let mut table = bucket.writer("table.csv");
+    /// for row in 0..1000 {
+    ///     table.write(format!("{row},x\n").as_bytes()).await?;
+    /// }
+    /// let written = table.finish().await?;
+    /// assert_eq!(written.size, 5890);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn writer(&self, key: &str) -> Writer {
         Writer {
             bucket: self.clone(),

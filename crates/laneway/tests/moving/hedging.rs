@@ -59,7 +59,9 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 #[test]
 fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
     for kind in KINDS {
-        for rule in ["get:20 stall@0", "get:20 stall@3000"] {
+        // One of the middle: while hardly any other is alive, what nobody knows the size of is taken for bulk, with which there is
+        // nothing to compare here.
+        for rule in ["get:1 key=20 stall@0", "get:1 key=20 stall@3000"] {
             let stage = busy_stage(kind, rule);
             // Too few to be looked up in a listing.
             let keys: Vec<_> = (0..25).map(|i| format!("{i}")).collect();

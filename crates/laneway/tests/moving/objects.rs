@@ -1,5 +1,6 @@
 //! Objects one by one, as programs ask for them.
 
+mod blocking;
 mod readers;
 mod reading;
 mod writing;

@@ -82,7 +82,7 @@ fn requests_of(stage: &Stage, to: Place, verbs: [&str; 2]) -> [u64; 2] {
 
 #[test]
 fn amazons_listings_spare_a_tree_the_requests_for_what_lies_in_an_archive() {
-    let stage = archived_tree(Habits::s3());
+    let stage = archived_tree(Habits::strict());
     assert_eq!(requests_of(&stage, stage.path("down").into(), ["list", "get"]), [1, 2]);
     assert_eq!(std::fs::read(stage.path("down/restored")).unwrap(), b"cold");
     assert_eq!(requests_of(&stage, stage.url("copies/").into(), ["list", "copy"]), [1, 2]);
@@ -102,7 +102,7 @@ fn where_listings_may_not_tell_what_is_restored_all_of_a_tree_is_tried() {
 
     let prefixes = &["x-amz-optional-object-attributes"];
     let refused_headers = Some(RefusedHeaders { prefixes, status: 400, code: "InvalidArgument" });
-    let refusing = archived_tree(Habits { refused_headers, ..Habits::s3() });
+    let refusing = archived_tree(Habits { refused_headers, ..Habits::strict() });
     assert_eq!(requests_of(&refusing, refusing.path("down").into(), ["list", "get"]), [2, 22]);
     assert_eq!(
         requests_of(&refusing, refusing.path("again").into(), ["list", "get"]),

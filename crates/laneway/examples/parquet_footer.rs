@@ -1,0 +1,46 @@
+//! Tells how large the metadata of Parquet files is, by one request for each: `parquet_footer s3://lake/table/`. The end of a file,
+//! where its index lies, comes along when it is opened.
+
+use std::error::Error;
+
+use futures_util::StreamExt as _;
+use laneway::{Bucket, ObjectMeta};
+
+/// What comes along: larger indexes take a second request.
+const FOOTER: u64 = 64 << 10;
+
+/// The length of the index, and the magic number.
+const TRAILER: usize = 8;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let at = std::env::args().nth(1).ok_or("usage: parquet_footer BUCKET_URL")?;
+    let bucket = laneway::Client::from_env()?.bucket(&at)?;
+    let mut indexes = bucket.list("").map(|meta| index(&bucket, meta)).buffer_unordered(64);
+    while let Some(index) = indexes.next().await {
+        match index {
+            Ok(Some((key, len))) => println!("{key}: {len} bytes of metadata"),
+            Ok(None) => {}
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+    Ok(())
+}
+
+/// The length of a file's index, which is read whole; `None` for what is no Parquet file.
+async fn index(
+    bucket: &Bucket,
+    meta: Result<ObjectMeta, laneway::Error>,
+) -> Result<Option<(String, usize)>, laneway::Error> {
+    let meta = meta?;
+    let file = bucket.open(&meta.id.key).footer(FOOTER).await?;
+    let Some((_, trailer)) = file.footer().split_last_chunk::<TRAILER>() else { return Ok(None) };
+    let [a, b, c, d, magic @ ..] = *trailer;
+    if &magic != b"PAR1" {
+        return Ok(None);
+    }
+    let len = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let end = file.size() - TRAILER as u64;
+    let index = file.read_range(end.saturating_sub(len)..end).await?;
+    Ok(Some((meta.id.key, index.len())))
+}

@@ -1,0 +1,118 @@
+//! The library for threads that may block.
+//!
+//! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A [`Download`](crate::Download)
+//! is a [`Read`] as it is, a [`List`](crate::List) has `next_blocking`, and [`Reader`] and [`Writer`] are here, made by
+//! [`into_blocking`](crate::Reader::into_blocking). None of these are to be called on a thread that runs async tasks, which would
+//! stand still meanwhile.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use bytes::Bytes;
+use laneway_store::ObjectMeta;
+use pollster::block_on;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use crate::{Error, Written};
+
+/// An object that is open for reads, all of one version: [`crate::Reader`] for threads that may block.
+#[derive(Debug)]
+pub struct Reader(crate::Reader);
+
+/// Writes an object from the bytes that are put into it: [`crate::Writer`] for threads that may block. Dropped before
+/// [`finish`](Self::finish), it leaves nothing behind.
+#[derive(Debug)]
+pub struct Writer(crate::Writer);
+
+impl crate::Reader {
+    /// The same for threads that may block.
+    pub fn into_blocking(self) -> Reader {
+        Reader(self)
+    }
+}
+
+impl crate::Writer {
+    /// The same for threads that may block.
+    pub fn into_blocking(self) -> Writer {
+        Writer(self)
+    }
+}
+
+impl Reader {
+    /// What the store told of the object when it was opened.
+    pub fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// The last bytes, as many as the opening request has brought.
+    pub fn footer(&self) -> &Bytes {
+        self.0.footer()
+    }
+
+    /// Reads into `buffer` from `offset` on. How many bytes: fewer than there is room for where the object ends before. Nobody
+    /// writes to the buffer after this returns.
+    ///
+    /// # Errors
+    /// What the store says; an object that was replaced.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let end = offset.saturating_add(buffer.len() as u64).min(self.size());
+        if offset >= end {
+            return Ok(0);
+        }
+        let bytes = block_on(self.0.read_range(offset..end))?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.
+    ///
+    /// # Errors
+    /// As there; an object that was replaced.
+    pub fn read_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, Error> {
+        block_on(self.0.read_ranges(ranges))
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        block_on(self.0.read(buffer))
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        block_on(self.0.seek(position))
+    }
+}
+
+impl Writer {
+    /// Ends the object, as [`crate::Writer::finish`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(self) -> Result<Written, Error> {
+        block_on(self.0.finish())
+    }
+
+    /// Gives the object up, as [`crate::Writer::abort`] does.
+    pub fn abort(self) {
+        block_on(self.0.abort());
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        block_on(self.0.write(bytes)).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    /// Nothing can be seen before the end, so that there is nothing to do.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,6 +1,7 @@
 //! An object to a place that takes bytes only in order: a pipe, a terminal, a device. Slices are fetched ahead into
 //! memory from the budget; they reserve in order, so that the one whose turn it is always has its share.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ const SLICE: u64 = SLICE_MIN;
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Bytes,
-    _held: Arc<Reservation>,
+    _held: Held,
 }
 
 /// Where chunks go. Its receiver gone, nobody reads any more.
@@ -124,12 +125,16 @@ pub(crate) async fn fetch(
     out: Chunks,
 ) -> Result<Fetched, Error> {
     let Wish { range, version, described } = wish;
-    let mut ordered = InOrder { job, store, id, version, described, out, attempts: 1 };
+    let is_for_program = described.is_some();
+    let mut ordered = InOrder { job, store, id, version, described, is_for_program, out, attempts: 1 };
     match range {
         None => ordered.whole(true).await,
         Some(range) => ordered.range(range).await,
     }
 }
+
+/// A part of the memory budget; `None` of what waits for a program, which may wait for something else of the same engine meanwhile.
+type Held = Option<Arc<Reservation>>;
 
 struct InOrder<'a> {
     job: &'a Running,
@@ -137,11 +142,13 @@ struct InOrder<'a> {
     id: &'a ObjectId,
     version: Option<Version>,
     described: Option<oneshot::Sender<Described>>,
+    /// Whether a program reads, at its leisure.
+    is_for_program: bool,
     out: Chunks,
     attempts: u32,
 }
 
-type Slice = Result<(Bytes, Run, Arc<Reservation>, u32), Error>;
+type Slice = Result<(Bytes, Run, Held, u32), Error>;
 
 impl InOrder<'_> {
     async fn range(&mut self, range: ByteRange) -> Result<Fetched, Error> {
@@ -233,14 +240,19 @@ impl InOrder<'_> {
         let ahead_max = requests_at_once(self.job.engine.cores);
         let mut ahead = FuturesOrdered::<BoxFuture<'_, Slice>>::new();
         let mut reserving: Option<BoxFuture<'_, Reservation>> = None;
+        let is_for_program = self.is_for_program;
+        let mut waiting = VecDeque::<(Bytes, Held)>::new();
         let mut next = range.start;
         let mut run = Run::of(b"", wanted);
+        // What nobody has begun to read is fetched a slice ahead only.
+        let mut taken = 0;
         loop {
             let end = range.end.min(next + SLICE);
-            if next < range.end && ahead.len() < ahead_max && reserving.is_none() {
+            let ahead_max = if is_for_program { ahead_max.min(1 + taken) } else { ahead_max };
+            if next < range.end && ahead.len() + waiting.len() < ahead_max && reserving.is_none() {
                 reserving = Some(Box::pin(memory.reserve((end - next) as usize)));
             }
-            if reserving.is_none() && ahead.is_empty() {
+            if reserving.is_none() && ahead.is_empty() && waiting.is_empty() {
                 return Ok(run);
             }
             tokio::select! {
@@ -252,7 +264,7 @@ impl InOrder<'_> {
                     ahead.push_back(Box::pin(async move {
                         let attempts = writer.bring(store, id).await?;
                         let (run, bytes) = writer.finish();
-                        Ok((bytes.into(), run, Arc::new(held), attempts))
+                        Ok((bytes.into(), run, (!is_for_program).then(|| Arc::new(held)), attempts))
                     }));
                     next = end;
                 }
@@ -260,8 +272,16 @@ impl InOrder<'_> {
                     let (bytes, next_run, held, attempts) = slice?;
                     self.attempts = self.attempts.max(attempts);
                     run = run.then(next_run);
-                    self.send(bytes, held).await?;
+                    waiting.push_back((bytes, held));
                 }
+                // The others go on meanwhile: they hold memory that others need.
+                room = self.out.reserve(), if !waiting.is_empty() => match (room, waiting.pop_front()) {
+                    (Ok(room), Some((bytes, held))) => {
+                        room.send(Chunk { bytes, _held: held });
+                        taken += 1;
+                    }
+                    _ => return Err(Error::cancelled(url(self.store.provider(), self.id))),
+                },
             }
         }
     }
@@ -274,6 +294,7 @@ impl InOrder<'_> {
     }
 
     async fn send(&self, bytes: Bytes, held: Arc<Reservation>) -> Result<(), Error> {
+        let held = (!self.is_for_program).then_some(held);
         let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
         self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
     }

@@ -85,6 +85,10 @@ impl Copy {
         let end = |bucket: &Bucket, key: &str| Ok::<_, Error>((bucket.store()?, bucket.id(key)?));
         let (from, to, url): ((_, ObjectId), _, _) =
             (end(&bucket, &from)?, end(&other, &to)?, other.url_of(&to));
+        let place = |bucket: &Bucket, id: &ObjectId| (bucket.provider(), id.clone());
+        if is_move && place(&bucket, &from.1) == place(&other, &to.1) {
+            return Err(Error::usage(url, "can't be renamed to itself"));
+        }
         let copy = async move { crate::copy::object(&job, from, to, options, is_move).await };
         Ok(within(deadline, &url, cleaning(bucket.client(), owner, copy)).await?.into())
     }

@@ -209,6 +209,9 @@ impl Download {
     /// # Errors
     /// As [`chunk`](Self::chunk).
     pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, Error> {
+        if !self.rest.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.rest)));
+        }
         let State::Coming { taken, .. } = &mut self.state else { return Ok(None) };
         if let Some(chunk) = taken.blocking_recv() {
             return Ok(Some(chunk.bytes));
@@ -232,6 +235,9 @@ impl Download {
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
+        }
         let State::Coming { taken, ended, .. } = &mut self.state else { return Poll::Ready(Ok(None)) };
         if let Some(chunk) = ready!(taken.poll_recv(context)) {
             return Poll::Ready(Ok(Some(chunk.bytes)));

@@ -163,6 +163,7 @@ enum Batch {
     /// Entries as they arrive. The last ones of a page carry its permit, so that the next page is asked for once they are read.
     Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
     Failed(Error),
+    Over,
 }
 
 impl Pages {
@@ -214,7 +215,12 @@ impl Pages {
                 self.is_over = true;
                 return Some(error);
             }
-            None => self.is_over = true,
+            Some(Batch::Over) => self.is_over = true,
+            // Whoever filled it is gone: what has come isn't all.
+            None => {
+                self.is_over = true;
+                return Some(Error::cancelled(self.bucket.url()));
+            }
         }
         None
     }
@@ -256,13 +262,17 @@ async fn fill(bucket: Bucket, mut list: laneway_store::List, out: mpsc::Unbounde
             Ok(page) => page,
             Err(error) => return drop(out.send(Batch::Failed(error.into()))),
         };
-        let below =
-            |prefix: &String| Listed::Prefix(prefix[bucket.prefix().len().min(prefix.len())..].to_owned());
+        let below = |prefix: &String| {
+            Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(prefix).to_owned())
+        };
         let mut last: Vec<Listed> = page.prefixes.iter().map(below).collect();
         last.extend(page.objects.into_iter().map(relative));
         let next = page.next;
-        if out.send(Batch::Entries(last, Some(permit))).is_err() || next.is_none() {
+        if out.send(Batch::Entries(last, Some(permit))).is_err() {
             return;
+        }
+        if next.is_none() {
+            return drop(out.send(Batch::Over));
         }
         list.token = next;
     }

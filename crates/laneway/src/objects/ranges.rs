@@ -5,6 +5,7 @@ mod path;
 mod plan;
 mod prices;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
@@ -13,7 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetch::{All, Fetch, Limits, One};
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{Stream, StreamExt as _};
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
 pub use prices::PriceList;
 use tokio::sync::mpsc;
@@ -83,7 +85,8 @@ impl Bucket {
     /// Reads ranges of many objects, several of them at once; of each as [`get_ranges`](Self::get_ranges) does. Objects come as
     /// they are done, each with its place among those asked for. One that can't be read doesn't end the others.
     ///
-    /// Objects are taken from the iterator as fast as results are taken.
+    /// Objects are taken from the iterator as fast as results are taken, on the engine's own thread: an iterator that blocks would hold
+    /// up every other call.
     pub fn get_ranges_of<K, R, O>(&self, objects: O) -> ObjectRanges
     where
         K: AsRef<str>,
@@ -108,10 +111,24 @@ impl Bucket {
                 let limits = limits.clone();
                 async move { (at, call.all(&limits).await) }
             };
-            let mut read = stream::iter(calls.enumerate().map(read)).buffer_unordered(OBJECTS_AT_ONCE);
-            while let Some(result) = read.next().await {
-                if out.send(result).await.is_err() {
+            let mut calls = calls.enumerate().fuse();
+            let (mut running, mut done) = (FuturesUnordered::new(), VecDeque::new());
+            loop {
+                while running.len() + done.len() < OBJECTS_AT_ONCE
+                    && let Some(call) = calls.next()
+                {
+                    running.push(read(call));
+                }
+                if running.is_empty() && done.is_empty() {
                     return;
+                }
+                // Those under way go on while results wait to be taken: they hold memory that others need.
+                tokio::select! {
+                    Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
+                    room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
+                        (Ok(room), Some(result)) => room.send(result),
+                        _ => return,
+                    },
                 }
             }
         });

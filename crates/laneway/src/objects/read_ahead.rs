@@ -38,8 +38,8 @@ impl ReadAhead {
 
     /// What to begin to fetch for a reader that is at `position` and has everything up to `end`.
     pub(super) fn next(&mut self, position: u64, end: u64, size: u64) -> Option<Range<u64>> {
-        let is_worth_it =
-            self.next == end && end < size && self.window >= EAGER && end - position <= self.window / 2;
+        let is_near = position <= end && end - position <= self.window / 2;
+        let is_worth_it = self.next == end && end < size && self.window >= EAGER && is_near;
         is_worth_it.then(|| {
             self.window = (self.window * 2).min(MOST);
             self.range(end, self.window, size)
@@ -98,5 +98,7 @@ mod tests {
         );
         assert_eq!(ahead.next(range.end, range.end, SIZE), None, "it is on its way");
         assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE), None);
+        let ended = range.end + 2 * EAGER;
+        assert_eq!(ahead.next(ended + 5, ended, SIZE), None, "what it reads was here before");
     }
 }

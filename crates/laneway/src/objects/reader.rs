@@ -18,8 +18,8 @@ use crate::{Bucket, Error};
 /// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
 /// [`Bucket::open`].
 ///
-/// It is [`AsyncRead`] and [`AsyncSeek`] too, reading ahead of whoever reads on and on, and nothing ahead of who jumps about. Clones
-/// share what was fetched with the opening request, and have places of their own.
+/// It is [`AsyncRead`] and [`AsyncSeek`] too, reading ahead of whoever reads on and on, and nothing ahead of who jumps about. Others
+/// of the same object, made by [`again`](Self::again), share what was fetched with the opening request.
 pub struct Reader {
     object: Arc<Object>,
     position: u64,
@@ -186,7 +186,7 @@ impl Object {
         ranges
             .iter()
             .map(|range| match is_here(range) {
-                true if range.start >= size => Err(beyond(range)),
+                true if range.start >= size && range.start > 0 => Err(beyond(range)),
                 true => Ok(self
                     .footer
                     .slice((range.start - start) as usize..(range.end.min(size) - start) as usize)),

@@ -105,7 +105,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the object: sends what is left, and compares what the store then has with what was sent.
+    /// Ends the object: sends what is left, and compares what the store then has with what was sent. Dropped half-way it is given
+    /// up, unless the store is completing the object already.
     ///
     /// # Errors
     /// What the store says; bytes that differ. Nothing is left behind then.
@@ -113,7 +114,8 @@ impl Writer {
         std::future::poll_fn(|context| self.poll_finish(context)).await
     }
 
-    /// Gives the object up, and waits until nothing of it is left in the store.
+    /// Gives the object up, and waits until nothing of it is left in the store. Where its end was asked for before, by a `shutdown`
+    /// that wasn't awaited, it may have come into being all the same.
     pub async fn abort(self) {
         let Self { upload, ending, .. } = self;
         drop(ending);
@@ -127,7 +129,7 @@ impl Writer {
     /// Takes as many bytes as fit into the part that gathers.
     fn poll_take(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
         if self.ending.is_some() || self.ended.is_some() {
-            return Poll::Ready(Err(self.misused("was finished, and takes no more bytes")));
+            return Poll::Ready(Err(self.misused("was finished or has failed, and takes no more bytes")));
         }
         let wanted = self.part_len()?;
         if self.gathered.len() == wanted {
@@ -169,6 +171,7 @@ impl Writer {
         let Some(permit) = permit else {
             // It takes no more, because it has failed: its end says why.
             let failed = ready!(Pin::new(&mut upload.ended).poll(context)).err();
+            (self.upload, self.ended) = (None, Some(None));
             let url = self.bucket.url_of(&self.key);
             return Poll::Ready(Err(failed.unwrap_or_else(|| Error::cancelled(url))));
         };

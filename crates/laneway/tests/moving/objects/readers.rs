@@ -60,6 +60,7 @@ fn the_footer_comes_with_the_opening_request() {
         assert!(all.footer()[..] == bytes);
         let empty = wait(bucket.open("empty").footer(10).into_future()).unwrap();
         assert_eq!((empty.size(), empty.footer().len()), (0, 0));
+        assert!(wait(empty.read_range(0..10)).unwrap().is_empty());
     });
 }
 
@@ -103,6 +104,8 @@ fn copies_and_renames_happen_in_the_store() {
         assert!(bucket.copy("a", "b").if_absent().call().unwrap_err().is_precondition());
         bucket.rename("b", "c").into(&bucket.below("deep/")).call().unwrap();
         assert_eq!(stage.keys(), ["p/a", "p/deep/c"]);
+        let itself = bucket.rename("a", "a").content_type("text/y").call().unwrap_err();
+        assert!(itself.kind() == ErrorKind::Usage && stage.stored("p/a") == b"bytes", "{itself}");
         let nowhere = bucket.rename("nowhere", "x").call().unwrap_err();
         assert!(nowhere.is_not_found() && nowhere.kind() == ErrorKind::NotFound, "{nowhere}");
         assert_eq!(requests(&stage, "get"), 0);

@@ -38,6 +38,11 @@ fn an_object_is_read_whole_streamed_and_in_part() {
         let mut read = Vec::new();
         bucket.get("large").call().unwrap().read_to_end(&mut read).unwrap();
         assert!(read == large);
+        // What a `Read` has begun goes on by any other way.
+        let mut begun = bucket.get("large").call().unwrap();
+        let mut first = [0; 10];
+        begun.read_exact(&mut first).unwrap();
+        assert!(first == large[..10] && begun.bytes_blocking().unwrap() == large[10..]);
         for range in [0..1, 5..70_000, MIB..2 * MIB, 9 * MIB..20 * MIB] {
             let (start, end) = (range.start as u64, range.end as u64);
             let got = wait(async { bucket.get("large").range(start..end).await?.bytes().await }).unwrap();
@@ -140,4 +145,25 @@ fn a_call_that_is_dropped_or_late_holds_nothing() {
         late.kind() == ErrorKind::Timeout && late.to_string().contains("not done within 0.02 s"),
         "{late}"
     );
+}
+
+#[test]
+fn what_is_not_read_on_holds_up_nobody_else() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let large = random_bytes(9, 40 * MIB);
+        stage.object("large", &large);
+        stage.object("small", b"small");
+        let bucket = bucket(&stage, "");
+        // More than the engine's memory has room for.
+        let begun: Vec<_> = (0..12).map(|_| bucket.get("large").call().unwrap()).collect();
+        assert_eq!(bucket.get("small").call().unwrap().bytes_blocking().unwrap(), "small");
+        for download in begun {
+            assert!(download.bytes_blocking().unwrap() == large);
+        }
+        let mut objects = bucket.get_ranges_of((0..40).map(|_| ("large", [0..9 << 20, 0..1])));
+        assert!(objects.next_blocking().is_some());
+        assert_eq!(bucket.get("small").call().unwrap().bytes_blocking().unwrap(), "small");
+        assert_eq!(wait(objects.count()), 39);
+    });
 }

@@ -360,9 +360,9 @@ impl Error {
     /// The bucket itself is missing. Who writes or lists needs nothing else that could be; otherwise the store says it
     /// (`NoSuchBucket`; in words on GCS).
     pub fn is_missing_bucket(&self) -> bool {
-        let is_told = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
+        let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
         self.is_not_found()
-            && (is_told || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
+            && (says_so || matches!(self.0.operation, Operation::Put | Operation::Begin | Operation::List))
     }
 
     /// A body broke after bytes of it had reached the sink: go on where the sink stands.

@@ -200,7 +200,7 @@ impl Store {
         if let (Provider::Gcs, Some(unless @ Unless::ModifiedSince(_))) = (self.provider(), get.unless) {
             self.head_unless(get.id, get.version, unless).await.map_err(|e| e.within(Operation::Get))?;
         }
-        match self.get_as_told(&get).await {
+        match self.plain_get(&get).await {
             Err(error)
                 if error.kind() == ErrorKind::InvalidRange
                     && get.range.as_ref().is_some_and(GetRange::is_whole_of_nothing) =>
@@ -212,7 +212,7 @@ impl Store {
         }
     }
 
-    async fn get_as_told(&self, get: &Get<'_>) -> Result<Got, Error> {
+    async fn plain_get(&self, get: &Get<'_>) -> Result<Got, Error> {
         match &self.dialect {
             Dialect::Gcs(gcs) => gcs.get(get, self.reads).await,
             Dialect::S3(s3) => s3.get(get, self.reads).await,
@@ -223,7 +223,7 @@ impl Store {
     async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
         let version = get.version.or(meta.version.as_ref());
-        self.get_as_told(&Get { version, size: Some(meta.size), ..get }).await
+        self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
     }
 
     /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
@@ -233,7 +233,7 @@ impl Store {
         if meta.size != 0 {
             return Err(refused);
         }
-        let got = self.get_as_told(&whole).await?;
+        let got = self.plain_get(&whole).await?;
         if got.meta.size != 0 {
             return Err(refused);
         }
@@ -530,9 +530,9 @@ impl Store {
         }
     }
 
-    /// Appends bytes to a session at `offset`; all but the `last` piece are a multiple of 256 KiB long. An answer that
-    /// was lost is asked for again, so that the session may go on from within the piece. The object that the last
-    /// piece makes is not compared with anything: its checksums are in the answer.
+    /// Appends bytes to a session at `offset`; all but the `last` chunk are a multiple of 256 KiB long. An answer that
+    /// was lost is asked for again, so that the session may go on from within the chunk. The object that the last
+    /// chunk makes is not compared with anything: its checksums are in the answer.
     ///
     /// # Errors
     /// `NotFound` when the session is gone; `Precondition`; `Unsupported` on S3.

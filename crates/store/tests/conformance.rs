@@ -111,7 +111,7 @@ macro_rules! with_behaviours {
             multipart::completing_takes_a_precondition [MultipartUpload ConditionalComplete];
             multipart::a_part_may_be_copied_from_an_object [MultipartUpload PartCopy];
             multipart::a_server_without_multipart_uploads_is_recognised [NoMultipartUpload];
-            resumable::pieces_become_one_object [GcsSessions];
+            resumable::parts_become_one_object [GcsSessions];
             resumable::an_empty_object_is_a_session_too [GcsSessions];
             resumable::a_session_tells_where_it_stands [GcsSessions ResumableStatus];
             resumable::a_session_takes_a_precondition [GcsSessions ConditionalResumable];

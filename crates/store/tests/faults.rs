@@ -226,7 +226,7 @@ fn a_part_whose_connection_broke_is_sent_again() {
 }
 
 #[test]
-fn a_piece_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
+fn a_chunk_of_a_session_whose_answer_was_lost_is_not_sent_twice() {
     let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["part:1 lose-answer", "part:3 lose-answer"]));
     let store = store(&endpoint, Provider::Gcs, &settings(&endpoint));
     run(async {

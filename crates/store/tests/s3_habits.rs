@@ -467,7 +467,7 @@ fn scripted(
     (server, store)
 }
 
-fn told(etag: &str) -> Vec<u8> {
+fn described(etag: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: \"{etag}\"\r\nServer: AmazonS3\r\n\r\n")
         .into_bytes()
 }
@@ -482,7 +482,7 @@ fn another_writer_that_came_between_is_an_error_where_conditions_are_passed_over
                 heads.fetch_add(1, Ordering::Relaxed);
                 b"HTTP/1.1 404 Not Found\r\nServer: AmazonS3\r\nContent-Length: 0\r\n\r\n".to_vec()
             }
-            ("HEAD", _) => told("theirs-1"),
+            ("HEAD", _) => described("theirs-1"),
             _ => {
                 let body = "<CompleteMultipartUploadResult><ETag>\"ours-1\"</ETag>\
                             <ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME></CompleteMultipartUploadResult>";

@@ -39,7 +39,7 @@ fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
     if let Ok(mut answer) = serde_json::from_str::<Value>(text)
         && let Some(error) = answer.get_mut("error").map(Value::take)
     {
-        return told(error);
+        return reason_and_message(error);
     }
     if let Some(error) = xml::error(body) {
         return (Some(error.code), Some(error.details.unwrap_or(error.message)));
@@ -50,7 +50,7 @@ fn describe(body: &[u8]) -> (Option<String>, Option<String>) {
 }
 
 /// Reason and message of an `error`: Google's is an object, that of OAuth endpoints and proxies is text.
-fn told(mut error: Value) -> (Option<String>, Option<String>) {
+fn reason_and_message(mut error: Value) -> (Option<String>, Option<String>) {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     if !error.is_object() {
         return (None, some(text_of(error)));

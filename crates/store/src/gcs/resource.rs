@@ -99,11 +99,11 @@ impl Resource {
             "" => Some(left_out),
             field => field.parse::<u64>().ok().map(Some),
         };
-        let (told, generation) = (number(&self.size, None)?, number(&self.generation, None)?);
-        if self.name.is_empty() && told.is_none() && generation.is_none() {
+        let (announced, generation) = (number(&self.size, None)?, number(&self.generation, None)?);
+        if self.name.is_empty() && announced.is_none() && generation.is_none() {
             return None;
         }
-        let mut meta = ObjectMeta::new(id, told.unwrap_or(size));
+        let mut meta = ObjectMeta::new(id, announced.unwrap_or(size));
         meta.version = generation.map(Version::Generation);
         meta.metageneration = self.metageneration.parse().ok();
         meta.etag = Some(self.etag).filter(|etag| !etag.is_empty());

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_an_appended_piece() {
+    fn the_range_of_an_appended_chunk() {
         assert_eq!(content_range(0, 10, None), "bytes 0-9/*");
         assert_eq!(content_range(10, 5, Some(15)), "bytes 10-14/15");
         assert_eq!(content_range(15, 0, Some(15)), "bytes */15");

@@ -86,8 +86,8 @@ struct Progress {
 impl Progress {
     /// Takes in an answer that isn't the last. Whether to go on.
     fn goes_on(&mut self, token: String, bytes: String) -> bool {
-        let told_nothing_new = self.token.as_ref() == Some(&token) && self.bytes == bytes;
-        self.fruitless = if told_nothing_new { self.fruitless + 1 } else { 0 };
+        let nothing_new = self.token.as_ref() == Some(&token) && self.bytes == bytes;
+        self.fruitless = if nothing_new { self.fruitless + 1 } else { 0 };
         (self.token, self.bytes) = (Some(token), bytes);
         self.fruitless < FRUITLESS_MAX
     }
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn a_rewrite_goes_on_while_bytes_or_token_change() {
         let mut progress = Progress::default();
-        let mut told = |token: &str, bytes: &str| progress.goes_on(token.to_owned(), bytes.to_owned());
-        assert!(told("t", "1") && told("t", "2") && told("t", "2") && told("t", "2"));
-        assert!(told("t", "3") && told("u", "3") && told("u", "3") && told("u", "3"));
-        assert!(!told("u", "3"), "the fourth in turn");
+        let mut goes_on = |token: &str, bytes: &str| progress.goes_on(token.to_owned(), bytes.to_owned());
+        assert!(goes_on("t", "1") && goes_on("t", "2") && goes_on("t", "2") && goes_on("t", "2"));
+        assert!(goes_on("t", "3") && goes_on("u", "3") && goes_on("u", "3") && goes_on("u", "3"));
+        assert!(!goes_on("u", "3"), "the fourth in turn");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 /// What a page is taken for until it has come: small, beside which bulk makes way.
 pub(crate) const PAGE_ASSUMED: u64 = 64 * 1024;
 
-/// Reads one answer piece by piece.
+/// Reads one answer chunk by chunk.
 pub(crate) trait Reader {
     /// The objects that are whole with these bytes, in the page's order.
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String>;
@@ -33,11 +33,11 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
     reader: impl Fn() -> R + Send + Sync,
     mut out: impl FnMut(Vec<ObjectMeta>) + Send,
 ) -> Result<Page, Error> {
-    let (pieces, mut coming) = mpsc::unbounded_channel();
+    let (chunks, mut coming) = mpsc::unbounded_channel();
     let attempts = AtomicUsize::new(0);
     let sinks = || {
         let attempt = attempts.fetch_add(1, Relaxed);
-        Box::new(Pieces { attempt, taken: 0, out: pieces.clone() }) as Box<dyn Sink>
+        Box::new(Forward { attempt, taken: 0, out: chunks.clone() }) as Box<dyn Sink>
     };
     let mut carried = pin!(exchange.arrive(outgoing, &sinks));
     let mut answers: Vec<Option<Answer<R>>> = Vec::new();
@@ -57,12 +57,12 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
     let sent = loop {
         tokio::select! {
             biased;
-            Some(piece) = coming.recv() => take(&mut answers, piece)?,
+            Some(chunk) = coming.recv() => take(&mut answers, chunk)?,
             sent = &mut carried => break sent?,
         }
     };
-    while let Ok(piece) = coming.try_recv() {
-        take(&mut answers, piece)?;
+    while let Ok(chunk) = coming.try_recv() {
+        take(&mut answers, chunk)?;
     }
     // Of several attempts the one that brought the answer.
     let whole = answers.into_iter().flatten().rfind(|answer| answer.bytes == sent.response.sunk);
@@ -80,13 +80,13 @@ struct Answer<R> {
 }
 
 /// Hands the body on to the task that asked, where reading it delays nobody.
-struct Pieces {
+struct Forward {
     attempt: usize,
     taken: usize,
     out: mpsc::UnboundedSender<(usize, Bytes)>,
 }
 
-impl Sink for Pieces {
+impl Sink for Forward {
     fn begin(&mut self, _: &Head) -> Result<Route, SinkError> {
         Ok(Route::Stay)
     }

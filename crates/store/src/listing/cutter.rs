@@ -163,31 +163,34 @@ impl Json {
 mod tests {
     use super::*;
 
-    /// Cuts a document that comes in pieces of this length.
-    fn cut(mut cutter: Cutter, document: &str, piece: usize) -> (Vec<String>, String) {
-        let pieces = document.as_bytes().chunks(piece);
-        let entries: Vec<_> = pieces.flat_map(|piece| cutter.take(piece)).collect();
+    /// Cuts a document that comes in chunks of this length.
+    fn cut(mut cutter: Cutter, document: &str, chunk_bytes: usize) -> (Vec<String>, String) {
+        let chunks = document.as_bytes().chunks(chunk_bytes);
+        let entries: Vec<_> = chunks.flat_map(|chunk| cutter.take(chunk)).collect();
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (entries.into_iter().map(text).collect(), text(cutter.into_rest()))
     }
 
     #[test]
-    fn xml_entries_come_out_whatever_the_pieces() {
+    fn xml_entries_come_out_whatever_the_chunks() {
         let document = "<R><A>1</A><E><K>a</K></E><P/><E><K>b&lt;E></K></E><Z/></R>";
-        for piece in 1..=document.len() {
-            let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), document, piece);
-            assert_eq!(entries, ["<E><K>a</K></E>", "<E><K>b&lt;E></K></E>"], "{piece}");
-            assert_eq!(rest, "<R><A>1</A><P/><Z/></R>", "{piece}");
+        for chunk_bytes in 1..=document.len() {
+            let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), document, chunk_bytes);
+            assert_eq!(entries, ["<E><K>a</K></E>", "<E><K>b&lt;E></K></E>"], "{chunk_bytes}");
+            assert_eq!(rest, "<R><A>1</A><P/><Z/></R>", "{chunk_bytes}");
         }
     }
 
     #[test]
-    fn json_entries_come_out_whatever_the_pieces() {
+    fn json_entries_come_out_whatever_the_chunks() {
         let document = r#"{"kind":"items","p":["items","[{"],"items":[{"n":"a]}\"","m":{"x":[1]}}, {"n":"b"}],"next":"t"}"#;
-        for piece in 1..=document.len() {
-            let (entries, rest) = cut(Cutter::json("items"), document, piece);
-            assert_eq!(entries, [r#"{"n":"a]}\"","m":{"x":[1]}}"#, r#"{"n":"b"}"#], "{piece}");
-            assert_eq!(rest, r#"{"kind":"items","p":["items","[{"],"items":[ ],"next":"t"}"#, "{piece}");
+        for chunk_bytes in 1..=document.len() {
+            let (entries, rest) = cut(Cutter::json("items"), document, chunk_bytes);
+            assert_eq!(entries, [r#"{"n":"a]}\"","m":{"x":[1]}}"#, r#"{"n":"b"}"#], "{chunk_bytes}");
+            assert_eq!(
+                rest, r#"{"kind":"items","p":["items","[{"],"items":[ ],"next":"t"}"#,
+                "{chunk_bytes}"
+            );
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 const SKEW_SILENT_S: i64 = 14 * 60;
 
 /// Answers' dates differ by as much among themselves: they are whole seconds, and were true a while ago.
-const TOLD_S: i64 = 60;
+const DATES_DIFFER_S: i64 = 60;
 
 /// This machine's clock, corrected by what the endpoint has said.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Clock {
         if is_silent && ahead_s.abs() < SKEW_SILENT_S {
             return false;
         }
-        if seconds_between(self.at(local), date).abs() >= TOLD_S {
+        if seconds_between(self.at(local), date).abs() >= DATES_DIFFER_S {
             self.ahead_s.store(ahead_s, Ordering::Release);
             tracing::info!(
                 ahead_s,

@@ -112,8 +112,8 @@ fn endpoint(settings: &Settings, files: &AwsFiles, profile: &Profile) -> Option<
         return None;
     }
     let variables = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
-    let mut told = variables.iter().filter_map(|name| Some((settings.environment.get(name)?, *name)));
-    told.next().or_else(|| Some((files.endpoint(profile, "s3")?, "the profile's endpoint_url")))
+    let mut named = variables.iter().filter_map(|name| Some((settings.environment.get(name)?, *name)));
+    named.next().or_else(|| Some((files.endpoint(profile, "s3")?, "the profile's endpoint_url")))
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl S3 {
                             .map_err(|e| e.within(Operation::Copy))?;
                         ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) }
                     }
-                    told => told.map_err(|e| e.within(Operation::Copy))?,
+                    outcome => outcome.map_err(|e| e.within(Operation::Copy))?,
                 }
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {

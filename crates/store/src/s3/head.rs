@@ -49,17 +49,19 @@ impl S3 {
 
     /// What a HEAD tells of what was just written, or what is known anyway where it may not be asked: who may write may
     /// not always read.
-    pub(super) async fn told_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
+    pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
         match self.head(&written.id, None).await {
             Err(error) if error.is_permission() => Ok(written),
             // An answer may lack the ETag that another has.
-            Ok(told)
-                if told.version.is_some() && written.version.is_some() && told.version != written.version =>
+            Ok(described)
+                if described.version.is_some()
+                    && written.version.is_some()
+                    && described.version != written.version =>
             {
                 let exchange = Exchange::object(self, Operation::Head, &written.id);
                 Err(exchange.error(ErrorKind::Precondition, "another writer has replaced the object"))
             }
-            Ok(told) => Ok(ObjectMeta { version: told.version.or(written.version), ..told }),
+            Ok(described) => Ok(ObjectMeta { version: described.version.or(written.version), ..described }),
             Err(error) => Err(error),
         }
     }

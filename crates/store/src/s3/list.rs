@@ -242,8 +242,8 @@ mod tests {
     fn page(list: &List, body: &[u8]) -> Result<Page, String> {
         let mut arriving = Arriving::new(false);
         let mut objects = Vec::new();
-        for piece in body.chunks(40) {
-            objects.extend(arriving.take(list, piece)?);
+        for chunk in body.chunks(40) {
+            objects.extend(arriving.take(list, chunk)?);
         }
         let page = arriving.end(list)?;
         objects.extend(page.objects);

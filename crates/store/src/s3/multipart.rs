@@ -205,11 +205,11 @@ impl S3 {
         if checksums(&sent.response.head).crc32c.is_some_and(|stored| stored != crc32c) {
             return Err(damaged("crc32c"));
         }
-        let md5 = match self.md5_told(upload, &sent.response.head) {
-            Some(told) => md5_of_part(body).await.map(|computed| (computed, told)),
+        let md5 = match self.md5_of_etag(upload, &sent.response.head) {
+            Some(stored) => md5_of_part(body).await.map(|computed| (computed, stored)),
             None => None,
         };
-        if md5.is_some_and(|(computed, told)| computed != told) {
+        if md5.is_some_and(|(computed, stored)| computed != stored) {
             return Err(damaged("md5"));
         }
         let etag = sent.response.head.header("etag").map(str::to_owned);
@@ -219,7 +219,7 @@ impl S3 {
 
     /// The MD5 that a part's ETag is, where nothing cheaper is told of the part: by it alone what has arrived can be
     /// verified. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
-    fn md5_told(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
+    fn md5_of_etag(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
@@ -264,7 +264,7 @@ impl S3 {
                     meta.version = meta.etag.clone().map(Version::ETag);
                     meta.checksums = answer.checksums();
                     if meta.checksums.is_empty() {
-                        meta = self.told_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
+                        meta = self.described_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
                     }
                     meta
                 }

@@ -52,12 +52,12 @@ impl Regions {
 
     /// Takes in where the store says that the bucket is. Whether that is news.
     pub(super) fn found(&self, bucket: &str, region: &str) -> bool {
-        let is_news = *self.of(bucket) != *region;
+        let is_new = *self.of(bucket) != *region;
         self.change(bucket, |place| {
             place.region = Some(region.into());
             place.is_lost = false;
         });
-        is_news
+        is_new
     }
 
     /// Takes in that the bucket is elsewhere. Whether asking can tell where, or has told it since.
@@ -106,7 +106,7 @@ mod tests {
     fn what_a_read_was_told_needs_no_asking() {
         let regions = Regions::new(None);
         assert!(regions.found("b", "eu-west-3"));
-        assert!(!regions.found("b", "eu-west-3"), "no news");
+        assert!(!regions.found("b", "eu-west-3"), "nothing new");
         assert!(!regions.must_ask("b", true, true));
     }
 

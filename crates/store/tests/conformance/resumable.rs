@@ -5,7 +5,7 @@ use laneway_store::{Appended, Body, Condition, ObjectMeta, PutOptions, Resumable
 
 use crate::world::{World, crc32c, noise, sums};
 
-const PIECE: usize = 512 << 10;
+const PART: usize = 512 << 10;
 
 async fn begin(world: &World, bytes: &[u8], options: &PutOptions) -> Resumable {
     let begun = world
@@ -28,16 +28,16 @@ fn finished(appended: Appended) -> ObjectMeta {
     }
 }
 
-pub(crate) async fn pieces_become_one_object(world: World) {
-    let bytes = noise(2 * PIECE + 7);
+pub(crate) async fn parts_become_one_object(world: World) {
+    let bytes = noise(2 * PART + 7);
     let mut options = PutOptions { content_type: Some("text/x-session".into()), ..PutOptions::default() };
     options.metadata.insert("k".into(), "v".into());
     let session = begin(&world, &bytes, &options).await;
     assert!(!format!("{session:?}").contains("upload_id"), "the URL is a secret");
-    let stands = append(&world, &session, 0, &bytes[..PIECE], false).await;
-    assert_eq!(stands, Appended::Continue { next_offset: PIECE as u64 });
-    append(&world, &session, PIECE, &bytes[PIECE..2 * PIECE], false).await;
-    let meta = finished(append(&world, &session, 2 * PIECE, &bytes[2 * PIECE..], true).await);
+    let stands = append(&world, &session, 0, &bytes[..PART], false).await;
+    assert_eq!(stands, Appended::Continue { next_offset: PART as u64 });
+    append(&world, &session, PART, &bytes[PART..2 * PART], false).await;
+    let meta = finished(append(&world, &session, 2 * PART, &bytes[2 * PART..], true).await);
     assert_eq!((meta.size, meta.checksums.crc32c), (bytes.len() as u64, Some(crc32c(&bytes))));
     let got = world.get("object").await;
     assert!(got.body == bytes);
@@ -52,13 +52,13 @@ pub(crate) async fn an_empty_object_is_a_session_too(world: World) {
 }
 
 pub(crate) async fn a_session_tells_where_it_stands(world: World) {
-    let bytes = noise(PIECE + 1);
+    let bytes = noise(PART + 1);
     let session = begin(&world, &bytes, &PutOptions::default()).await;
     let status = || async { world.store.resumable_status(&session).await.unwrap_or_else(|e| panic!("{e}")) };
     assert_eq!(status().await, Appended::Continue { next_offset: 0 });
-    append(&world, &session, 0, &bytes[..PIECE], false).await;
-    assert_eq!(status().await, Appended::Continue { next_offset: PIECE as u64 });
-    append(&world, &session, PIECE, &bytes[PIECE..], true).await;
+    append(&world, &session, 0, &bytes[..PART], false).await;
+    assert_eq!(status().await, Appended::Continue { next_offset: PART as u64 });
+    append(&world, &session, PART, &bytes[PART..], true).await;
     assert_eq!(finished(status().await).size, bytes.len() as u64);
 }
 

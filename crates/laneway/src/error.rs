@@ -337,11 +337,11 @@ pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.split(char::is_control).enumerate().try_for_each(|(i, piece)| {
+        self.0.split(char::is_control).enumerate().try_for_each(|(i, text)| {
             if i > 0 {
                 f.write_str("?")?;
             }
-            f.write_str(piece)
+            f.write_str(text)
         })
     }
 }

@@ -230,10 +230,10 @@ mod tests {
         let mut first = writer.sink();
         first.begin(&meta(10, 1), 2..8).unwrap();
         assert_eq!(first.write(b"23").unwrap(), Route::Stay);
-        let mut second = writer.sink();
-        assert_eq!(second.begin(&meta(10, 1), 4..8).unwrap(), Route::Stay);
+        let mut again = writer.sink();
+        assert_eq!(again.begin(&meta(10, 1), 4..8).unwrap(), Route::Stay);
         assert_eq!(first.write(b"xx").unwrap(), Route::Stop, "a sink that was given up writes nothing");
-        assert_eq!(second.write(b"4567").unwrap(), Route::Stay);
+        assert_eq!(again.write(b"4567").unwrap(), Route::Stay);
         let (run, bytes) = writer.finish();
         assert_eq!(bytes, b"234567");
         assert_eq!(run, Run::of(b"234567", Wanted::CRC32C));
@@ -391,10 +391,10 @@ mod tests {
         let mut first = writer.sink();
         first.begin(&meta(10, 1), 0..10).unwrap();
         first.write(b"xy").unwrap();
-        let mut second = writer.sink();
-        second.begin(&meta(10, 2), 0..10).unwrap();
+        let mut again = writer.sink();
+        again.begin(&meta(10, 2), 0..10).unwrap();
         assert_eq!(first.write(b"z").unwrap(), Route::Stop);
-        second.write(b"0123").unwrap();
+        again.write(b"0123").unwrap();
         assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"0123");
     }
 }

@@ -29,7 +29,7 @@ const HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H1_BUFFER_BYTES: usize = 256 << 10;
 /// How long a client may take to finish the TLS handshake or, on h1, until a request's head has come, where nothing else is
 /// asked for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves until the connection ends; how it ends is nobody's business but the client's.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
@@ -49,8 +49,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
         return speak_h1(shared, socket, control).await;
     };
     // With an imitated RTT the client's part of the handshake takes that much longer.
-    let patience = PATIENCE + shared.rtt * 4;
-    if let Ok(Ok(stream)) = tokio::time::timeout(patience, acceptor.accept(socket)).await {
+    let timeout = TIMEOUT + shared.rtt * 4;
+    if let Ok(Ok(stream)) = tokio::time::timeout(timeout, acceptor.accept(socket)).await {
         shared.tally.tls_handshakes.fetch_add(1, Relaxed);
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             speak_h2(shared, stream, control).await;
@@ -65,7 +65,7 @@ async fn speak_h1(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     control: Arc<Control>,
 ) {
-    let idle_max = shared.idle_max.unwrap_or(PATIENCE);
+    let idle_max = shared.idle_max.unwrap_or(TIMEOUT);
     let caller = Arc::new(Caller {
         shared,
         control: control.clone(),
@@ -110,7 +110,7 @@ async fn speak_h2(
         tokio::select! {
             _ = connection.as_mut() => return,
             () = control.killed() => return,
-            () = control.told_to_go_away() => connection.as_mut().graceful_shutdown(),
+            () = control.asked_to_go_away() => connection.as_mut().graceful_shutdown(),
         }
     }
 }

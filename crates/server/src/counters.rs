@@ -72,22 +72,22 @@ impl Tally {
         self.changed.notify_all();
     }
 
-    /// Waits until something is so, which is asked at each [`tell`](Self::tell); false when it isn't after `patience`.
-    pub(crate) fn wait_until(&self, patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    /// Waits until something is so, which is asked at each [`tell`](Self::tell); false when it isn't after `timeout`.
+    pub(crate) fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut() -> bool) -> bool {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(watch, patience, |()| !is_so());
+        let waited = self.changed.wait_timeout_while(watch, timeout, |()| !is_so());
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     pub(crate) fn snapshot(&self, multipart_open: usize, resumable_open: usize) -> Counters {
-        let told = |counts: &[AtomicU64]| -> BTreeMap<&'static str, u64> {
+        let by_name = |counts: &[AtomicU64]| -> BTreeMap<&'static str, u64> {
             Verb::ALL
                 .iter()
                 .map(|verb| (verb.name(), counts[*verb as usize].load(Relaxed)))
                 .filter(|(_, count)| *count > 0)
                 .collect()
         };
-        let by_verb = told(&self.verbs);
+        let by_verb = by_name(&self.verbs);
         Counters {
             connections: self.connections.load(Relaxed),
             connections_open: self.connections_open.load(Relaxed),
@@ -98,7 +98,7 @@ impl Tally {
             requests_by_verb: by_verb,
             streams_peak: self.streams_peak.load(Relaxed),
             requests_peak: self.requests_peak.load(Relaxed),
-            peak_by_verb: told(&self.verbs_peak),
+            peak_by_verb: by_name(&self.verbs_peak),
             bytes_in: self.bytes_in.load(Relaxed),
             bytes_out: self.bytes_out.load(Relaxed),
             faults_fired: self.faults_fired.load(Relaxed),

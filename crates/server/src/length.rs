@@ -15,10 +15,10 @@ use crate::route::Call;
 /// body of any length without a header.
 pub(crate) fn is_missing(head: &Parts, call: &Call, has_ended: bool) -> bool {
     let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
-    has_body && !is_told(&head.headers, call, has_ended)
+    has_body && !is_given(&head.headers, call, has_ended)
 }
 
-fn is_told(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
+fn is_given(headers: &HeaderMap, call: &Call, has_ended: bool) -> bool {
     if headers.contains_key(CONTENT_LENGTH) {
         return true;
     }

@@ -130,9 +130,9 @@ impl Server {
     }
 
     /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection
-    /// that ends; false if they still aren't after `patience`. Blocks the thread.
-    pub fn wait_until(&self, patience: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
-        self.shared.tally.wait_until(patience, || is_so(&self.counters()))
+    /// that ends; false if they still aren't after `timeout`. Blocks the thread.
+    pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
+        self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }
 
     /// Replaces the faults of requests that come from now on. Bodies that a fault holds up are reset.

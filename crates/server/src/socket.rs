@@ -45,7 +45,7 @@ impl Control {
         self.killed.notified().await;
     }
 
-    pub(crate) async fn told_to_go_away(&self) {
+    pub(crate) async fn asked_to_go_away(&self) {
         self.goaway.notified().await;
     }
 }

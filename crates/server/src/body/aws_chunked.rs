@@ -201,11 +201,11 @@ fn size(line: &[u8]) -> Result<u64, Malformed> {
 mod tests {
     use super::*;
 
-    fn read(pieces: &[&[u8]], decoded: u64) -> Result<(Vec<u8>, HeaderMap), Malformed> {
+    fn read(chunks: &[&[u8]], decoded: u64) -> Result<(Vec<u8>, HeaderMap), Malformed> {
         let mut frames = Frames::new(decoded);
         let mut content = Vec::new();
-        for piece in pieces {
-            let mut bytes = Bytes::copy_from_slice(piece);
+        for chunk in chunks {
+            let mut bytes = Bytes::copy_from_slice(chunk);
             while let Some(data) = frames.take(&mut bytes)? {
                 content.extend_from_slice(&data);
             }

@@ -7,10 +7,10 @@ const ALTERNATIVES_MAX: usize = 256;
 
 /// A pattern, taken apart into the alternatives that its braces make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob(Vec<Vec<Piece>>);
+pub(crate) struct Glob(Vec<Vec<PatternToken>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PatternToken {
     One(char),
     /// `?`
     Any,
@@ -29,12 +29,12 @@ impl Glob {
             return None;
         }
         let plain = expand(pattern)?;
-        plain.iter().map(|pattern| pieces(pattern)).collect::<Option<Vec<_>>>().map(Glob)
+        plain.iter().map(|pattern| tokens(pattern)).collect::<Option<Vec<_>>>().map(Glob)
     }
 
     pub(crate) fn matches(&self, key: &str) -> bool {
         let key: Vec<char> = key.chars().collect();
-        self.0.iter().any(|pieces| whole(pieces, &key))
+        self.0.iter().any(|tokens| whole(tokens, &key))
     }
 }
 
@@ -67,18 +67,18 @@ fn expand(pattern: &str) -> Option<Vec<String>> {
     Some(expanded)
 }
 
-fn pieces(pattern: &str) -> Option<Vec<Piece>> {
-    let mut pieces = Vec::new();
+fn tokens(pattern: &str) -> Option<Vec<PatternToken>> {
+    let mut tokens = Vec::new();
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
-        let piece = match c {
+        let token = match c {
             '*' if chars.peek() == Some(&'*') => {
                 while chars.next_if_eq(&'*').is_some() {}
-                Piece::Everything
+                PatternToken::Everything
             }
-            '*' => Piece::Run,
-            '?' => Piece::Any,
-            '\\' => Piece::One(chars.next()?),
+            '*' => PatternToken::Run,
+            '?' => PatternToken::Any,
+            '\\' => PatternToken::One(chars.next()?),
             '[' => {
                 let outside = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
                 let mut ranges = Vec::new();
@@ -99,55 +99,55 @@ fn pieces(pattern: &str) -> Option<Vec<Piece>> {
                         _ => ranges.push((low, low)),
                     }
                 }
-                Piece::Class(ranges, outside)
+                PatternToken::Class(ranges, outside)
             }
-            c => Piece::One(c),
+            c => PatternToken::One(c),
         };
-        pieces.push(piece);
+        tokens.push(token);
     }
-    Some(pieces)
+    Some(tokens)
 }
 
 /// Whether all of the key matches: the set of places in the pattern that the key can have come to, character by character,
 /// so that time is bounded by the product of both lengths.
-fn whole(pieces: &[Piece], key: &[char]) -> bool {
-    let mut at = vec![false; pieces.len() + 1];
+fn whole(tokens: &[PatternToken], key: &[char]) -> bool {
+    let mut at = vec![false; tokens.len() + 1];
     at[0] = true;
-    pass_runs(pieces, &mut at);
+    pass_runs(tokens, &mut at);
     for c in key {
-        let mut next = vec![false; pieces.len() + 1];
-        for (index, piece) in pieces.iter().enumerate().filter(|(index, _)| at[*index]) {
-            match piece {
-                Piece::Run if *c != '/' => next[index] = true,
-                Piece::Everything => next[index] = true,
-                piece if piece.is_one(*c) => next[index + 1] = true,
+        let mut next = vec![false; tokens.len() + 1];
+        for (index, token) in tokens.iter().enumerate().filter(|(index, _)| at[*index]) {
+            match token {
+                PatternToken::Run if *c != '/' => next[index] = true,
+                PatternToken::Everything => next[index] = true,
+                token if token.is_one(*c) => next[index + 1] = true,
                 _ => {}
             }
         }
-        pass_runs(pieces, &mut next);
+        pass_runs(tokens, &mut next);
         at = next;
     }
-    at[pieces.len()]
+    at[tokens.len()]
 }
 
 /// A run may be empty.
-fn pass_runs(pieces: &[Piece], at: &mut [bool]) {
-    for (index, piece) in pieces.iter().enumerate() {
-        if at[index] && matches!(piece, Piece::Run | Piece::Everything) {
+fn pass_runs(tokens: &[PatternToken], at: &mut [bool]) {
+    for (index, token) in tokens.iter().enumerate() {
+        if at[index] && matches!(token, PatternToken::Run | PatternToken::Everything) {
             at[index + 1] = true;
         }
     }
 }
 
-impl Piece {
+impl PatternToken {
     fn is_one(&self, c: char) -> bool {
         match self {
-            Piece::One(one) => *one == c,
-            Piece::Any => c != '/',
-            Piece::Class(ranges, outside) => {
+            PatternToken::One(one) => *one == c,
+            PatternToken::Any => c != '/',
+            PatternToken::Class(ranges, outside) => {
                 c != '/' && ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *outside
             }
-            Piece::Run | Piece::Everything => false,
+            PatternToken::Run | PatternToken::Everything => false,
         }
     }
 }

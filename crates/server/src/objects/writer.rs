@@ -10,9 +10,9 @@ use super::content::{Content, DataFile, Extent};
 use super::disk::Disk;
 use crate::checksum::{Hasher, Sums, Wanted};
 
-/// What one piece of memory holds. Bodies are copied into pieces of their own because the network's buffers are
+/// What one segment of memory holds. Bodies are copied into segments of their own because the network's buffers are
 /// shared: a kilobyte kept in one of them would keep all of it.
-const PIECE_BYTES: usize = 256 << 10;
+const SEGMENT_BYTES: usize = 256 << 10;
 
 /// Collects content and computes its checksums. Dropped before [`Writer::finish`] it leaves nothing behind.
 pub(crate) struct Writer {
@@ -29,7 +29,7 @@ pub(crate) struct Written {
 }
 
 enum Sink {
-    Memory { pieces: Vec<Bytes>, open: BytesMut, expected: Option<u64> },
+    Memory { segments: Vec<Bytes>, open: BytesMut, expected: Option<u64> },
     Disk { disk: Arc<Disk>, open: Option<(File, Arc<DataFile>)> },
 }
 
@@ -38,7 +38,7 @@ impl Writer {
     pub(crate) fn new(disk: Option<&Arc<Disk>>, wanted: Wanted, expected: Option<u64>) -> Writer {
         let sink = match disk {
             Some(disk) => Sink::Disk { disk: disk.clone(), open: None },
-            None => Sink::Memory { pieces: Vec::new(), open: BytesMut::new(), expected },
+            None => Sink::Memory { segments: Vec::new(), open: BytesMut::new(), expected },
         };
         Writer { hasher: Hasher::new(wanted), sink, size: 0 }
     }
@@ -57,16 +57,16 @@ impl Writer {
         let mut written = self.size;
         self.size += bytes.len() as u64;
         match &mut self.sink {
-            Sink::Memory { pieces, open, expected } => {
+            Sink::Memory { segments, open, expected } => {
                 while !bytes.is_empty() {
                     if open.capacity() == open.len() {
                         if !open.is_empty() {
-                            pieces.push(std::mem::take(open).freeze());
+                            segments.push(std::mem::take(open).freeze());
                         }
-                        // Of a length that nobody told, each piece is as large as all before it.
+                        // of a length that nobody told, each segment is as large as all before it.
                         let room = expected.map_or(written, |expected| expected.saturating_sub(written));
-                        let least = bytes.len().min(PIECE_BYTES);
-                        *open = BytesMut::with_capacity((room as usize).clamp(least, PIECE_BYTES));
+                        let least = bytes.len().min(SEGMENT_BYTES);
+                        *open = BytesMut::with_capacity((room as usize).clamp(least, SEGMENT_BYTES));
                     }
                     let room = (open.capacity() - open.len()).min(bytes.len());
                     open.extend_from_slice(&bytes[..room]);
@@ -87,11 +87,11 @@ impl Writer {
 
     pub(crate) fn finish(self) -> Written {
         let extents = match self.sink {
-            Sink::Memory { mut pieces, open, .. } => {
+            Sink::Memory { mut segments, open, .. } => {
                 if !open.is_empty() {
-                    pieces.push(open.freeze());
+                    segments.push(open.freeze());
                 }
-                pieces.into_iter().map(Extent::Memory).collect()
+                segments.into_iter().map(Extent::Memory).collect()
             }
             Sink::Disk { open, .. } => {
                 open.map(|(_, file)| Extent::File { file, offset: 0, len: self.size }).into_iter().collect()

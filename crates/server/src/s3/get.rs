@@ -18,7 +18,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
-        .map_err(|error| told(error, &object))?;
+        .map_err(|error| with_state(error, &object))?;
     archive::admit(&object)?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
@@ -67,7 +67,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
-        .map_err(|error| told(error, &object))?;
+        .map_err(|error| with_state(error, &object))?;
     let asked = &object.attributes.asked;
     encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
     let range = match input.part_number {
@@ -122,12 +122,12 @@ fn find(
     let object = dialect.objects.find(bucket, key).map_err(refusal_to_read)?;
     etags
         .check(Some(&object))
-        .map_err(|failed| told(refusal_to_read(Refused::Precondition(failed)), &object))?;
+        .map_err(|failed| with_state(refusal_to_read(Refused::Precondition(failed)), &object))?;
     Ok(object)
 }
 
 /// A 304 says which state it means, as RFC 9110 (15.4.5) has it.
-fn told(mut error: S3Error, object: &Object) -> S3Error {
+fn with_state(mut error: S3Error, object: &Object) -> S3Error {
     if *error.code() == S3ErrorCode::NotModified {
         let modified = UNIX_EPOCH + Duration::from_micros(object.updated_us);
         let lines = [

@@ -16,8 +16,8 @@ pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
 /// Adds what the XML API tells of an object, if it is still the one that the answer is about.
 pub(super) fn tell(objects: &Objects, bucket: &str, key: &str, headers: &mut HeaderMap) {
     let Some(object) = objects.object(bucket, key) else { return };
-    let told = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
-    if told.map(|etag| etag.trim_matches('"')) == Some(object.etag.as_str()) {
+    let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
+    if etag.map(|etag| etag.trim_matches('"')) == Some(object.etag.as_str()) {
         xml::tell_all(headers, &object);
     }
 }

@@ -175,8 +175,8 @@ pub(crate) async fn exchange(
         request = request.header(*name, *value);
     }
     // Which hyper leaves out where a body is empty, over HTTP/1.1.
-    let is_told = |name: &str| headers.iter().any(|(told, _)| told.eq_ignore_ascii_case(name));
-    if matches!(method, "POST" | "PUT" | "PATCH") && !is_told("content-length") {
+    let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    if matches!(method, "POST" | "PUT" | "PATCH") && !is_given("content-length") {
         request = request.header("content-length", body.len());
     }
     let body = Full::new(body);

@@ -222,8 +222,8 @@ fn the_size_of_an_empty_object_is_told_or_left_out() {
         rig.server.store().put("demo", "empty", b"").unwrap();
         rig.server.store().put("demo", "full", b"x").unwrap();
         for path in ["/storage/v1/b/demo/o/empty", "/storage/v1/b/demo/o?prefix=empty"] {
-            let told = rig.get(path).text().contains("\"size\"");
-            assert_eq!(told, empty_sizes, "{path}");
+            let has_size = rig.get(path).text().contains("\"size\"");
+            assert_eq!(has_size, empty_sizes, "{path}");
         }
         assert!(rig.get("/storage/v1/b/demo/o/full").text().contains("\"size\": \"1\""));
     }

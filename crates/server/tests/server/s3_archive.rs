@@ -96,11 +96,11 @@ fn a_restored_object_is_read_and_copied_until_its_copy_goes() {
     let rig = rig(Duration::ZERO);
     cold(&rig, "k", "DEEP_ARCHIVE");
     assert_eq!([restore(&rig, "k").status, restore(&rig, "k").status], [202, 200]);
-    let told = head(&rig, "k").header("x-amz-restore").to_owned();
-    let until = told.strip_prefix("ongoing-request=\"false\", expiry-date=\"").unwrap_or_default();
-    assert!(until.ends_with(" 00:00:00 GMT\""), "{told}");
+    let state = head(&rig, "k").header("x-amz-restore").to_owned();
+    let until = state.strip_prefix("ongoing-request=\"false\", expiry-date=\"").unwrap_or_default();
+    assert!(until.ends_with(" 00:00:00 GMT\""), "{state}");
     let got = rig.get("/demo/k");
-    assert_eq!((got.text(), got.header("x-amz-restore")), ("cold", told.as_str()));
+    assert_eq!((got.text(), got.header("x-amz-restore")), ("cold", state.as_str()));
     let page = listed(&rig, "list-type=2", true);
     assert_eq!(page.element("IsRestoreInProgress"), "false");
     assert!(page.element("RestoreExpiryDate").contains("T00:00:00"));

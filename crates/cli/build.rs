@@ -14,8 +14,8 @@ fn main() {
     println!("cargo:rerun-if-env-changed=LANEWAY_COMMIT");
 
     // Who packages without git says it.
-    let told = std::env::var("LANEWAY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = told.or_else(|| archived(&folder)).or_else(|| checked_out(&root));
+    let named = std::env::var("LANEWAY_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = named.or_else(|| archived(&folder)).or_else(|| checked_out(&root));
     println!("cargo:rustc-env=LANEWAY_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     println!("cargo:rustc-env=LANEWAY_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 

@@ -12,8 +12,8 @@ pub(crate) const STATUSES: &[(&str, &str)] = &[
 
 /// The statuses in one sentence.
 pub(crate) fn sentence() -> String {
-    let told: Vec<_> = STATUSES.iter().map(|(status, meaning)| format!("{status} {meaning}")).collect();
-    format!("Exit status: {}.", told.join(", "))
+    let lines: Vec<_> = STATUSES.iter().map(|(status, meaning)| format!("{status} {meaning}")).collect();
+    format!("Exit status: {}.", lines.join(", "))
 }
 
 /// The exit statuses that scripts may rely on.

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let Arguments { verb, options } = match arguments::parsed(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(error) => return told(&error).into(),
+        Err(error) => return usage(&error).into(),
     };
     let context = Context::new(options, started);
     let ended = run(verb, &context).and_then(|exit| match context.output.flush() {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints help or the version, which are asked for, or what is wrong with the command line.
-fn told(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error) -> Exit {
     let output = Output::new();
     if error.use_stderr() {
         let text = error.render().to_string();

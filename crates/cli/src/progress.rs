@@ -68,7 +68,7 @@ impl Ticker {
                 if started.elapsed() >= UNCONNECTED
                     && let Some(client) = client.take()
                     && client.counters().connections == 0
-                    && !retrying::has_told()
+                    && !retrying::has_reported()
                     && progress.items_found() > progress.items_done()
                 {
                     let waited = quantity::duration(started.elapsed());

@@ -14,11 +14,11 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::stderr;
 
-static TOLD: AtomicBool = AtomicBool::new(false);
+static HAS_REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether anything has been told yet.
-pub(crate) fn has_told() -> bool {
-    TOLD.load(Relaxed)
+/// Whether an origin has been reported yet.
+pub(crate) fn has_reported() -> bool {
+    HAS_REPORTED.load(Relaxed)
 }
 
 /// Hears of origins that are away or back, and of nothing else: it costs a run no more than the lines that it prints. Each
@@ -85,7 +85,7 @@ impl Subscriber for Notices {
     fn event(&self, event: &Event<'_>) {
         let mut change = Change::default();
         event.record(&mut change);
-        TOLD.store(true, Relaxed);
+        HAS_REPORTED.store(true, Relaxed);
         stderr::line(&change.line());
     }
 

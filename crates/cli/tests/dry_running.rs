@@ -31,12 +31,12 @@ fn dry(command: &str) -> Run {
 #[test]
 fn what_would_happen_is_told_with_its_size() {
     for s in SCHEMES {
-        let told = |command: &str| dry(command).succeeds().text();
-        assert_eq!(told(&format!("cp {s}://bucket/a x")), format!("would download {s}://bucket/a -> x\n"));
-        assert_eq!(told(&format!("mv f {s}://bucket/")), format!("would move f -> {s}://bucket/f\n"));
-        assert_eq!(told(&format!("rm {s}://bucket/a")), format!("would remove {s}://bucket/a\n"));
+        let text = |command: &str| dry(command).succeeds().text();
+        assert_eq!(text(&format!("cp {s}://bucket/a x")), format!("would download {s}://bucket/a -> x\n"));
+        assert_eq!(text(&format!("mv f {s}://bucket/")), format!("would move f -> {s}://bucket/f\n"));
+        assert_eq!(text(&format!("rm {s}://bucket/a")), format!("would remove {s}://bucket/a\n"));
         assert_eq!(
-            told(&format!("cp {s}://bucket/a {s}://bucket/c")),
+            text(&format!("cp {s}://bucket/a {s}://bucket/c")),
             format!("would copy {s}://bucket/a -> {s}://bucket/c\n")
         );
         let run = dry(&format!("cp {s}://bucket/a x"));

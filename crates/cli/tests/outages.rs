@@ -30,8 +30,8 @@ fn a_server_that_was_away_is_told_of_when_it_is_and_when_it_is_back() {
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
     endpoint.server().set_faults(Faults::parse(["get:1-20 status 502"]).expect("a rule"));
     let run = running.end().succeeds();
-    let told = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
-    assert_eq!((told("retrying: "), told(" answers again, after ")), (1, 1), "{}", run.stderr);
+    let count = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((count("retrying: "), count(" answers again, after ")), (1, 1), "{}", run.stderr);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
     let run = laneway.run(dead.iter().chain(&["--retry-for", "0"])).exits(1);
     assert!(!run.stderr.contains("retrying") && run.stderr.contains("1 attempt"), "{}", run.stderr);
     laneway.run(dead.iter().chain(&["--retry-for", "soon"])).exits(2);
-    let told = laneway.clone().with("LANEWAY_RETRY_FOR", "0").run(dead).exits(1);
-    assert!(told.stderr.contains("1 attempt"), "{}", told.stderr);
+    let run = laneway.clone().with("LANEWAY_RETRY_FOR", "0").run(dead).exits(1);
+    assert!(run.stderr.contains("1 attempt"), "{}", run.stderr);
     laneway.with("LANEWAY_RETRY_FOR", "soon").run(dead).exits(2);
 }

@@ -85,9 +85,9 @@ fn what_is_tried_again_is_told_before_it_fails() {
     let (_endpoint, laneway) = stocked();
     let dead = ["--gcs-endpoint", "http://127.0.0.1:1"];
     let run = laneway.run(["cp", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
-    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("retrying: ")).collect();
-    let [told] = told[..] else { panic!("one line says that it is away: {}", run.stderr) };
-    assert!(told.contains("127.0.0.1:1") && told.ends_with("; for up to 4.00 s without an answer"), "{told}");
+    let lines: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("retrying: ")).collect();
+    let [line] = lines[..] else { panic!("one line says that it is away: {}", run.stderr) };
+    assert!(line.contains("127.0.0.1:1") && line.ends_with("; for up to 4.00 s without an answer"), "{line}");
     let run = laneway.run(["cp", "-q", "d/f1", "gs://bucket/k"].iter().chain(&dead)).exits(1);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     let run = laneway.run(["ls", "-v", "gs://bucket"].iter().chain(&dead)).exits(1);
@@ -104,9 +104,9 @@ fn what_a_store_turns_out_not_to_take_is_told_once() {
     }
     let laneway = endpoint.program(LANEWAY);
     let run = laneway.run(["cp", "-v", "-n", "-r", "d", "s3://bucket/up/"]).succeeds();
-    let told = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
-    assert_eq!(told("INFO the endpoint refuses x-amz-checksum-crc32c"), 1, "{}", run.stderr);
-    assert_eq!(told("INFO the endpoint has shown what it makes of conditions"), 1, "{}", run.stderr);
+    let count = |what: &str| run.stderr.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(count("INFO the endpoint refuses x-amz-checksum-crc32c"), 1, "{}", run.stderr);
+    assert_eq!(count("INFO the endpoint has shown what it makes of conditions"), 1, "{}", run.stderr);
     let run = laneway.run(["cp", "-r", "d", "s3://bucket/quiet/"]).succeeds();
     assert!(!run.stderr.contains("endpoint"), "{}", run.stderr);
 }

@@ -27,8 +27,8 @@ fn what_a_listing_has_found_before_it_failed_is_removed() {
         let run = run.complains(&[&format!("{scheme}://bucket")]);
         let left = endpoint.server().store().keys("bucket").len();
         assert!(left > 0 && left < OBJECTS, "{scheme}: {left} are left: {}", run.stderr);
-        let told = format!("{} objects removed, 1 failed", OBJECTS - left);
-        assert!(run.stderr.contains(&told), "{left} are left: {}", run.stderr);
+        let summary = format!("{} objects removed, 1 failed", OBJECTS - left);
+        assert!(run.stderr.contains(&summary), "{left} are left: {}", run.stderr);
     }
 }
 

@@ -13,25 +13,25 @@ const SIZE: u64 = (PARTS - 1) * PART + 12_345;
 /// What crosses the network beside parts at most.
 const SLACK: u64 = 64 << 10;
 
-/// A way to send a large file in pieces.
+/// How a large file is sent in parts.
 #[derive(Clone, Copy)]
-struct Way {
+struct Case {
     wire: Wire,
     scheme: &'static str,
     /// Whether it goes through a resumable session, here because the server has nothing else.
     is_session: bool,
 }
 
-const WAYS: [Way; 4] = [
-    Way { wire: Wire::Plain, scheme: "s3", is_session: false },
-    Way { wire: Wire::TlsH2, scheme: "s3", is_session: false },
-    Way { wire: Wire::TlsH2, scheme: "gs", is_session: false },
-    Way { wire: Wire::TlsH2, scheme: "gs", is_session: true },
+const CASES: [Case; 4] = [
+    Case { wire: Wire::Plain, scheme: "s3", is_session: false },
+    Case { wire: Wire::TlsH2, scheme: "s3", is_session: false },
+    Case { wire: Wire::TlsH2, scheme: "gs", is_session: false },
+    Case { wire: Wire::TlsH2, scheme: "gs", is_session: true },
 ];
 
 /// A file, a server to send it to, and the command that does.
 struct Scene {
-    way: Way,
+    case: Case,
     endpoint: Endpoint,
     bytes: Vec<u8>,
     arguments: [String; 5],
@@ -39,16 +39,16 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(way: Way) -> Self {
-        let gcs = GcsConfig { xml: !way.is_session, ..GcsConfig::default() };
-        let endpoint = Endpoint::start_with(way.wire, Config { gcs, ..Config::default() });
+    fn new(case: Case) -> Self {
+        let gcs = GcsConfig { xml: !case.is_session, ..GcsConfig::default() };
+        let endpoint = Endpoint::start_with(case.wire, Config { gcs, ..Config::default() });
         let bytes = random_bytes(1, SIZE as usize);
         fs::write(endpoint.folder().join("big"), &bytes).expect("written");
         let journals = endpoint.program(LANEWAY).home().join(".local/state/laneway/uploads");
         fs::create_dir_all(&journals).expect("made");
         let arguments =
-            ["cp", "--json", "-vv", "big", &format!("{}://bucket/big", way.scheme)].map(str::to_owned);
-        Self { way, endpoint, bytes, arguments, journals }
+            ["cp", "--json", "-vv", "big", &format!("{}://bucket/big", case.scheme)].map(str::to_owned);
+        Self { case, endpoint, bytes, arguments, journals }
     }
 
     fn faults(&self, rules: &[String]) {
@@ -68,11 +68,11 @@ impl Scene {
         let running = self.endpoint.program(LANEWAY).start(&self.arguments);
         // The request that is the first to stall comes after the journal has been begun, and of a session after the
         // chunks before it.
-        let patience = Running::TIME_MAX;
-        assert!(self.endpoint.server().wait_until(patience, |counters| {
+        let timeout = Running::TIME_MAX;
+        assert!(self.endpoint.server().wait_until(timeout, |counters| {
             counters.requests_by_verb.get("part").is_some_and(|count| *count > before + parts)
         }));
-        if !self.way.is_session {
+        if !self.case.is_session {
             assert!(changes.wait_while_runs(&running, || self.recorded() == had + parts), "it ended");
         }
         running.signal(signal);
@@ -97,7 +97,7 @@ impl Scene {
 
     /// The same command to its end, which sends all but the parts that the store has.
     fn finish(&self, there: u64) {
-        let kept: u64 = match self.way.is_session {
+        let kept: u64 = match self.case.is_session {
             true => there * PART,
             false => recorded_parts(&self.journals).iter().sum(),
         };
@@ -130,14 +130,14 @@ impl Scene {
 
 #[test]
 fn an_upload_that_is_killed_sends_only_the_parts_that_are_missing() {
-    for way in WAYS {
+    for case in CASES {
         for there in [0, 1, 3] {
-            let scene = Scene::new(way);
+            let scene = Scene::new(case);
             assert_eq!(scene.stop_after(there, "-KILL").status, None);
             scene.finish(there);
             assert_eq!(
                 scene.count("begin"),
-                if way.is_session { 2 } else { 1 },
+                if case.is_session { 2 } else { 1 },
                 "the server had no multipart"
             );
         }
@@ -146,8 +146,8 @@ fn an_upload_that_is_killed_sends_only_the_parts_that_are_missing() {
 
 #[test]
 fn an_upload_that_is_killed_again_and_again_gets_on_each_time() {
-    for way in [WAYS[0], WAYS[2], WAYS[3]] {
-        let scene = Scene::new(way);
+    for case in [CASES[0], CASES[2], CASES[3]] {
+        let scene = Scene::new(case);
         for _ in 0..3 {
             assert_eq!(scene.stop_after(1, "-KILL").status, None);
         }
@@ -157,13 +157,13 @@ fn an_upload_that_is_killed_again_and_again_gets_on_each_time() {
 
 #[test]
 fn an_upload_that_is_killed_before_it_is_completed_is_only_completed() {
-    for way in [WAYS[0], WAYS[2]] {
-        let scene = Scene::new(way);
+    for case in [CASES[0], CASES[2]] {
+        let scene = Scene::new(case);
         scene.faults(&["complete status 503".to_owned()]);
         let running = scene.endpoint.program(LANEWAY).start(&scene.arguments);
-        let patience = Running::TIME_MAX;
+        let timeout = Running::TIME_MAX;
         let came = |counters: &laneway_server::Counters| counters.requests_by_verb.contains_key("complete");
-        assert!(scene.endpoint.server().wait_until(patience, came));
+        assert!(scene.endpoint.server().wait_until(timeout, came));
         running.signal("-KILL");
         running.end();
         scene.all_is_quiet();
@@ -173,8 +173,8 @@ fn an_upload_that_is_killed_before_it_is_completed_is_only_completed() {
 
 #[test]
 fn an_interrupted_upload_says_what_is_kept_and_the_same_command_goes_on() {
-    for way in WAYS {
-        let scene = Scene::new(way);
+    for case in CASES {
+        let scene = Scene::new(case);
         let run = scene.stop_after(2, "-INT").exits(130);
         assert!(run.stderr.contains("the same command") && run.stderr.contains("are kept"), "{}", run.stderr);
         scene.finish(2);
@@ -185,8 +185,8 @@ fn an_interrupted_upload_says_what_is_kept_and_the_same_command_goes_on() {
 fn a_journal_is_for_its_owners_eyes_only() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    for way in [WAYS[0], WAYS[3]] {
-        let scene = Scene::new(way);
+    for case in [CASES[0], CASES[3]] {
+        let scene = Scene::new(case);
         scene.stop_after(1, "-KILL");
         for entry in fs::read_dir(&scene.journals).expect("read") {
             let mode = entry.expect("an entry").metadata().expect("looked at").permissions().mode();
@@ -197,8 +197,8 @@ fn a_journal_is_for_its_owners_eyes_only() {
 
 #[test]
 fn a_file_that_was_changed_after_the_kill_is_sent_anew_and_nothing_of_the_old_upload_stays() {
-    for way in WAYS {
-        let mut scene = Scene::new(way);
+    for case in CASES {
+        let mut scene = Scene::new(case);
         scene.stop_after(2, "-KILL");
         scene.bytes = random_bytes(2, SIZE as usize);
         fs::write(scene.endpoint.folder().join("big"), &scene.bytes).expect("written");

@@ -18,10 +18,10 @@ impl Served {
         let mut running = laneway.start(["serve", "--listen", "127.0.0.1:0"].iter().chain(options));
         let mut line = String::new();
         BufReader::new(running.stdout()).read_line(&mut line).expect("a line");
-        let told = line.trim_end().strip_prefix("laneway serve: listening on ").expect("the first line");
-        let (url, ca) = match told.split_once(" (CA: ") {
+        let address = line.trim_end().strip_prefix("laneway serve: listening on ").expect("the first line");
+        let (url, ca) = match address.split_once(" (CA: ") {
             Some((url, ca)) => (url.to_owned(), ca.strip_suffix(')').map(str::to_owned)),
-            None => (told.to_owned(), None),
+            None => (address.to_owned(), None),
         };
         Self { running, url, ca }
     }

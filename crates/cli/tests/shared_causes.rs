@@ -109,7 +109,7 @@ fn a_store_that_goes_away_for_good_ends_a_job_with_one_line() {
         let run = run.complains(&["502"]);
         assert!(run.stderr.contains(" not done, "), "{}", run.stderr);
         let there = endpoint.server().store().keys("bucket").iter().filter(|k| k.starts_with("up/")).count();
-        let told = format!("{there} files, 1 failed, ");
-        assert!(run.stderr.contains(&told), "{there} of {FILES} are there: {}", run.stderr);
+        let summary = format!("{there} files, 1 failed, ");
+        assert!(run.stderr.contains(&summary), "{there} of {FILES} are there: {}", run.stderr);
     }
 }

@@ -63,13 +63,13 @@ fn count(wording: &Wording, n: u64) -> String {
 }
 
 fn exceptions(summary: &Summary) -> String {
-    let told = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
-    let told = [(summary.failed, "failed"), (summary.skipped, "skipped")].map(told).concat();
+    let part = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
+    let text = [(summary.failed, "failed"), (summary.skipped, "skipped")].map(part).concat();
     match (summary.not_done, summary.search_cut) {
-        (0, true) if summary.stopped => told + ", the rest not tried",
-        (0, _) => told,
-        (n, false) => told + &format!(", {n} not done"),
-        (n, true) => told + &format!(", {n} and more not done"),
+        (0, true) if summary.stopped => text + ", the rest not tried",
+        (0, _) => text,
+        (n, false) => text + &format!(", {n} not done"),
+        (n, true) => text + &format!(", {n} and more not done"),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::site::Origin;
 use crate::trust::Roots;
 
 /// How long a token server may take. A machine without a metadata server often swallows the packets to it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What requests show.
 #[derive(Clone)]
@@ -140,7 +140,7 @@ impl HttpSend for OverRival {
             let rival = Rival::at(origin.clone(), tls);
             rival.connect_h1().await?.send(request).await
         };
-        let answer = tokio::time::timeout(PATIENCE, exchange)
+        let answer = tokio::time::timeout(TIMEOUT, exchange)
             .await
             .map_err(|_| failed(format!("{} doesn't answer", origin.host)))?
             .map_err(|e| failed(e.to_string()))?;

@@ -13,7 +13,7 @@ use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Way, turns};
+use crate::turns::{Event, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What to delete, and where.
@@ -37,22 +37,22 @@ enum Broom {
     Laneway,
 }
 
-const WAYS: [Way<(Provider, Broom)>; 6] = [
-    way(Provider::Gcs, Broom::Pool(50), "gcs-one-by-one", "GCS: one by one over a pool of 50 connections"),
-    way(Provider::Gcs, Broom::Batches, "gcs-batch", "GCS: batches of 100, all at once"),
-    way(Provider::Gcs, Broom::Laneway, "gcs-laneway", "GCS: Laneway (lists, then deletes)"),
-    way(Provider::S3, Broom::Pool(50), "s3-one-by-one", "S3: one by one over a pool of 50 connections"),
-    way(Provider::S3, Broom::Batches, "s3-delete-objects", "S3: DeleteObjects of 1000, all at once"),
-    way(Provider::S3, Broom::Laneway, "s3-laneway", "S3: Laneway (lists, then deletes)"),
+const RUNGS: [Rung<(Provider, Broom)>; 6] = [
+    rung(Provider::Gcs, Broom::Pool(50), "gcs-one-by-one", "GCS: one by one over a pool of 50 connections"),
+    rung(Provider::Gcs, Broom::Batches, "gcs-batch", "GCS: batches of 100, all at once"),
+    rung(Provider::Gcs, Broom::Laneway, "gcs-laneway", "GCS: Laneway (lists, then deletes)"),
+    rung(Provider::S3, Broom::Pool(50), "s3-one-by-one", "S3: one by one over a pool of 50 connections"),
+    rung(Provider::S3, Broom::Batches, "s3-delete-objects", "S3: DeleteObjects of 1000, all at once"),
+    rung(Provider::S3, Broom::Laneway, "s3-laneway", "S3: Laneway (lists, then deletes)"),
 ];
 
-const fn way(
+const fn rung(
     provider: Provider,
     broom: Broom,
     name: &'static str,
     description: &'static str,
-) -> Way<(Provider, Broom)> {
-    Way { way: (provider, broom), name, description }
+) -> Rung<(Provider, Broom)> {
+    Rung { method: (provider, broom), name, description }
 }
 
 /// One run.
@@ -76,7 +76,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Deletes the objects in each way. Blocks the thread, which must not be one that runs async tasks.
+/// Deletes the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
 /// What keeps it from being done at all. A rung that fails is a row that says so.
@@ -114,11 +114,11 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             left => Err(Failure::Different(format!("{left} objects are still there"))),
         }))
     };
-    let ways: Vec<_> = match &plan.target {
-        Target::Embedded(_) => WAYS.to_vec(),
-        Target::Remote(remote) => WAYS.into_iter().filter(|way| way.way.0 == remote.provider).collect(),
+    let rungs: Vec<_> = match &plan.target {
+        Target::Embedded(_) => RUNGS.to_vec(),
+        Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
-    let rows = turns(&ways, plan.runs, tell, one, |figures| figures.seconds)?;
+    let rows = turns(&rungs, plan.runs, tell, one, |figures| figures.seconds)?;
     let (store, objects) = (stage.store().to_owned(), plan.objects);
     Ok(Counted { bench: Bench::Clean, store, objects, rtt_s, floor_s, rows })
 }

@@ -13,7 +13,7 @@ use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Way, turns};
+use crate::turns::{Event, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
@@ -39,14 +39,14 @@ enum Writer {
     Laneway,
 }
 
-const WAYS: [Way<Writer>; 3] = [
-    Way {
-        way: Writer::Sequential,
+const RUNGS: [Rung<Writer>; 3] = [
+    Rung {
+        method: Writer::Sequential,
         name: "sequential",
         description: "one after another on a kept-alive connection",
     },
-    Way { way: Writer::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
-    Way { way: Writer::Laneway, name: "laneway", description: "Laneway" },
+    Rung { method: Writer::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
+    Rung { method: Writer::Laneway, name: "laneway", description: "Laneway" },
 ];
 
 /// One run.
@@ -74,7 +74,7 @@ fn changed(content: &[u8]) -> Vec<u8> {
     content.iter().map(|byte| byte.wrapping_add(1)).collect()
 }
 
-/// Changes the objects in each way. Blocks the thread, which must not be one that runs async tasks.
+/// Changes the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
 /// What keeps it from being done at all. A rung that fails is a row that says so.
@@ -106,7 +106,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let ran = stage.carry(Errand { writer, keys: keys.clone() })?;
         Ok(ran.map(|measured| figures(measured, rtt_s, floor_s)))
     };
-    let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
+    let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
     let (store, objects) = (stage.store().to_owned(), plan.objects);
     Ok(Counted { bench: Bench::Commit, store, objects, rtt_s, floor_s, rows })
 }

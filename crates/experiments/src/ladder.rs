@@ -135,8 +135,8 @@ impl<F: FnMut(Event<'_>)> Climb<'_, F> {
                 }
                 (self.tell)(Event::Running { rung, run });
                 let result = self.one(rung, run).await?;
-                let told = result.as_ref().map(|(time, ..)| *time);
-                (self.tell)(Event::Ran { rung, run, result: told });
+                let outcome = result.as_ref().map(|(time, ..)| *time);
+                (self.tell)(Event::Ran { rung, run, result: outcome });
                 results.push(result);
             }
         }

@@ -26,7 +26,7 @@ use crate::rival::Tally;
 use crate::site::Site;
 use crate::stage::{PARTED_FROM, Stage, on_stage};
 use crate::trace::Trace;
-use crate::turns::{Event, Way, turns};
+use crate::turns::{Event, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 use load::{Load, Object};
 pub use plan::{Plan, SMALL_SIZE};
@@ -46,15 +46,15 @@ enum Mover {
     Laneway,
 }
 
-const WAYS: [Way<Mover>; 4] = [
-    Way { way: Mover::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
-    Way {
-        way: Mover::Unbounded,
+const RUNGS: [Rung<Mover>; 4] = [
+    Rung { method: Mover::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
+    Rung {
+        method: Mover::Unbounded,
         name: "pool-unbounded",
         description: "an unbounded pool of HTTP/1.1 connections",
     },
-    Way { way: Mover::Http2, name: "http2", description: "one HTTP/2 connection" },
-    Way { way: Mover::Laneway, name: "laneway", description: "Laneway" },
+    Rung { method: Mover::Http2, name: "http2", description: "one HTTP/2 connection" },
+    Rung { method: Mover::Laneway, name: "laneway", description: "Laneway" },
 ];
 
 /// One run.
@@ -93,7 +93,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Moves the objects in each way. Blocks the thread, which must not be one that runs async tasks.
+/// Moves the objects, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
 /// What keeps it from being done at all. A rung that fails is a row that says so.
@@ -160,7 +160,7 @@ fn climb(
         Ok::<_, Error>(result)
     };
     let together = turns(
-        &WAYS,
+        &RUNGS,
         plan.runs,
         tell,
         |mover, _| Ok(carry(errand(mover, true, &[]))?.map(|measured| figures(measured, floor_s))),
@@ -178,7 +178,7 @@ fn climb(
                 };
                 Ok(carry(errand(mover, true, &times))?.map(|beside| arrival_figures(idle, beside)))
             };
-            turns(&WAYS, plan.runs, tell, both, |figures| figures.beside_p50_s)?
+            turns(&RUNGS, plan.runs, tell, both, |figures| figures.beside_p50_s)?
         }
     };
     Ok(Mixed {

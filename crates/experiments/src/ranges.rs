@@ -18,7 +18,7 @@ use crate::random::Random;
 use crate::site::Site;
 use crate::slices::floor_s;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Way, turns};
+use crate::turns::{Event, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What the object's bytes are made from, and where in it the ranges are.
@@ -55,24 +55,24 @@ enum Reader {
     Laneway,
 }
 
-const WAYS: [Way<Reader>; 5] = [
-    Way {
-        way: Reader::OneByOne,
+const RUNGS: [Rung<Reader>; 5] = [
+    Rung {
+        method: Reader::OneByOne,
         name: "one-by-one",
         description: "one after another on a kept-alive connection",
     },
-    Way {
-        way: Reader::Pool,
+    Rung {
+        method: Reader::Pool,
         name: "pool-50",
         description: "each by itself over a pool of 50 HTTP/1.1 connections",
     },
-    Way {
-        way: Reader::FixedGap,
+    Rung {
+        method: Reader::FixedGap,
         name: "fixed-gap",
         description: "neighbours within 1 MiB joined, 10 connections",
     },
-    Way { way: Reader::Whole, name: "whole", description: "the whole object in slices, 10 connections" },
-    Way { way: Reader::Laneway, name: "laneway", description: "Laneway" },
+    Rung { method: Reader::Whole, name: "whole", description: "the whole object in slices, 10 connections" },
+    Rung { method: Reader::Laneway, name: "laneway", description: "Laneway" },
 ];
 
 /// One run.
@@ -108,10 +108,10 @@ impl errand::Errand for Errand {
     }
 }
 
-/// What a way brings, in the order asked for.
+/// What a rung brings, in the order asked for.
 type Came = (Found, Vec<Bytes>);
 
-/// Reads the ranges in each way. Blocks the thread, which must not be one that runs async tasks.
+/// Reads the ranges, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
 /// What keeps it from being done at all. A rung that fails is a row that says so.
@@ -141,7 +141,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             let errand = Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() };
             Ok(stage.carry(errand)?.map(|measured| figures(measured, rtt_s, floor_s)))
         };
-        let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
+        let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
         let objects = lots.iter().map(Vec::len).sum();
         Ok::<_, Error>(Counted { bench, store: stage.store().to_owned(), objects, rtt_s, floor_s, rows })
     };

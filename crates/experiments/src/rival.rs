@@ -29,7 +29,7 @@ use crate::trace::{Role, Trace, Tracer};
 pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
 /// How long a connection, an answer or, of a long one, the next piece may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer that is read; a page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// How much of a refusal is shown.
@@ -60,7 +60,7 @@ pub enum Error {
     #[error("no request can be made of it")]
     Request(#[from] http::Error),
     /// Neither connection nor answer for a minute.
-    #[error("no answer within {} s", PATIENCE.as_secs())]
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
     TimedOut,
     /// The server answered, but not with success.
     #[error("the server answered {status}: {text}")]
@@ -353,7 +353,7 @@ async fn hand_on(
 }
 
 async fn patiently<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::time::timeout(PATIENCE, work).await.unwrap_or(Err(Error::TimedOut))
+    tokio::time::timeout(TIMEOUT, work).await.unwrap_or(Err(Error::TimedOut))
 }
 
 /// How often the round-trip time is measured; the shortest counts, as everything that disturbs only adds to it.

@@ -18,7 +18,7 @@ use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::table::{self, Line, Table};
 use crate::trace::Trace;
-use crate::turns::{Event, Row, Run, Way, turns};
+use crate::turns::{Event, Row, Run, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -80,9 +80,9 @@ enum Strategy {
     Laneway,
 }
 
-const WAYS: [Way<Strategy>; 2] = [
-    Way { way: Strategy::Fixed, name: "fixed", description: "2021: fixed slices, checksum read back" },
-    Way { way: Strategy::Laneway, name: "laneway", description: "Laneway" },
+const RUNGS: [Rung<Strategy>; 2] = [
+    Rung { method: Strategy::Fixed, name: "fixed", description: "2021: fixed slices, checksum read back" },
+    Rung { method: Strategy::Laneway, name: "laneway", description: "Laneway" },
 ];
 
 /// One download.
@@ -115,7 +115,7 @@ impl errand::Errand for Errand {
     }
 }
 
-/// Downloads the object in each way. Blocks the thread, which must not be one that runs async tasks.
+/// Downloads the object, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
 /// What keeps it from being done at all. A rung that fails is a row that says so.
@@ -142,11 +142,11 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let one = |strategy, _| {
         let errand = Errand { strategy, key: stage.key("object"), to: to.clone() };
         let ran = stage.carry(errand)?.and_then(|measured| figures(measured, plan.size, floor_s, &to));
-        // Each way begins without a file, so that none finds the pages of another's.
+        // Each rung begins without a file, so that none finds the pages of another's.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
-    let rows = turns(&WAYS, plan.runs, tell, one, |figures| figures.seconds)?;
+    let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
     Ok(Slices { store: stage.store().to_owned(), rtt_s, floor_s, size: plan.size, rows })
 }
 

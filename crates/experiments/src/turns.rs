@@ -36,10 +36,10 @@ pub enum Event<'a> {
     Left(Left),
 }
 
-/// A way of doing an experiment's work.
+/// One method of doing an experiment's work, which the others are compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Way<W> {
-    pub(crate) way: W,
+pub(crate) struct Rung<M> {
+    pub(crate) method: M,
     /// For programs.
     pub(crate) name: &'static str,
     /// For people.
@@ -103,36 +103,36 @@ impl<F: Serialize + DeserializeOwned + Default> Row<F> {
     }
 }
 
-/// Runs every way `runs` times, in turns. `time` is what the median is taken of.
+/// Runs every rung `runs` times, in turns. `time` is what the median is taken of.
 ///
 /// # Errors
 /// What keeps the experiment from going on.
-pub(crate) fn turns<W: Copy, F>(
-    ways: &[Way<W>],
+pub(crate) fn turns<M: Copy, F>(
+    rungs: &[Rung<M>],
     runs: usize,
     tell: &mut dyn FnMut(Event<'_>),
-    mut one: impl FnMut(W, usize) -> Result<Result<Run<F>, Failure>, Error>,
+    mut one: impl FnMut(M, usize) -> Result<Result<Run<F>, Failure>, Error>,
     time: impl Fn(&F) -> f64,
 ) -> Result<Vec<Row<F>>, Error> {
-    let mut results: Vec<Vec<Result<Run<F>, Failure>>> = ways.iter().map(|_| Vec::new()).collect();
+    let mut results: Vec<Vec<Result<Run<F>, Failure>>> = rungs.iter().map(|_| Vec::new()).collect();
     for run in 1..=runs {
-        for (way, results) in ways.iter().zip(&mut results) {
+        for (rung, results) in rungs.iter().zip(&mut results) {
             if results.iter().any(Result::is_err) {
                 continue;
             }
-            let result = one(way.way, run)?;
-            let told = result.as_ref().map(|run| time(&run.figures));
-            tell(Event::Ran { rung: way.description, run, runs, result: told });
+            let result = one(rung.method, run)?;
+            let outcome = result.as_ref().map(|run| time(&run.figures));
+            tell(Event::Ran { rung: rung.description, run, runs, result: outcome });
             results.push(result);
         }
     }
-    let row = |(way, results): (&Way<W>, Vec<Result<Run<F>, Failure>>)| {
+    let row = |(rung, results): (&Rung<M>, Vec<Result<Run<F>, Failure>>)| {
         let results = results.into_iter().collect::<Result<Vec<_>, _>>();
         let median =
             results.and_then(|runs| median_by(runs, |run| time(&run.figures)).ok_or(Failure::Unfinished));
-        Row { rung: way.name, description: way.description, result: median }
+        Row { rung: rung.name, description: rung.description, result: median }
     };
-    Ok(ways.iter().zip(results).map(row).collect())
+    Ok(rungs.iter().zip(results).map(row).collect())
 }
 
 #[cfg(test)]
@@ -147,21 +147,21 @@ mod tests {
         peak_bytes: Option<u64>,
     }
 
-    fn way(way: u8, name: &'static str) -> Way<u8> {
-        Way { way, name, description: name }
+    fn rung(method: u8, name: &'static str) -> Rung<u8> {
+        Rung { method, name, description: name }
     }
 
     #[test]
-    fn ways_take_turns_and_one_that_failed_is_not_run_again() {
+    fn rungs_take_turns_and_one_that_failed_is_not_run_again() {
         let mut order = Vec::new();
-        let mut told = 0;
+        let mut events = 0;
         let rows = turns(
-            &[way(0, "a"), way(1, "b")],
+            &[rung(0, "a"), rung(1, "b")],
             3,
-            &mut |_| told += 1,
-            |way, run| {
-                order.push((way, run));
-                Ok(match way {
+            &mut |_| events += 1,
+            |method, run| {
+                order.push((method, run));
+                Ok(match method {
                     1 => Err(Failure::Unfinished),
                     _ => {
                         let figures = Figures { seconds: [9.0, 1.0, 2.0][run - 1], peak_bytes: None };
@@ -173,7 +173,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(order, [(0, 1), (1, 1), (0, 2), (0, 3)]);
-        assert_eq!(told, 4);
+        assert_eq!(events, 4);
         assert_eq!(rows[0].figures().map(|figures| figures.seconds), Some(2.0));
         assert!(rows[1].result.is_err());
     }

@@ -33,14 +33,14 @@ pub(super) struct Quickest {
 }
 
 impl Quickest {
-    /// The measure of ways by their names, for programs and for people.
+    /// The measure of rungs by their names, for programs and for people.
     fn of(
         what: &'static str,
-        ways: impl Iterator<Item = (&'static str, &'static str, Option<f64>)>,
+        rungs: impl Iterator<Item = (&'static str, &'static str, Option<f64>)>,
         floor_s: f64,
     ) -> Self {
         let mut found = Self { what, ours: None, other: None, slowest: None, floor_s };
-        for (name, description, value) in ways {
+        for (name, description, value) in rungs {
             let Some(value) = value else { continue };
             if is_ours(name) {
                 found.ours = Some(value);
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn the_quickest_other_way_is_named_and_failures_count_nothing() {
-        let ways =
+        let rungs =
             [("a", "A", Some(3.0)), ("b", "B", Some(1.0)), ("x-laneway", "L", Some(2.0)), ("c", "C", None)];
-        let found = Quickest::of("all", ways.into_iter(), 0.5);
+        let found = Quickest::of("all", rungs.into_iter(), 0.5);
         assert_eq!((found.ours, found.other, found.slowest), (Some(2.0), Some((1.0, "B")), Some(3.0)));
     }
 

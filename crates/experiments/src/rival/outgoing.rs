@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::Rival;
 
 /// How much of a file is read at a time.
-const PIECE: u64 = 256 << 10;
+const CHUNK: u64 = 256 << 10;
 
 pub(crate) enum Outgoing {
     Bytes(Bytes),
@@ -47,16 +47,16 @@ impl Body for Outgoing {
         if self.len() == 0 {
             return Poll::Ready(None);
         }
-        let piece = match &mut *self {
+        let chunk = match &mut *self {
             Self::Bytes(bytes) => Ok(std::mem::take(bytes)),
             Self::File(file, left, rival) => {
-                let mut piece = vec![0; PIECE.min(*left) as usize];
-                *left -= piece.len() as u64;
-                rival.moves(piece.len() as u64);
-                file.read_exact(&mut piece).map(|()| Bytes::from(piece))
+                let mut chunk = vec![0; CHUNK.min(*left) as usize];
+                *left -= chunk.len() as u64;
+                rival.moves(chunk.len() as u64);
+                file.read_exact(&mut chunk).map(|()| Bytes::from(chunk))
             }
         };
-        Poll::Ready(Some(piece.map(Frame::data)))
+        Poll::Ready(Some(chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn a_file_counts_as_it_goes_and_not_when_it_is_answered() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(&vec![7; PIECE as usize + 5]).unwrap();
+        file.write_all(&vec![7; CHUNK as usize + 5]).unwrap();
         let rival = Rival::at(Origin { https: false, host: "h".to_owned(), port: 1 }, None);
-        let mut body = Outgoing::file(File::open(file.path()).unwrap(), PIECE + 5, rival.clone());
+        let mut body = Outgoing::file(File::open(file.path()).unwrap(), CHUNK + 5, rival.clone());
         let mut context = Context::from_waker(std::task::Waker::noop());
-        for (moved, is_last) in [(PIECE, false), (PIECE + 5, true)] {
+        for (moved, is_last) in [(CHUNK, false), (CHUNK + 5, true)] {
             assert!(matches!(Pin::new(&mut body).poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
             assert_eq!((rival.moved(), body.is_end_stream()), (moved, is_last));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Condition, ObjectId, Provider, Store};
+use laneway_store::{Condition, Deletion, ObjectId, Provider, Store};
 
 use crate::event::Verified;
 use crate::listing::{Source, SourceObject};
@@ -12,10 +12,6 @@ use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest};
 
-/// Keys in one S3 DeleteObjects call.
-const S3_BATCH: usize = 1000;
-/// Calls in one GCS batch.
-const GCS_BATCH: usize = 100;
 /// What a key in a batch is reckoned to hold.
 const KEY_COST: usize = 2 << 10;
 
@@ -59,10 +55,7 @@ async fn search_one(
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
     let mut objects = source.objects(store);
-    let mut batches = Batches::new(match store.provider() {
-        Provider::Gcs => GCS_BATCH,
-        Provider::S3 => S3_BATCH,
-    });
+    let mut batches = Batches::new(store.delete_many_max());
     let ended = loop {
         let arrived = match objects.next().await {
             Ok(Some(arrived)) => arrived,
@@ -156,20 +149,20 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
 
 async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     let mut begun = Vec::with_capacity(targets.len());
-    let mut keys = Vec::with_capacity(targets.len());
+    let mut objects = Vec::with_capacity(targets.len());
     let is_listed = targets.iter().all(|target| target.meta.is_some());
     let mut sizes = Vec::with_capacity(targets.len());
     let mut bucket = String::new();
     for target in targets {
         begun.push(begin(&job, &store, &target.id));
         sizes.push(target.meta.map_or(0, |meta| meta.size));
-        keys.push(target.id.key);
+        objects.push(Deletion::any(target.id.key));
         bucket = target.id.bucket;
     }
-    let results = match (&keys[..], is_listed) {
-        ([key], false) => vec![remove_named(&store, &ObjectId::new(bucket, key)).await],
+    let results = match (&objects[..], is_listed) {
+        ([object], false) => vec![remove_named(&store, &ObjectId::new(bucket, &object.key)).await],
         _ => store
-            .delete_many(&bucket, &keys)
+            .delete_many(&bucket, &objects)
             .await
             .into_iter()
             .map(|result| result.map_err(Error::from))

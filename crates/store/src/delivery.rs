@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
 
-use crate::store::NOT_MODIFIED;
+use crate::unless::NOT_MODIFIED;
 use crate::{
     ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker, Unless, Version,
 };

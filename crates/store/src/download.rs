@@ -7,9 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_lanes::{Breaks, Protocol, Route, SinkError};
 
-use crate::delivery::{Delivery, Described};
-use crate::exchange::{Dialect, Exchange, Sent};
-use crate::{Error, ErrorKind, GetRange, ObjectId, ObjectMeta, Unless, Version};
+use crate::{GetRange, ObjectId, ObjectMeta, Unless, Version};
 
 /// Makes the sink of one attempt. `None` collects the body into [`Got::body`].
 pub type SinkMaker<'a> = Option<&'a (dyn Fn() -> Box<dyn GetSink> + Send + Sync)>;
@@ -128,37 +126,4 @@ pub struct Timings {
     pub elapsed: Duration,
     /// What the connection spoke.
     pub protocol: Protocol,
-}
-
-/// What a successful answer delivered.
-pub(crate) fn got<D: Dialect>(
-    exchange: &Exchange<'_, D>,
-    sent: Sent,
-    delivery: &Delivery<'_>,
-) -> Result<Got, Error> {
-    let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
-        let lacks_size = refused.lacks_size;
-        let error = exchange.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
-        error.lacking_size(lacks_size)
-    })?;
-    let Sent { response, attempts, elapsed } = sent;
-    let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
-    if !response.stopped && arrived != range.end - range.start {
-        let message = format!("{arrived} bytes came where {} were announced", range.end - range.start);
-        return Err(exchange.error(ErrorKind::Transport, message).after(attempts, elapsed).retryable(true));
-    }
-    Ok(Got {
-        meta,
-        range,
-        body: response.body,
-        sunk: response.sunk,
-        stopped: response.stopped,
-        attempts,
-        timings: Timings {
-            queued: response.queued,
-            first_byte: response.first_byte,
-            elapsed,
-            protocol: response.protocol,
-        },
-    })
 }

@@ -1,123 +1,20 @@
 //! Ties a verb's request to the attempts that lanes make of it, and the last answer to a type or an error.
 
+mod dialect;
+mod outgoing;
+
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use laneway_lanes::{
-    Alike, Body, Breaks, Call, Ended, Hedge, Kind, Lanes, Origin, Request, Response, Sink, Verdict,
-};
+use http::Method;
+use laneway_lanes::{Alike, Breaks, Call, Ended, Hedge, Kind, Request, Response, Sink, Verdict};
 
-use crate::delivery::{Delivery, Hedged, Refused};
-use crate::encryption::Keyed;
-use crate::judge::{self, Ending, Failure, Repeat};
-use crate::requests::Tally;
-use crate::{Error, ErrorKind, GetRange, ObjectId, Operation, Provider};
-
-/// A request before it has an origin, credentials or an attempt's number.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) method: Method,
-    /// Where it goes instead of to the endpoint; the target is then the whole path.
-    pub(crate) origin: Option<Origin>,
-    /// Path and query under the endpoint, percent-encoded.
-    pub(crate) target: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Body,
-    pub(crate) expected: Option<u64>,
-    pub(crate) no_progress: Option<Duration>,
-    pub(crate) repeat: Repeat,
-    /// A status besides 2xx that is no failure.
-    pub(crate) also: Option<StatusCode>,
-    /// Whether the body of a 200 can hold an error, as S3's can where it answers before it has finished.
-    pub(crate) doubtful: bool,
-    /// Whether a conflict with another conditional write ends it, because nothing is left to be tried again.
-    pub(crate) conflict_is_final: bool,
-    /// Which part encryption plays in it.
-    pub(crate) keyed: Keyed,
-}
-
-impl Outgoing {
-    pub(crate) fn new(method: Method, target: impl Into<String>) -> Self {
-        Self {
-            method,
-            origin: None,
-            target: target.into(),
-            headers: HeaderMap::new(),
-            body: Body::empty(),
-            expected: None,
-            no_progress: None,
-            repeat: Repeat::Harmless,
-            also: None,
-            doubtful: false,
-            conflict_is_final: false,
-            keyed: Keyed::Nothing,
-        }
-    }
-
-    /// Has the headers added that encryption asks for.
-    pub(crate) fn keyed(self, keyed: Keyed) -> Self {
-        Self { keyed, ..self }
-    }
-
-    /// Adds a header.
-    ///
-    /// # Errors
-    /// The name, when the value holds what no header can.
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Unsendable> {
-        let value = HeaderValue::from_str(value).map_err(|_| Unsendable(name.to_owned()))?;
-        self.headers.insert(HeaderName::from_static(name), value);
-        Ok(self)
-    }
-
-    pub(crate) fn header_some(self, name: &'static str, value: Option<&str>) -> Result<Self, Unsendable> {
-        match value {
-            Some(value) => self.header(name, value),
-            None => Ok(self),
-        }
-    }
-}
-
-/// A header whose value can't be sent.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the value of {0} holds characters that no header can carry")]
-pub(crate) struct Unsendable(pub(crate) String);
-
-/// What differs between stores when a request is carried out.
-pub(crate) trait Dialect: Send + Sync {
-    /// Whose protocol it is.
-    const PROVIDER: Provider;
-
-    /// What requests go over.
-    fn lanes(&self) -> &Lanes;
-
-    /// Where its requests are counted.
-    fn tally(&self) -> &Tally;
-
-    /// Where its requests go, as an URL without credentials.
-    fn endpoint(&self) -> String;
-
-    /// What the caller adds to requests for objects.
-    fn added_headers(&self) -> &HeaderMap;
-
-    /// The request of one attempt, with origin and credentials.
-    fn request(
-        &self,
-        bucket: &str,
-        outgoing: &Outgoing,
-    ) -> impl Future<Output = Result<Request, Error>> + Send;
-
-    /// What is wrong with an answer; `None` for a success.
-    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
-
-    /// What a failure means.
-    fn kind(&self, failure: &Failure) -> ErrorKind;
-
-    /// Takes in what a failure teaches (a region, a stale token). Whether asking again can now go better.
-    fn learn(&self, bucket: &str, failure: &Failure) -> bool;
-}
+pub(crate) use self::dialect::Dialect;
+pub(crate) use self::outgoing::{Outgoing, Unsendable};
+use crate::delivery::{Delivery, Described, Hedged, Refused};
+use crate::judge::{self, Ending};
+use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
 /// A verb on its way: what errors will say about it.
 pub(crate) struct Exchange<'a, D> {
@@ -200,6 +97,35 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         delivery: Option<&Delivery<'_>>,
     ) -> Result<Sent, Error> {
         self.run(outgoing, delivery, None).await
+    }
+
+    /// What a successful answer delivered.
+    pub(crate) fn got(&self, sent: Sent, delivery: &Delivery<'_>) -> Result<Got, Error> {
+        let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
+            let lacks_size = refused.lacks_size;
+            let error = self.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
+            error.lacking_size(lacks_size)
+        })?;
+        let Sent { response, attempts, elapsed } = sent;
+        let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
+        if !response.stopped && arrived != range.end - range.start {
+            let message = format!("{arrived} bytes came where {} were announced", range.end - range.start);
+            return Err(self.error(ErrorKind::Transport, message).after(attempts, elapsed).retryable(true));
+        }
+        Ok(Got {
+            meta,
+            range,
+            body: response.body,
+            sunk: response.sunk,
+            stopped: response.stopped,
+            attempts,
+            timings: Timings {
+                queued: response.queued,
+                first_byte: response.first_byte,
+                elapsed,
+                protocol: response.protocol,
+            },
+        })
     }
 
     async fn run(

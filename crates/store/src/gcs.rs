@@ -7,6 +7,7 @@ mod encryption;
 mod failure;
 mod get;
 mod head;
+mod lacking;
 mod lenient;
 mod list;
 mod multipart;
@@ -101,21 +102,17 @@ impl Gcs {
         }))
     }
 
-    pub(crate) fn anticipate(&self, requests: usize) {
+    pub(crate) fn anticipate(&self, _bucket: &str, requests: usize) {
         self.lanes.anticipate(&self.endpoint.origin, requests);
     }
 
-    pub(crate) async fn path(&self) -> Path {
+    pub(crate) async fn path(&self, _bucket: &str) -> Path {
         self.lanes.path(&self.endpoint.origin).await
     }
 
     pub(crate) fn fingerprint(&self) -> String {
         let headers = [&self.headers, &self.added_headers];
         fingerprint(headers, self.kms_key.as_deref(), &self.encryption)
-    }
-
-    pub(crate) fn supports_multipart(&self) -> bool {
-        !self.lacks_multipart.load(Ordering::Acquire)
     }
 }
 
@@ -213,6 +210,10 @@ impl Dialect for Gcs {
 
     fn learn(&self, _bucket: &str, failure: &Failure) -> bool {
         failure.status == StatusCode::UNAUTHORIZED && self.credentials.forget()
+    }
+
+    fn supports_multipart(&self) -> bool {
+        !self.lacks_multipart.load(Ordering::Acquire)
     }
 }
 

@@ -16,6 +16,7 @@ mod aws_files;
 mod checksum;
 mod credential_provider;
 mod credentials;
+mod delete_many;
 mod delivery;
 mod download;
 mod encode;

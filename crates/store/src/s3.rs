@@ -15,6 +15,7 @@ mod guarded;
 mod head;
 mod head_bucket;
 mod headers;
+mod lacking;
 mod list;
 mod multipart;
 mod partition;
@@ -145,17 +146,6 @@ impl S3 {
         Ok(())
     }
 
-    /// Whether the endpoint itself keeps a condition on this write.
-    pub(crate) fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
-        match operation {
-            Operation::Put => self.is_kept(Write::Put, condition),
-            Operation::Complete => self.is_kept(Write::Complete, condition),
-            Operation::Copy => self.is_kept(Write::Copy, condition),
-            Operation::Delete => self.is_kept(Write::Delete, condition),
-            _ => condition.is_none(),
-        }
-    }
-
     /// A request as it goes to a region, signed by a directory bucket's session or by the caller's own credentials.
     async fn signed(
         &self,
@@ -212,10 +202,6 @@ impl S3 {
     fn corrects_clock(&self, failure: &Failure) -> bool {
         let corrects = |date| self.clock.correct(date, SystemTime::now(), failure.is_silent);
         failure::may_be_skewed(failure) && failure.date.is_some_and(corrects)
-    }
-
-    pub(crate) fn takes_unequal_parts(&self) -> bool {
-        self.address.takes_unequal_parts()
     }
 }
 
@@ -286,11 +272,24 @@ impl Dialect for S3 {
         }
         failure::is_stale(failure) && self.credentials.forget()
     }
-}
 
-/// Whether listings of a bucket come in the order of its keys.
-pub(crate) fn lists_in_order(bucket: &str) -> bool {
-    !is_directory(bucket)
+    fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
+        match operation {
+            Operation::Put => self.is_kept(Write::Put, condition),
+            Operation::Complete => self.is_kept(Write::Complete, condition),
+            Operation::Copy => self.is_kept(Write::Copy, condition),
+            Operation::Delete => self.is_kept(Write::Delete, condition),
+            _ => condition.is_none(),
+        }
+    }
+
+    fn takes_unequal_parts(&self) -> bool {
+        self.address.takes_unequal_parts()
+    }
+
+    fn lists_in_order(&self, bucket: &str) -> bool {
+        !is_directory(bucket)
+    }
 }
 
 /// Whether a request to a directory bucket is signed by its session: copies and questions about the bucket itself take

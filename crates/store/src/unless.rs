@@ -36,6 +36,9 @@ impl Unless {
     }
 }
 
+/// Said of an object that the reader has, by whoever compares it here.
+pub(crate) const NOT_MODIFIED: &str = "the object is what the reader has";
+
 /// Whether two entity tags are the same or one is the weak form of the other (RFC 9110, 13.1.2).
 fn is_alike(one: &str, other: &str) -> bool {
     let strong = |etag| str::strip_prefix(etag, "W/").unwrap_or(etag);

@@ -96,6 +96,13 @@ pub struct Deletion {
     pub version: Option<Version>,
 }
 
+impl Deletion {
+    /// The object in whichever state.
+    pub fn any(key: impl Into<String>) -> Self {
+        Self { key: key.into(), version: None }
+    }
+}
+
 impl Condition {
     /// Whether nothing is asked.
     pub fn is_none(&self) -> bool {

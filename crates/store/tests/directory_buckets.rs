@@ -6,8 +6,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, S3Config};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Error, Get, List, ObjectId, ObjectMeta, Provider, PutOptions,
-    Settings, Store,
+    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, List, ObjectId, ObjectMeta, Provider,
+    PutOptions, Settings, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -84,7 +84,7 @@ fn every_verb_goes_by_one_session_and_copies_by_the_callers_own_credentials() {
                 .copy(&id("d/a"), &id("d/copy"), &PutOptions::default(), &Condition::None)
                 .await
                 .expect("a copy, which no session may make");
-            let keys = ["d/a", "d/b c", "d/copy", "d/parts"].map(str::to_owned);
+            let keys = ["d/a", "d/b c", "d/copy", "d/parts"].map(Deletion::any);
             for deleted in store.delete_many(BUCKET, &keys).await {
                 deleted.expect("deleted, without Content-MD5");
             }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Get, GetSink, ObjectId, ObjectMeta, Provider, PutOptions, Route,
-    Settings, SinkError, Store,
+    AccessKey, Body, Checksums, Condition, Deletion, Get, GetSink, ObjectId, ObjectMeta, Provider,
+    PutOptions, Route, Settings, SinkError, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -366,7 +366,8 @@ fn a_server_without_batches_gets_single_deletes() {
             let id = ObjectId::new(Endpoint::BUCKET, key);
             put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
         }
-        let results = store.delete_many(Endpoint::BUCKET, &keys).await;
+        let objects: Vec<_> = keys.into_iter().map(Deletion::any).collect();
+        let results = store.delete_many(Endpoint::BUCKET, &objects).await;
         assert!(results.iter().all(Result::is_ok), "{results:?}");
         assert!(
             store.head(&ObjectId::new(Endpoint::BUCKET, "k0"), None).await.is_err_and(|e| e.is_not_found())

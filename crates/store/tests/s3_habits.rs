@@ -389,7 +389,7 @@ fn of_many_only_the_states_that_are_named_are_deleted() {
         let id = ObjectId::new(Endpoint::BUCKET, "replaced");
         write(&there, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
-        let results = store.delete_many_in(Endpoint::BUCKET, &objects).await;
+        let results = store.delete_many(Endpoint::BUCKET, &objects).await;
         for (object, result) in objects.iter().zip(results) {
             match object.key.as_str() {
                 "replaced" => assert!(result.is_err_and(|e| e.is_precondition()), "{name}"),
@@ -419,7 +419,7 @@ fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
     let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
     let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
     run(async {
-        let results = store.delete_many("bucket", &["b/gone".to_owned(), "b/kept".to_owned()]).await;
+        let results = store.delete_many("bucket", &["b/gone", "b/kept"].map(Deletion::any)).await;
         let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
         assert_eq!(refused, [false, true]);
         assert!(results[1].as_ref().is_err_and(Error::is_permission));

@@ -57,7 +57,7 @@ async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
         }
     }
     let Some((first, ..)) = copied.first() else { return };
-    let removed = ends.from.delete_many_in(&first.from.id.bucket, &sources).await;
+    let removed = ends.from.delete_many(&first.from.id.bucket, &sources).await;
     for ((target, begun, moved), removed) in copied.into_iter().zip(removed) {
         let result = moved::removed_object(&ends.from, &target.from.id, removed).map(|()| moved);
         ends.end(job, &target, begun, result).await;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
-use laneway_store::{Condition, Version};
+use laneway_store::{Condition, Deletion, Version};
 
 use super::call::{callable, within};
 use crate::{Bucket, Error};
@@ -108,9 +108,6 @@ impl fmt::Debug for DeleteMany {
     }
 }
 
-/// Keys that go to the store together.
-const BATCH: usize = 1000;
-
 /// Batches under way at once.
 const BATCHES_AT_ONCE: usize = 8;
 
@@ -118,6 +115,8 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
+    // Where there is no store each key says so.
+    let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();
         async move {
@@ -129,7 +128,7 @@ fn outcomes(
             stream::iter(keys.into_iter().zip(results))
         }
     };
-    keys.chunks(BATCH).map(remove).buffered(BATCHES_AT_ONCE).flatten()
+    keys.chunks(batch).map(remove).buffered(BATCHES_AT_ONCE).flatten()
 }
 
 /// Removes a batch.
@@ -140,8 +139,9 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
     let client = bucket.client().clone();
     let batch = async move {
         let store = bucket.store()?;
-        let keys: Vec<String> = keys.iter().map(|key| format!("{}{key}", bucket.prefix())).collect();
-        let results = store.delete_many(bucket.name(), &keys).await;
+        let objects: Vec<Deletion> =
+            keys.iter().map(|key| Deletion::any(format!("{}{key}", bucket.prefix()))).collect();
+        let results = store.delete_many(bucket.name(), &objects).await;
         Ok(results.into_iter().map(|result| result.map_err(Error::from)).collect())
     };
     client.state()?.machinery.runtime.run(batch).await

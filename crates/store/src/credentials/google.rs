@@ -20,7 +20,7 @@ use super::cache::{Cache, Ends, Now};
 use super::lacking::Lacking;
 use super::provided;
 use crate::endpoint::Endpoint;
-use crate::{CredentialProvider, Environment, Error, Settings};
+use crate::{CredentialProvider, Environment, Error, ErrorKind, Settings};
 
 const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
 
@@ -71,7 +71,10 @@ fn universe(environment: &Environment) -> String {
 /// `Invalid` for an endpoint that is no URL, `Unauthenticated` for a client certificate that is set up and can't be used.
 pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
     if let Some(url) = &settings.gcs_endpoint {
-        return Endpoint::parse(url);
+        return Endpoint::parse(url).map_err(|error| {
+            let message = format!("{} (set by --gcs-endpoint or STORAGE_EMULATOR_HOST)", error.message());
+            error.but(ErrorKind::Invalid, message)
+        });
     }
     let universe = universe(&settings.environment);
     if settings.anonymous {

@@ -1,5 +1,6 @@
-//! `delete_many`: a hundred deletes in one `multipart/mixed` request.
+//! Many deletes in one `multipart/mixed` request.
 
+use std::future::Future;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -9,20 +10,17 @@ use laneway_lanes::{Body, Head};
 use super::Gcs;
 use super::failure;
 use super::head::object_path;
-use crate::exchange::{Dialect, Exchange, Outgoing, Sent};
-use crate::judge::{self, Failure};
-use crate::{Error, ErrorKind, ObjectId, Operation};
-
-/// Calls in one batch: GCS's limit.
-const BATCH_MAX: usize = 100;
+use crate::delete_many::{DeletesMany, Fate, fate};
+use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::{Condition, Deletion, Error, ObjectId};
 
 /// Keys stand percent-encoded in the body, so that none of them can hold this.
 const BOUNDARY: &str = "===laneway-batch===";
 
-fn request(bucket: &str, keys: &[String], authority: &str) -> Outgoing {
+fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
     let mut body = String::new();
-    for (index, key) in keys.iter().enumerate() {
-        let path = object_path(&ObjectId::new(bucket, key));
+    for (index, object) in objects.iter().enumerate() {
+        let path = object_path(&ObjectId::new(bucket, &object.key));
         body.push_str(&format!(
             "--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: <laneway+{index}>\r\n\r\n\
              DELETE {path} HTTP/1.1\r\nHost: {authority}\r\n\r\n\r\n"
@@ -76,15 +74,8 @@ fn answer(part: &str) -> Option<Answer> {
     Some(Answer { index, status: StatusCode::from_u16(status).ok()?, body })
 }
 
-/// What becomes of one key.
-enum Fate {
-    Deleted,
-    Failed(Failure),
-    /// Its call was throttled, failed in passing or wasn't answered: it is asked for by itself.
-    Alone,
-}
-
-fn fate(answer: Option<&Answer>, repeated: bool) -> Fate {
+/// What becomes of one object. What wasn't answered is asked for by itself.
+fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
     let Some(answer) = answer else { return Fate::Alone };
     if answer.status.is_success() {
         return Fate::Deleted;
@@ -95,72 +86,48 @@ fn fate(answer: Option<&Answer>, repeated: bool) -> Fate {
     }
     let failure =
         failure::read(&Head { status: answer.status, headers: HeaderMap::new() }, answer.body.as_bytes());
-    if failure::kind(&failure) == ErrorKind::Throttled || judge::is_passing(&failure) {
-        Fate::Alone
-    } else {
-        Fate::Failed(failure)
-    }
+    fate(failure::kind(&failure), failure)
 }
 
-impl Gcs {
-    pub(crate) async fn delete_many(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        let mut results = Vec::with_capacity(keys.len());
-        for batch in keys.chunks(BATCH_MAX) {
-            results.extend(self.delete_batch(bucket, batch).await);
-        }
-        results
+impl DeletesMany for Gcs {
+    /// Calls in a batch (<https://cloud.google.com/storage/docs/batch>).
+    const OBJECTS_MAX: usize = 100;
+
+    /// What one HTTP/2 connection carries.
+    const SINGLE_DELETES_MAX: usize = 100;
+
+    fn delete_one(
+        &self,
+        id: &ObjectId,
+        condition: &Condition,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.delete(id, condition)
     }
 
-    async fn delete_batch(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        // One delete is a request whichever way it is asked for.
-        if keys.len() < 2 || self.lacks_batch.load(Ordering::Acquire) {
-            return self.delete_singly(bucket, keys).await;
-        }
-        // Keys that are removed together are listed together, and mostly in one folder.
-        let first = keys.first().map_or("", String::as_str);
-        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
-        match exchange.send(&request(bucket, keys, &self.endpoint.origin.authority())).await {
-            Ok(sent) => self.settle(bucket, keys, &sent).await,
-            Err(error) => {
-                if error.is_unsupported() || error.is_invalid() || error.is_not_found() {
-                    self.lacks_batch.store(true, Ordering::Release);
-                }
-                self.delete_singly(bucket, keys).await
-            }
-        }
+    fn can_delete_together(&self, objects: &[Deletion]) -> bool {
+        objects.iter().all(|object| object.version.is_none())
     }
 
-    async fn settle(&self, bucket: &str, keys: &[String], sent: &Sent) -> Vec<Result<(), Error>> {
-        let answers =
-            answers(sent.response.head.header("content-type").unwrap_or_default(), &sent.response.body);
-        let mut results = Vec::with_capacity(keys.len());
-        let mut alone = Vec::new();
-        for (index, key) in keys.iter().enumerate() {
-            let answer = answers.iter().find(|answer| answer.index == index);
-            match fate(answer, sent.attempts > 1) {
-                Fate::Deleted => results.push(Ok(())),
-                Fate::Failed(failure) => {
-                    let id = ObjectId::new(bucket, key);
-                    let exchange = Exchange::object(self, Operation::Delete, &id);
-                    let error = exchange
-                        .error(self.kind(&failure), failure.message)
-                        .answered(failure.status, failure.code)
-                        .after(sent.attempts, sent.elapsed);
-                    results.push(Err(error));
-                }
-                Fate::Alone => {
-                    alone.push((index, key.clone()));
-                    results.push(Ok(()));
-                }
-            }
+    async fn delete_together(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        objects: &[Deletion],
+    ) -> Option<(Vec<Fate>, Sent)> {
+        if self.lacks_batch.load(Ordering::Acquire) {
+            return None;
         }
-        let (indices, keys): (Vec<usize>, Vec<String>) = alone.into_iter().unzip();
-        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &keys).await) {
-            if let Some(place) = results.get_mut(index) {
-                *place = result;
+        let outgoing = request(exchange.bucket, objects, &self.endpoint.origin.authority());
+        let sent = exchange.send(&outgoing).await.inspect_err(|error| {
+            if error.is_unsupported() || error.is_invalid() || error.is_not_found() {
+                self.lacks_batch.store(true, Ordering::Release);
             }
-        }
-        results
+        });
+        let sent = sent.ok()?;
+        let content_type = sent.response.head.header("content-type").unwrap_or_default();
+        let answers = answers(content_type, &sent.response.body);
+        let of = |index| answers.iter().find(|answer| answer.index == index);
+        let fates = (0..objects.len()).map(|index| settled(of(index), sent.attempts > 1)).collect();
+        Some((fates, sent))
     }
 }
 
@@ -180,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_call_of_a_batch_carries_its_number() {
-        let request = request("b", &["a/b".into(), "c".into()], "h");
+        let request = request("b", &["a/b", "c"].map(Deletion::any), "h");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),
@@ -196,13 +163,13 @@ mod tests {
         let answers = answers("multipart/mixed; boundary=batch_x", ANSWER.as_bytes());
         let seen: Vec<_> = answers.iter().map(|a| (a.index, a.status.as_u16())).collect();
         assert_eq!(seen, [(0, 204), (1, 404), (2, 503)]);
-        assert!(matches!(fate(answers.first(), false), Fate::Deleted));
+        assert!(matches!(settled(answers.first(), false), Fate::Deleted));
         assert!(
-            matches!(fate(answers.get(1), false), Fate::Failed(f) if f.code.as_deref() == Some("notFound"))
+            matches!(settled(answers.get(1), false), Fate::Failed(f) if f.code.as_deref() == Some("notFound"))
         );
-        assert!(matches!(fate(answers.get(1), true), Fate::Deleted));
-        assert!(matches!(fate(answers.get(2), false), Fate::Alone));
-        assert!(matches!(fate(None, false), Fate::Alone));
+        assert!(matches!(settled(answers.get(1), true), Fate::Deleted));
+        assert!(matches!(settled(answers.get(2), false), Fate::Alone));
+        assert!(matches!(settled(None, false), Fate::Alone));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `delete`.
 
-use futures_util::{StreamExt as _, stream};
 use http::Method;
 
 use super::Gcs;
@@ -9,10 +8,7 @@ use super::put::precondition;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::removed;
-use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
-
-/// Single deletes under way at once where a server has no batches: what one HTTP/2 connection carries.
-const SINGLE_DELETES_MAX: usize = 100;
+use crate::{Condition, Error, ErrorKind, ObjectId, Operation};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     let query = precondition(Query::new(), condition)?;
@@ -30,22 +26,6 @@ impl Gcs {
             Ok(_) => Ok(()),
             Err(error) => removed(error, Box::pin(self.head(id, None))).await,
         }
-    }
-
-    /// Deletes by a request each, some of them at once; answers in the keys' order.
-    pub(super) async fn delete_singly(&self, bucket: &str, keys: &[String]) -> Vec<Result<(), Error>> {
-        let ids: Vec<ObjectId> = keys.iter().map(|key| ObjectId::new(bucket, key)).collect();
-        let deletes = ids.into_iter().map(|id| async move { self.delete(&id, &Condition::None).await });
-        stream::iter(deletes).buffered(SINGLE_DELETES_MAX).collect().await
-    }
-
-    pub(crate) async fn delete_many_in(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-        let objects = objects.to_vec();
-        let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
-            let condition = version.map_or(Condition::None, Condition::Matches);
-            self.delete(&ObjectId::new(bucket, key), &condition).await
-        });
-        stream::iter(deletes).buffered(SINGLE_DELETES_MAX).collect().await
     }
 }
 

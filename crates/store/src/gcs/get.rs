@@ -7,10 +7,10 @@ use super::Gcs;
 use super::head::{generation, gone, object_path, unless_known};
 use super::resource::from_head;
 use crate::delivery::Delivery;
-use crate::download;
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
+use crate::unless::NOT_MODIFIED;
 use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, Unless};
 
 fn request(
@@ -40,13 +40,20 @@ fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
 impl Gcs {
     pub(crate) async fn get(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
+        // Media can't be asked for by a time.
+        if let Some(unless @ Unless::ModifiedSince(_)) = get.unless {
+            let meta = self.head_as(get.id, get.version, None, keyed).await;
+            if unless.is_met(&meta.map_err(|e| e.within(Operation::Get))?) {
+                return Err(exchange.error(ErrorKind::NotModified, NOT_MODIFIED));
+            }
+        }
         let generation = generation(get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.unless, get.expected)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
         let delivery = Delivery::new(described, get);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
-        download::got(&exchange, sent, &delivery)
+        exchange.got(sent, &delivery)
     }
 }
 

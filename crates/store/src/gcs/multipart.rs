@@ -16,7 +16,7 @@ use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
 use crate::encode::{Query, component, path, xml_text};
 use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Sent, Unsendable};
+use crate::exchange::{Dialect as _, Exchange, Outgoing, Sent, Unsendable};
 use crate::reconcile::{compared, landed};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,

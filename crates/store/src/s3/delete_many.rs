@@ -1,9 +1,9 @@
-//! `delete_many`: a thousand keys in one request.
+//! Many deletes in one document.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
 use http::Method;
 use laneway_lanes::Body;
 use md5::{Digest as _, Md5};
@@ -17,16 +17,11 @@ use super::failure;
 use super::headers::checked;
 use super::write_conditions::{Treatment, Write};
 use crate::checksum::{crc32c_of, encode_md5};
+use crate::delete_many::{DeletesMany, Fate, fate};
 use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::judge::{self, Failure};
-use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation, Version, xml};
-
-/// Keys in one request: S3's limit.
-const KEYS_MAX: usize = 1000;
-
-/// Single deletes under way at once, for keys that the document can't carry or that were throttled in it.
-const SINGLE_DELETES_MAX: usize = 32;
+use crate::judge::Failure;
+use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Version, xml};
 
 /// The request for those keys that XML can carry.
 fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
@@ -106,28 +101,46 @@ fn are_of(errors: &HashMap<String, KeyError>, objects: &[Deletion]) -> bool {
     errors.keys().all(|key| keys.contains(key.as_str()))
 }
 
-impl S3 {
-    pub(crate) async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-        let is_bound = objects.iter().any(|object| object.version.is_some());
-        let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));
-        if is_bound && (!can_be_bound || self.conditions.treatment(Write::Delete) != Treatment::Kept) {
-            // Each is compared before it is deleted.
-            return self.delete_singly(bucket, objects).await;
-        }
-        let mut results = Vec::with_capacity(objects.len());
-        for batch in objects.chunks(KEYS_MAX) {
-            results.extend(self.delete_batch(bucket, batch).await);
-        }
-        results
+/// What becomes of one object, whose error may be among the errors that are named.
+fn settled(object: &Deletion, errors: &HashMap<String, KeyError>) -> Fate {
+    if xml_text(&object.key).is_none() {
+        return Fate::Alone;
+    }
+    let Some(failure) = errors.get(&object.key).map(KeyError::failure) else { return Fate::Deleted };
+    match failure::kind(&failure) {
+        // What a condition is refused for, alone it is compared.
+        ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => Fate::Alone,
+        kind => fate(kind, failure),
+    }
+}
+
+impl DeletesMany for S3 {
+    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html>
+    const OBJECTS_MAX: usize = 1000;
+
+    /// For keys that the document can't carry or that were throttled in it.
+    const SINGLE_DELETES_MAX: usize = 32;
+
+    fn delete_one(
+        &self,
+        id: &ObjectId,
+        condition: &Condition,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.delete(id, condition)
     }
 
-    async fn delete_batch(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-        if objects.len() < 2 {
-            return self.delete_singly(bucket, objects).await;
-        }
-        // Keys that are removed together are listed together, and mostly in one folder.
-        let first = objects.first().map_or("", |object| object.key.as_str());
-        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(first);
+    /// Where the endpoint doesn't keep the states that are named, each is compared before it is deleted.
+    fn can_delete_together(&self, objects: &[Deletion]) -> bool {
+        let is_bound = objects.iter().any(|object| object.version.is_some());
+        let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));
+        !is_bound || (can_be_bound && self.conditions.treatment(Write::Delete) == Treatment::Kept)
+    }
+
+    async fn delete_together(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        objects: &[Deletion],
+    ) -> Option<(Vec<Fate>, Sent)> {
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
             let sent = match request(objects, climb.rung()) {
@@ -136,69 +149,11 @@ impl S3 {
             };
             match sent {
                 Err(error) if climb.descend(&error) => {}
-                sent => break sent,
+                sent => break sent.ok()?,
             }
         };
-        let read = sent.ok().and_then(|sent| Some((errors(&sent.response.body).ok()?, sent)));
-        match read {
-            Some((errors, sent)) if are_of(&errors, objects) => {
-                self.settle(bucket, objects, &errors, &sent).await
-            }
-            // Each key then says by itself what is wrong, or is deleted where the server has no such request.
-            _ => self.delete_singly(bucket, objects).await,
-        }
-    }
-
-    async fn settle(
-        &self,
-        bucket: &str,
-        objects: &[Deletion],
-        errors: &HashMap<String, KeyError>,
-        sent: &Sent,
-    ) -> Vec<Result<(), Error>> {
-        let mut results: Vec<Result<(), Error>> = Vec::with_capacity(objects.len());
-        let mut alone = Vec::new();
-        for (index, object) in objects.iter().enumerate() {
-            let key = &object.key;
-            let failure = errors.get(key).map(KeyError::failure);
-            let passing = failure.as_ref().is_some_and(|failure| {
-                let kind = failure::kind(failure);
-                // What a condition is refused for, alone it is compared.
-                let may_be_about_it = matches!(kind, ErrorKind::Permission | ErrorKind::Unsupported);
-                kind == ErrorKind::Throttled
-                    || judge::is_passing(failure)
-                    || (object.version.is_some() && may_be_about_it)
-            });
-            results.push(match failure {
-                Some(failure) if !passing => {
-                    let id = ObjectId::new(bucket, key);
-                    Err(Exchange::object(self, Operation::Delete, &id)
-                        .error(failure::kind(&failure), failure.message)
-                        .answered(failure.status, failure.code)
-                        .after(sent.attempts, sent.elapsed))
-                }
-                _ => Ok(()),
-            });
-            if passing || xml_text(key).is_none() {
-                alone.push((index, object.clone()));
-            }
-        }
-        let (indices, objects): (Vec<usize>, Vec<Deletion>) = alone.into_iter().unzip();
-        for (index, result) in indices.into_iter().zip(self.delete_singly(bucket, &objects).await) {
-            if let Some(place) = results.get_mut(index) {
-                *place = result;
-            }
-        }
-        results
-    }
-
-    async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-        let objects = objects.to_vec();
-        let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
-            let condition = version.map_or(Condition::None, Condition::Matches);
-            self.delete(&ObjectId::new(bucket, key), &condition).await
-        });
-        stream::iter(deletes).buffered(SINGLE_DELETES_MAX).collect().await
+        let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects))?;
+        Some((objects.iter().map(|object| settled(object, &errors)).collect(), sent))
     }
 }
 
@@ -210,7 +165,7 @@ mod tests {
 
     #[test]
     fn keys_are_escaped_and_the_document_is_checked() {
-        let any = |key: &str| Deletion { key: key.to_owned(), version: None };
+        let any = Deletion::any;
         let bound = Deletion { version: Some(Version::ETag("e".into())), ..any("bound") };
         let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound];
         let request = request(&objects, Guard::Crc32c).expect("a request");
@@ -235,7 +190,7 @@ mod tests {
             <Deleted><Key>x</Key></Deleted><Error><Key>l</Key><Code>InternalError</Code></Error></DeleteResult>";
         let errors = errors(body).expect("an answer");
         assert_eq!(failure::kind(&errors["k"].failure()), ErrorKind::Permission);
-        assert!(judge::is_passing(&errors["l"].failure()));
+        assert!(crate::judge::is_passing(&errors["l"].failure()));
         assert_eq!(errors.len(), 2);
         let none = super::errors(b"<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"/>");
         assert!(none.expect("an answer").is_empty());

@@ -7,7 +7,6 @@ use super::conditions::on_read;
 use super::head::object_target;
 use super::headers::meta;
 use crate::delivery::Delivery;
-use crate::download;
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
@@ -55,7 +54,7 @@ impl S3 {
         if get.range.is_none() {
             climb.settle();
         }
-        download::got(&exchange, sent, &delivery)
+        exchange.got(sent, &delivery)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is promised of deleting.
 
 use futures_util::future::join_all;
-use laneway_store::{Condition, List};
+use laneway_store::{Condition, Deletion, List};
 
 use crate::world::World;
 
@@ -14,7 +14,10 @@ pub(crate) async fn a_deleted_object_is_gone(world: World) {
 pub(crate) async fn deleting_what_is_missing_says_so(world: World) {
     let error = world.store.delete(&world.id("missing"), &Condition::None).await.expect_err("missing");
     assert!(error.is_not_found(), "{error}");
-    let results = world.store.delete_many(&world.bucket, &[world.id("m1").key, world.id("m2").key]).await;
+    let results = world
+        .store
+        .delete_many(&world.bucket, &["m1", "m2"].map(|name| Deletion::any(world.id(name).key)))
+        .await;
     assert!(results.iter().all(|r| r.as_ref().is_err_and(|e| e.is_not_found())), "{results:?}");
 }
 
@@ -31,11 +34,11 @@ pub(crate) async fn a_delete_bound_to_a_version_spares_its_successor(world: Worl
 pub(crate) async fn many_are_deleted_in_the_order_they_were_named(world: World) {
     let names: Vec<String> = (0..230).map(|n| format!("a b/{n:03}<&>")).collect();
     join_all(names.iter().map(|name| world.put(name, b"x"))).await;
-    let keys: Vec<String> = names.iter().map(|name| world.id(name).key).collect();
+    let keys: Vec<_> = names.iter().map(|name| Deletion::any(world.id(name).key)).collect();
     let requests = world.store.lanes().counters().requests;
     let results = world.store.delete_many(&world.bucket, &keys).await;
     assert_eq!(results.len(), keys.len());
-    for (key, result) in keys.iter().zip(results) {
+    for (key, result) in names.iter().zip(results) {
         result.unwrap_or_else(|e| panic!("{key}: {e}"));
     }
     let page =

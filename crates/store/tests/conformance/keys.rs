@@ -1,6 +1,6 @@
 //! Keys are bytes of the store, kept exactly.
 
-use laneway_store::{Condition, List, PutOptions};
+use laneway_store::{Condition, Deletion, List, PutOptions};
 
 use crate::world::World;
 
@@ -30,7 +30,8 @@ async fn kept_exactly(world: World, keys: &[&str]) {
     assert_eq!(world.get(keys[0]).await.body, keys[0].as_bytes());
 
     world.store.delete(&world.id(keys[0]), &none).await.unwrap_or_else(|e| panic!("{e}"));
-    let rest: Vec<String> = keys[1..].iter().map(|key| world.id(key).key).chain([copy.key]).collect();
+    let rest = keys[1..].iter().map(|key| world.id(key).key).chain([copy.key]);
+    let rest: Vec<_> = rest.map(Deletion::any).collect();
     for (key, result) in rest.iter().zip(world.store.delete_many(&world.bucket, &rest).await) {
         result.unwrap_or_else(|e| panic!("{key:?}: {e}"));
     }

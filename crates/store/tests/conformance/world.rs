@@ -9,7 +9,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config, Lanes, Trust};
 use laneway_server::Habits;
 use laneway_store::{
-    AccessKey, Body, Checksums, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions, Settings, Store,
+    AccessKey, Body, Checksums, Deletion, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions,
+    Settings, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -176,7 +177,7 @@ impl World {
         loop {
             let page = self.store.list(&laneway_store::List { token: next, ..list.clone() }).await;
             let page = page.unwrap_or_else(|e| panic!("{e}"));
-            let keys: Vec<String> = page.objects.into_iter().map(|object| object.id.key).collect();
+            let keys: Vec<_> = page.objects.into_iter().map(|object| Deletion::any(object.id.key)).collect();
             for result in self.store.delete_many(&self.bucket, &keys).await {
                 result.unwrap_or_else(|e| panic!("{e}"));
             }

@@ -1,0 +1,116 @@
+//! Deleting many objects with few requests: what is left of it when the requests themselves are taken away.
+
+use std::future::Future;
+
+use futures_util::{StreamExt as _, stream};
+
+use crate::exchange::{Dialect, Exchange, Sent};
+use crate::judge::{self, Failure};
+use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
+
+/// What an answer to many deletions says of one of them.
+pub(crate) enum Fate {
+    Deleted,
+    Failed(Failure),
+    /// Nothing that lasts, or nothing at all: it is asked for by itself.
+    Alone,
+}
+
+/// A dialect that deletes several objects with one request.
+pub(crate) trait DeletesMany: Dialect + Sized {
+    /// Objects in one request: the service's limit.
+    const OBJECTS_MAX: usize;
+
+    /// Single deletes under way at once.
+    const SINGLE_DELETES_MAX: usize;
+
+    /// Deletes an object in the state that `condition` names and in no other.
+    fn delete_one(
+        &self,
+        id: &ObjectId,
+        condition: &Condition,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Whether these can be deleted together at all.
+    fn can_delete_together(&self, objects: &[Deletion]) -> bool;
+
+    /// Sends one request for all of these. What it brought for each of them; `None` where each has to say for itself what
+    /// is wrong with it.
+    fn delete_together(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        objects: &[Deletion],
+    ) -> impl Future<Output = Option<(Vec<Fate>, Sent)>> + Send;
+
+    fn delete_many_max(&self) -> usize {
+        Self::OBJECTS_MAX
+    }
+
+    /// The outcomes stand in the order of the objects.
+    async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        if !self.can_delete_together(objects) {
+            return self.delete_singly(bucket, objects).await;
+        }
+        let mut results = Vec::with_capacity(objects.len());
+        for objects in objects.chunks(Self::OBJECTS_MAX) {
+            results.extend(self.delete_some(bucket, objects).await);
+        }
+        results
+    }
+
+    async fn delete_some(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        let [first, _, ..] = objects else {
+            // One delete is a request whichever way it is asked for.
+            return self.delete_singly(bucket, objects).await;
+        };
+        // Keys that are removed together are listed together, and mostly in one folder.
+        let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
+        let Some((fates, sent)) = self.delete_together(&exchange, objects).await else {
+            return self.delete_singly(bucket, objects).await;
+        };
+        let mut results = Vec::with_capacity(objects.len());
+        let (mut places, mut alone) = (Vec::new(), Vec::new());
+        for (object, fate) in objects.iter().zip(fates) {
+            results.push(match fate {
+                Fate::Failed(failure) => {
+                    let id = ObjectId::new(bucket, &object.key);
+                    Err(Exchange::object(self, Operation::Delete, &id)
+                        .error(self.kind(&failure), failure.message)
+                        .answered(failure.status, failure.code)
+                        .after(sent.attempts, sent.elapsed))
+                }
+                Fate::Deleted => Ok(()),
+                Fate::Alone => {
+                    places.push(results.len());
+                    alone.push(object.clone());
+                    Ok(())
+                }
+            });
+        }
+        for (place, result) in places.into_iter().zip(self.delete_singly(bucket, &alone).await) {
+            if let Some(at) = results.get_mut(place) {
+                *at = result;
+            }
+        }
+        results
+    }
+
+    /// Deletes by a request each, some of them at once.
+    async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
+        let objects = objects.to_vec();
+        let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
+            let condition = version.map_or(Condition::None, Condition::Matches);
+            self.delete_one(&ObjectId::new(bucket, key), &condition).await
+        });
+        stream::iter(deletes).buffered(Self::SINGLE_DELETES_MAX).collect().await
+    }
+}
+
+/// What becomes of an object whose delete failed among others: what passes alone is asked for alone.
+pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
+    if kind == ErrorKind::Throttled || judge::is_passing(&failure) {
+        Fate::Alone
+    } else {
+        Fate::Failed(failure)
+    }
+}

@@ -1,0 +1,70 @@
+//! What differs between stores, whatever the verb.
+
+use std::future::Future;
+
+use http::HeaderMap;
+use laneway_lanes::{Lanes, Request, Response};
+
+use super::Outgoing;
+use crate::judge::Failure;
+use crate::requests::Tally;
+use crate::{Condition, Error, ErrorKind, Operation, Provider};
+
+/// What differs between stores when a request is carried out.
+pub(crate) trait Dialect: Send + Sync {
+    /// Whose protocol it is.
+    const PROVIDER: Provider;
+
+    /// The same, asked of a value.
+    fn provider(&self) -> Provider {
+        Self::PROVIDER
+    }
+
+    /// What requests go over.
+    fn lanes(&self) -> &Lanes;
+
+    /// Where its requests are counted.
+    fn tally(&self) -> &Tally;
+
+    /// Where its requests go, as an URL without credentials: the same text whatever the bucket or region.
+    fn endpoint(&self) -> String;
+
+    /// What the caller adds to requests for objects.
+    fn added_headers(&self) -> &HeaderMap;
+
+    /// The request of one attempt, with origin and credentials.
+    fn request(
+        &self,
+        bucket: &str,
+        outgoing: &Outgoing,
+    ) -> impl Future<Output = Result<Request, Error>> + Send;
+
+    /// What is wrong with an answer; `None` for a success.
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
+
+    /// What a failure means.
+    fn kind(&self, failure: &Failure) -> ErrorKind;
+
+    /// Takes in what a failure teaches (a region, a stale token). Whether asking again can now go better.
+    fn learn(&self, bucket: &str, failure: &Failure) -> bool;
+
+    /// Whether the store itself keeps the condition of such a write.
+    fn keeps(&self, _operation: Operation, _condition: &Condition) -> bool {
+        true
+    }
+
+    /// Whether listings of a bucket come in the order of its keys.
+    fn lists_in_order(&self, _bucket: &str) -> bool {
+        true
+    }
+
+    /// Whether uploads in parts can be begun, as far as has been seen.
+    fn supports_multipart(&self) -> bool {
+        true
+    }
+
+    /// Whether the parts of one upload may differ in size.
+    fn takes_unequal_parts(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,44 @@
+//! Listings of objects and of buckets.
+
+use super::{Store, ask};
+use crate::exchange::Dialect as _;
+use crate::{Error, List, ObjectMeta, Page};
+
+impl Store {
+    /// One page of a listing.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such bucket.
+    pub async fn list(&self, list: &List) -> Result<Page, Error> {
+        let mut objects = Vec::new();
+        let page = self.list_arriving(list, |arrived| objects.extend(arrived)).await?;
+        objects.extend(page.objects);
+        Ok(Page { objects, ..page })
+    }
+
+    /// One page of a listing, its objects handed to `out` as they arrive, each once and in the page's order. The page
+    /// that is returned holds those that came last.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list)'s; `out` may have had objects by then.
+    pub async fn list_arriving(
+        &self,
+        list: &List,
+        out: impl FnMut(Vec<ObjectMeta>) + Send,
+    ) -> Result<Page, Error> {
+        ask!(self, dialect => dialect.list(list, out).await)
+    }
+
+    /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.
+    pub fn lists_in_order(&self, bucket: &str) -> bool {
+        ask!(self, dialect => dialect.lists_in_order(bucket))
+    }
+
+    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`].
+    ///
+    /// # Errors
+    /// `Invalid` on GCS when no project is known.
+    pub async fn buckets(&self) -> Result<Vec<String>, Error> {
+        ask!(self, dialect => dialect.buckets().await)
+    }
+}

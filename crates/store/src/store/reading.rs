@@ -1,0 +1,127 @@
+//! Reading objects, and what is said of them.
+
+use std::collections::BTreeMap;
+
+use super::{Store, ask};
+use crate::unless::NOT_MODIFIED;
+use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, Unless, Version};
+
+impl Store {
+    /// What the store knows about an object, in the state `version` if one is named.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in that state any more.
+    pub async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
+        self.head_as(id, version, None).await
+    }
+
+    /// The same, of an object that is no longer what the caller has.
+    ///
+    /// # Errors
+    /// As [`head`](Self::head)'s; `NotModified` when it is.
+    pub async fn head_unless(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: &Unless,
+    ) -> Result<ObjectMeta, Error> {
+        let meta = self.head_as(id, version, Some(unless)).await?;
+        if unless.is_met(&meta) {
+            let error = Error::new(ErrorKind::NotModified, Operation::Head, NOT_MODIFIED);
+            return Err(error.on_object(self.provider(), id));
+        }
+        Ok(meta)
+    }
+
+    async fn head_as(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+    ) -> Result<ObjectMeta, Error> {
+        ask!(self, dialect => dialect.head_as(id, version, unless, self.reads).await)
+    }
+
+    /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
+    /// tell: GCS forgets parts, some S3 servers pay no attention to the question.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; what the server calls a part
+    /// number that the object doesn't have.
+    pub async fn part_len(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        number: u32,
+    ) -> Result<Option<u64>, Error> {
+        ask!(self, dialect => dialect.part_len(id, version, number, self.reads).await)
+    }
+
+    /// Downloads an object or a range of it, as it is stored. A range that reaches beyond the end, or with
+    /// [`GetRange::Last`] before the start, is cut there; [`Got::range`] and [`Got::meta`] tell which bytes came of how many.
+    ///
+    /// Attempts are repeated only until the first byte has reached a sink, each with a sink of its own.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` for an object that isn't in the state `version`; `NotModified` for one that is what
+    /// [`Get::unless`] says; `InvalidRange` for a range that starts at or beyond the end (of an empty object the range from
+    /// 0, and the last bytes, are its emptiness); a body that broke after
+    /// bytes were delivered is an error that [`is_interrupted`](Error::is_interrupted).
+    pub async fn get(&self, get: Get<'_>) -> Result<Got, Error> {
+        if get.range.as_ref().is_some_and(GetRange::is_empty) {
+            let message = "the range holds no byte";
+            return Err(Error::new(ErrorKind::InvalidRange, Operation::Get, message)
+                .on_object(self.provider(), get.id));
+        }
+        match self.plain_get(&get).await {
+            Err(error)
+                if error.kind() == ErrorKind::InvalidRange
+                    && get.range.as_ref().is_some_and(GetRange::is_whole_of_nothing) =>
+            {
+                self.empty(get, error).await
+            }
+            Err(error) if error.lacks_size() => self.measured(get, error).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn plain_get(&self, get: &Get<'_>) -> Result<Got, Error> {
+        ask!(self, dialect => dialect.get(get, self.reads).await)
+    }
+
+    /// An answer in chunks that tells no size anywhere: the object's description does.
+    async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
+        let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
+        let version = get.version.or(meta.version.as_ref());
+        self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
+    }
+
+    /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
+    async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
+        let whole = Get { range: None, sink: None, ..get.clone() };
+        let meta = self.head(get.id, get.version).await?;
+        if meta.size != 0 {
+            return Err(refused);
+        }
+        let got = self.plain_get(&whole).await?;
+        if got.meta.size != 0 {
+            return Err(refused);
+        }
+        if let Some(maker) = get.sink
+            && let Err(error) = maker().begin(&got.meta, 0..0)
+        {
+            return Err(Error::new(ErrorKind::Sink, Operation::Get, error.to_string())
+                .on_object(self.provider(), get.id)
+                .because(error));
+        }
+        Ok(got)
+    }
+
+    /// The tags of an object; on GCS, which has none, none.
+    ///
+    /// # Errors
+    /// `NotFound`; `Permission`.
+    pub async fn tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
+        ask!(self, dialect => dialect.tags(id).await)
+    }
+}

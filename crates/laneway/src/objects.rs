@@ -6,6 +6,7 @@
 mod attributes;
 mod bucket;
 mod call;
+mod conditions;
 mod copy;
 mod delete;
 mod get;

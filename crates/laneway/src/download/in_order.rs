@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use laneway_lanes::Reservation;
-use laneway_store::{Get, GetSink, ObjectId, ObjectMeta, Route, Store, Version};
+use laneway_lanes::{MemoryBudget, Reservation};
+use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
 
 use super::range_writer::{Output, Pinned, RangeWriter};
@@ -29,6 +29,10 @@ use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
 /// What is fetched ahead at a time, and the most that the first request brings.
 const SLICE: u64 = SLICE_MIN;
+
+/// What is reserved for a first request of which nothing is known: a thousand of them fit into 64 MiB. With a slice for each, 500
+/// small objects would be read eight at a time.
+const OPENING: u64 = 64 << 10;
 
 /// The next bytes, and the part of the memory budget that they stand on.
 #[derive(Debug)]
@@ -52,6 +56,8 @@ pub(crate) struct Wish {
     pub(crate) range: Option<ByteRange>,
     /// The state that the object must be in.
     pub(crate) version: Option<Version>,
+    /// What the reader has already.
+    pub(crate) unless: Option<Unless>,
     /// Who is to hear what comes, before the first byte does.
     pub(crate) described: Option<oneshot::Sender<Described>>,
 }
@@ -124,23 +130,43 @@ pub(crate) async fn fetch(
     wish: Wish,
     out: Chunks,
 ) -> Result<Fetched, Error> {
-    let Wish { range, version, described } = wish;
+    let Wish { range, version, unless, described } = wish;
     let is_for_program = described.is_some();
-    let mut ordered = InOrder { job, store, id, version, described, is_for_program, out, attempts: 1 };
-    match range {
-        None => ordered.whole(true).await,
-        Some(range) => ordered.range(range).await,
+    let mut ordered =
+        InOrder { job, store, id, version, unless, described, is_for_program, out, attempts: 1 };
+    ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
+}
+
+/// The bytes that are wished for of an object of a size; `None` where it has none of them.
+fn wanted(wish: Option<ByteRange>, size: u64) -> Option<Range<u64>> {
+    wish.map_or(Some(0..size), |wish| wish.within(size))
+}
+
+/// What the first request asks for, a slice at most where the beginning is known, and how many bytes it brings at most, where that is
+/// a slice at most.
+fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
+    let slice = |start: u64, len| Some(GetRange::from(start..start.saturating_add(len)));
+    match wish.map(ByteRange::asked) {
+        None => (None, None),
+        Some(GetRange::Bounded(range)) => {
+            let len = (range.end - range.start).min(SLICE);
+            (slice(range.start, len), Some(len))
+        }
+        // How much is there, the answer tells.
+        Some(GetRange::From(start)) => (slice(start, SLICE), None),
+        Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
     }
 }
 
-/// A part of the memory budget; `None` of what waits for a program, which may wait for something else of the same engine meanwhile.
-type Held = Option<Arc<Reservation>>;
+/// A part of the memory budget; none of what waits for a program, which may wait for something else of the same engine meanwhile.
+type Held = Vec<Reservation>;
 
 struct InOrder<'a> {
     job: &'a Running,
     store: &'a Store,
     id: &'a ObjectId,
     version: Option<Version>,
+    unless: Option<Unless>,
     described: Option<oneshot::Sender<Described>>,
     /// Whether a program reads, at its leisure.
     is_for_program: bool,
@@ -151,86 +177,109 @@ struct InOrder<'a> {
 type Slice = Result<(Bytes, Run, Held, u32), Error>;
 
 impl InOrder<'_> {
-    async fn range(&mut self, range: ByteRange) -> Result<Fetched, Error> {
-        if let Some(offsets) = range.offsets().filter(|offsets| offsets.end - offsets.start <= SLICE) {
-            let len = offsets.end - offsets.start;
-            let held = Arc::new(self.job.engine.lanes.memory().reserve(len as usize).await);
-            let mut get = Get::new(self.id);
-            (get.range, get.expected) = (Some(offsets.into()), Some(len));
-            get.version = self.version.as_ref();
-            let got = self.store.get(get).await?;
-            self.describe(&got.meta, got.range.clone());
-            let moved = Moved {
-                bytes: got.body.len() as u64,
-                attempts: got.attempts,
-                verified: Verified::Unverified,
-                atomic: true,
-            };
-            self.job.progress.sized(moved.bytes);
-            self.send(got.body, held).await?;
-            return Ok(Fetched { moved, version: got.meta.version });
-        }
-        let meta = self.store.head(self.id, self.version.as_ref()).await?;
-        let Some(range) = range.within(meta.size) else {
-            let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
+    /// The first request brings the object's size and state, and a slice at most: the rest comes in slices of that state. Of a whole
+    /// object it asks without a range, which makes the store tell its checksum; what it brings whole is compared before it is handed
+    /// on, and fetched once more where it is wrong. `room` is reserved for it where its length isn't known.
+    async fn open(
+        &mut self,
+        wish: Option<ByteRange>,
+        room: u64,
+        may_try_again: bool,
+    ) -> Result<Fetched, Error> {
+        let (asked, most) = first(wish);
+        let room = most.unwrap_or(room);
+        let mut held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
+        let (version, unless) = (self.version.clone(), self.unless.clone());
+        let get = Get { version: version.as_ref(), unless: unless.as_ref(), ..Get::new(self.id) };
+        let get = Get { range: asked, expected: most, ..get };
+        let (meta, bytes) = match most {
+            Some(_) => self.collect(get).await?,
+            None => match self.stream(get, wish, room).await? {
+                Begun::Brought(meta, bytes, more) => {
+                    held.extend(more);
+                    (meta, bytes)
+                }
+                Begun::Lacks(room) => {
+                    drop(held);
+                    return Box::pin(self.open(wish, room, may_try_again)).await;
+                }
+            },
+        };
+        let Some(range) = wanted(wish, meta.size) else {
+            let wish = wish.map(|wish| wish.to_string()).unwrap_or_default();
+            let message = format!("the range {wish} lies outside the object's {} bytes", meta.size);
             return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
         };
-        self.job.progress.sized(range.end - range.start);
         self.describe(&meta, range.clone());
-        let wanted = if range == (0..meta.size) {
-            Wanted::to_compare_with(&meta.checksums, false)
-        } else {
-            Wanted::default()
+        let have = range.start + bytes.len() as u64;
+        let (is_whole, is_all) = (range == (0..meta.size), have == range.end);
+        let wanted = match is_whole {
+            true => Wanted::to_compare_with(&meta.checksums, is_all),
+            false => Wanted::default(),
         };
-        let pinned = Pinned::of(&meta);
-        let run = self.slices(range, &pinned, wanted).await?;
-        self.verified(&meta, run)
-    }
-
-    /// The first request is unranged, for the checksum of the whole, and is stopped after a slice. What that brings whole is
-    /// compared before it is handed on, and fetched once more where it is wrong.
-    async fn whole(&mut self, may_try_again: bool) -> Result<Fetched, Error> {
-        let held = Arc::new(self.job.engine.lanes.memory().reserve(SLICE as usize).await);
-        let progress = &self.job.progress;
-        let head = Head { meta: None, bytes: Vec::new(), progress: Arc::clone(progress) };
-        let head = RangeWriter::of_any(head, Arc::clone(progress));
-        let sink = || -> Box<dyn GetSink> { Box::new(head.sink()) };
-        let hedge = || head.hedge();
-        let get = Get { sink: Some(&sink), hedge: Some(&hedge), ..Get::new(self.id) };
-        let ended = self.store.get(Get { version: self.version.as_ref(), ..get }).await;
-        let (meta, bytes) = head.end(|head| (head.meta.take(), std::mem::take(&mut head.bytes)));
-        let meta = match (ended, meta) {
-            (Ok(got), meta) => {
-                self.attempts = got.attempts;
-                meta.unwrap_or_else(|| Box::new(got.meta))
-            }
-            (Err(e), Some(meta)) if e.is_interrupted() => meta,
-            (Err(e), _) => return Err(e.into()),
-        };
-        self.describe(&meta, 0..meta.size);
-        let have = bytes.len() as u64;
-        let is_all = have == meta.size;
-        let wanted = Wanted::to_compare_with(&meta.checksums, is_all);
-        let first = Run::of(&bytes, wanted);
+        let begun = Run::of(&bytes, wanted);
         if is_all
             && may_try_again
-            && let Err(error) = self.verified(&meta, first)
+            && let Err(error) = self.verified(&meta, begun)
         {
             log_second_try(&error);
             drop((bytes, held));
             self.attempts += 1;
-            return Box::pin(self.whole(false)).await;
+            return Box::pin(self.open(wish, room, false)).await;
         }
-        self.send(bytes.into(), held).await?;
+        self.send(bytes, held).await?;
         let rest = match is_all {
             true => Run::of(b"", wanted),
             false if meta.version.is_none() => {
                 let message = "without a version the store can't be asked for the rest of it";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
-            false => self.slices(have..meta.size, &Pinned::of(&meta), wanted).await?,
+            false => self.slices(have..range.end, &Pinned::of(&meta), wanted).await?,
         };
-        self.verified(&meta, first.then(rest))
+        self.verified(&meta, begun.then(rest))
+    }
+
+    /// Brings a slice at most.
+    async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
+        let got = self.store.get(get).await?;
+        self.attempts = self.attempts.max(got.attempts);
+        let len = got.body.len() as u64;
+        self.job.progress.sized(len);
+        self.job.progress.moved(len);
+        Ok((Box::new(got.meta), got.body))
+    }
+
+    /// Brings bytes of which there may be many, and stops after a slice.
+    async fn stream(&mut self, get: Get<'_>, wish: Option<ByteRange>, room: u64) -> Result<Begun, Error> {
+        let progress = &self.job.progress;
+        let head = Head {
+            wish,
+            room: Room { reserved: room, more: None, memory: self.job.engine.lanes.memory().clone() },
+            meta: None,
+            lacks: None,
+            end: 0,
+            bytes: Vec::new(),
+            progress: Arc::clone(progress),
+        };
+        let head = RangeWriter::of_any(head, Arc::clone(progress));
+        let sink = || -> Box<dyn GetSink> { Box::new(head.sink()) };
+        let hedge = || head.hedge();
+        let ended = self.store.get(Get { sink: Some(&sink), hedge: Some(&hedge), ..get }).await;
+        let (meta, bytes, more, lacks) = head.end(|head| {
+            (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
+        });
+        if let Some(room) = lacks {
+            return Ok(Begun::Lacks(room));
+        }
+        let meta = match (ended, meta) {
+            (Ok(got), meta) => {
+                self.attempts = self.attempts.max(got.attempts);
+                meta.unwrap_or_else(|| Box::new(got.meta))
+            }
+            (Err(e), Some(meta)) if e.is_interrupted() => meta,
+            (Err(e), _) => return Err(e.into()),
+        };
+        Ok(Begun::Brought(meta, bytes.into(), more))
     }
 
     /// Fetches slices ahead and sends them on in order.
@@ -264,7 +313,8 @@ impl InOrder<'_> {
                     ahead.push_back(Box::pin(async move {
                         let attempts = writer.bring(store, id).await?;
                         let (run, bytes) = writer.finish();
-                        Ok((bytes.into(), run, (!is_for_program).then(|| Arc::new(held)), attempts))
+                        let held = if is_for_program { Vec::new() } else { vec![held] };
+                        Ok((bytes.into(), run, held, attempts))
                     }));
                     next = end;
                 }
@@ -293,8 +343,8 @@ impl InOrder<'_> {
         }
     }
 
-    async fn send(&self, bytes: Bytes, held: Arc<Reservation>) -> Result<(), Error> {
-        let held = (!self.is_for_program).then_some(held);
+    async fn send(&self, bytes: Bytes, held: Held) -> Result<(), Error> {
+        let held = if self.is_for_program { Vec::new() } else { held };
         let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
         self.out.send(Chunk { bytes, _held: held }).await.map_err(gone)
     }
@@ -311,35 +361,115 @@ impl InOrder<'_> {
     }
 }
 
-/// The beginning of an object, in memory.
+/// What a first request of unknown length has come to.
+enum Begun {
+    /// It brought a slice at most, on this memory besides what was reserved.
+    Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
+    /// It was stopped before its first byte: so much memory is needed, and it wasn't free.
+    Lacks(u64),
+}
+
+/// The beginning of an object, or of the range that is wished for, in memory.
 #[derive(Debug)]
 struct Head {
+    wish: Option<ByteRange>,
+    room: Room,
+    /// How much memory it needs, where that couldn't be had.
+    lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
+    /// Where it ends, a slice after its beginning at most.
+    end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,
 }
 
+/// The memory that a first request stands on.
+#[derive(Debug)]
+struct Room {
+    reserved: u64,
+    more: Option<Reservation>,
+    memory: MemoryBudget,
+}
+
+impl Room {
+    /// Whether there is memory for so many bytes. Small ones go without where none is free, because asking for them again would cost
+    /// more than they do: how many of them are under way the dispatcher bounds.
+    fn has(&mut self, bytes: u64) -> bool {
+        let missing = bytes.saturating_sub(self.reserved);
+        if missing > 0 && self.more.is_none() {
+            self.more = self.memory.try_reserve(missing as usize);
+        }
+        missing == 0 || self.more.is_some() || bytes <= SMALL_DOWNLOAD_MAX
+    }
+}
+
 impl Output for Head {
     fn begin(&mut self, meta: &ObjectMeta) {
-        if self.meta.is_none() {
-            self.progress.sized(meta.size);
+        let range = wanted(self.wish, meta.size).unwrap_or_default();
+        let len = range.end - range.start;
+        let first = len.min(SLICE);
+        if !self.room.has(first) {
+            self.lacks = Some(first);
+            self.end = range.start;
+            return;
         }
-        self.bytes = Vec::with_capacity(meta.size.min(SLICE) as usize);
+        if self.meta.is_none() {
+            self.progress.sized(len);
+        }
+        (self.lacks, self.end) = (None, range.start + first);
+        self.bytes = Vec::with_capacity(first as usize);
         self.meta = Some(Box::new(meta.clone()));
     }
 
-    fn route(&self, _at: u64) -> Route {
-        let is_small = self.meta.as_ref().is_some_and(|meta| meta.size <= SMALL_DOWNLOAD_MAX);
-        if is_small { Route::Stay } else { Route::Freight }
+    fn route(&self, at: u64) -> Route {
+        match self.end.saturating_sub(at) {
+            _ if self.lacks.is_some() => Route::Stop,
+            0..=SMALL_DOWNLOAD_MAX => Route::Stay,
+            _ => Route::Freight,
+        }
     }
 
     fn end(&self) -> u64 {
-        self.meta.as_ref().map_or(0, |meta| meta.size).min(SLICE)
+        self.end
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
-        let own = bytes.len().min((Output::end(self) - at) as usize);
+        let own = bytes.len().min((self.end - at) as usize);
         self.bytes.extend_from_slice(&bytes[..own]);
         Ok(own as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_request_asks_for_a_slice_at_most_where_its_beginning_is_known() {
+        let range = |text: &str| Some(text.parse::<ByteRange>().unwrap());
+        let bounded = |range: Range<u64>| Some(GetRange::Bounded(range));
+        assert_eq!(first(None), (None, None));
+        assert_eq!(first(range("5-9")), (bounded(5..10), Some(5)));
+        assert_eq!(first(range("5-99999999")), (bounded(5..5 + SLICE), Some(SLICE)));
+        assert_eq!(first(range("5-")), (bounded(5..5 + SLICE), None));
+        assert_eq!(first(range(&format!("{}-", u64::MAX - 9))), (bounded(u64::MAX - 9..u64::MAX), None));
+        assert_eq!(first(range("-5")), (Some(GetRange::Last(5)), Some(5)));
+        assert_eq!(first(range("-99999999")), (Some(GetRange::Last(99_999_999)), None));
+    }
+
+    #[test]
+    fn a_large_beginning_waits_for_memory_and_a_small_one_does_not() {
+        let memory = MemoryBudget::new(8 << 20);
+        let room = || Room { reserved: OPENING, more: None, memory: memory.clone() };
+        let mut one = room();
+        assert!(one.has(OPENING) && one.more.is_none());
+        assert!(one.has(6 << 20) && one.has(6 << 20), "it is reserved once");
+        assert!(!room().has(6 << 20));
+        let mut small = room();
+        assert!(small.has(SMALL_DOWNLOAD_MAX) && small.more.is_some());
+        let none_left = memory.try_reserve(memory.available()).unwrap();
+        assert!(room().has(SMALL_DOWNLOAD_MAX));
+        drop((none_left, one));
+        assert!(room().has(6 << 20));
     }
 }

@@ -70,6 +70,8 @@ struct State<O> {
     begun: u32,
     /// The state that all answers of the attempt have to be of.
     of: Option<Pinned>,
+    /// The first byte of an answer to the opening request, once one has begun.
+    start: u64,
     /// The next byte to be written.
     at: u64,
     output: O,
@@ -78,13 +80,13 @@ struct State<O> {
 impl<O: Output> RangeWriter<O> {
     /// A writer of the bytes from `start` on, of an object in a state that is known.
     pub(super) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = State { attempt: 0, begun: 0, of: Some(of), at: start, output };
+        let state = State { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }
 
-    /// A writer of all of an object, in whatever state the first answer finds it.
+    /// A writer of an object, or of the range of it that is asked for, in whatever state the first answer finds it.
     pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = State { attempt: 0, begun: 0, of: None, at: 0, output };
+        let state = State { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
@@ -95,22 +97,22 @@ impl<O: Output> RangeWriter<O> {
         if self.is_pinned {
             state.begun = state.attempt;
         }
-        let at = if self.is_pinned { state.at } else { 0 };
+        let at = self.is_pinned.then_some(state.at);
         Sink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    /// Another sink of the same attempt, from where it stands, or of the whole as long as nothing has come. Two answers bring
+    /// Another sink of the same attempt, from where it stands, or of all that was asked for as long as nothing has come. Two answers bring
     /// bytes of one state only where that has a version.
     pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
         let sink = |at| Box::new(Sink { writer: Arc::clone(self), attempt, at, answer_end: end });
         if state.begun != attempt {
-            return GetHedge::Send(None, sink(0));
+            return GetHedge::Send(None, sink(None));
         }
         let has_version = state.of.as_ref().is_some_and(|of| of.version.is_some());
         match has_version && state.at < end {
-            true => GetHedge::Send(Some(state.at..end), sink(state.at)),
+            true => GetHedge::Send(Some(state.at..end), sink(Some(state.at))),
             false => GetHedge::Nothing,
         }
     }
@@ -142,8 +144,8 @@ impl<O: Output> RangeWriter<O> {
 pub(super) struct Sink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
-    /// The next byte of its answer.
-    at: u64,
+    /// The next byte of its answer, where that is known.
+    at: Option<u64>,
     answer_end: u64,
 }
 
@@ -164,17 +166,18 @@ impl<O: Output> GetSink for Sink<O> {
             _ => {
                 state.begun = self.attempt;
                 state.of = Some(Pinned::of(meta));
-                state.at = 0;
+                (state.start, state.at) = (range.start, range.start);
                 state.output.begin(meta);
             }
         }
-        if range.start != self.at {
-            let message =
-                format!("bytes from {} were asked for, the store sends from {}", self.at, range.start);
+        let start = self.at.unwrap_or(state.start);
+        if range.start != start {
+            let message = format!("bytes from {start} were asked for, the store sends from {}", range.start);
             return Err(Error::integrity(meta.id.to_string(), message).into());
         }
+        self.at = Some(start);
         self.answer_end = range.end;
-        Ok(state.output.route(self.at))
+        Ok(state.output.route(start))
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
@@ -182,13 +185,14 @@ impl<O: Output> GetSink for Sink<O> {
         if state.attempt != self.attempt {
             return Ok(Route::Stop);
         }
-        let State { at, output, .. } = &mut *state;
-        let new = new_bytes(&mut self.at, *at, bytes);
+        let State { start, at, output, .. } = &mut *state;
+        let own = self.at.get_or_insert(*start);
+        let new = new_bytes(own, *at, bytes);
         let written = output.write(*at, new)?;
         *at += written;
         self.writer.progress.moved(written);
         // Not at the answer's own end, which leaves its connection to others.
-        let is_cut = *at == output.end() && self.at != self.answer_end;
+        let is_cut = *at == output.end() && *own != self.answer_end;
         Ok(if is_cut { Route::Stop } else { Route::Stay })
     }
 }
@@ -368,6 +372,23 @@ mod tests {
         assert_eq!(other.write(b"3456").unwrap(), Route::Stop, "all that is wanted has come, and more would");
         assert!(matches!(writer.hedge(), GetHedge::Nothing));
         assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
+    }
+
+    #[test]
+    fn the_end_of_an_object_of_any_size_is_hedged_from_wherever_it_begins() {
+        let writer = of_any();
+        let mut first = writer.sink();
+        let GetHedge::Send(None, mut other) = writer.hedge() else { panic!("no hedge of the whole") };
+        other.begin(&meta(10, 1), 2..10).unwrap();
+        assert_eq!(other.write(b"23").unwrap(), Route::Stay);
+        first.begin(&meta(10, 1), 2..10).unwrap();
+        assert_eq!(first.write(b"234").unwrap(), Route::Stay, "one of them is new");
+        let GetHedge::Send(Some(range), _) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert_eq!(range, 5..6);
+        let GetHedge::Send(_, mut elsewhere) = writer.hedge() else { panic!("no hedge of the rest") };
+        assert!(elsewhere.begin(&meta(10, 1), 2..10).is_err());
+        assert_eq!(other.write(b"45").unwrap(), Route::Stop);
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"2345");
     }
 
     #[test]

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::Stream;
-use laneway_store::{ObjectMeta, Version};
+use laneway_store::{ObjectMeta, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::{callable, job, within};
+use super::conditions::conditional;
 use crate::download::in_order::{self, Chunk, Described, Wish};
 use crate::event::Verified;
 use crate::runtime::Task;
@@ -26,6 +27,7 @@ pub struct Get {
     key: String,
     part: Part,
     version: Option<Version>,
+    unless: Option<Unless>,
 }
 
 impl Bucket {
@@ -47,39 +49,42 @@ impl Bucket {
     /// }
     /// let end = bucket.get("notes.txt").last(5).await?.bytes().await?;
     /// assert_eq!(end, "line\n");
+    ///
+    /// // Later on, only what is new.
+    /// let version = notes.meta().version.clone().ok_or("the store tells no version")?;
+    /// let again = bucket.get("notes.txt").unless_version(&version).await;
+    /// assert_eq!(again.unwrap_err().kind(), laneway::ErrorKind::NotModified);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn get(&self, key: &str) -> Get {
-        Get { bucket: self.clone(), deadline: None, key: key.to_owned(), part: Part::All, version: None }
+        let (key, part) = (key.to_owned(), Part::All);
+        Get { bucket: self.clone(), deadline: None, key, part, version: None, unless: None }
     }
 }
 
 callable!(Get, Download);
+conditional!(Get);
 
 impl Get {
-    /// Only these bytes, as in `0..100` or `100..`. What reaches beyond the end is cut there; a range that is empty, or begins at the
-    /// end or behind it, is an error.
+    /// Only these bytes, as in `0..100` or `100..`: one request, and one more for each 8 MiB beyond the first. What reaches beyond the
+    /// end is cut there; a range that is empty, or begins at the end or behind it, is an error of kind
+    /// [`InvalidRange`](crate::ErrorKind::InvalidRange). An empty object's range from 0 on has no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
         self.part = Part::of(&range);
         self
     }
 
-    /// Only the last bytes, so many of them or all that there are.
+    /// Only the last bytes, so many of them or all that there are: one request, which needs not know the object's size. Of an empty
+    /// object they are none; 0 bytes are an error of kind [`InvalidRange`](crate::ErrorKind::InvalidRange).
     pub fn last(mut self, bytes: u64) -> Self {
         self.part = ByteRange::last(bytes).map_or(Part::Nothing { start: 0, end: 0 }, Part::Bytes);
         self
     }
 
-    /// Only in this state: an object that was replaced is an error.
-    pub fn if_version(mut self, version: &Version) -> Self {
-        self.version = Some(version.clone());
-        self
-    }
-
     async fn run(self) -> Result<Download, Error> {
-        let Self { bucket, deadline, key, part, version } = self;
+        let Self { bucket, deadline, key, part, version, unless } = self;
         let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
         let range = part.range(&url)?;
         let (owner, job) = job(&bucket)?;
@@ -88,7 +93,7 @@ impl Get {
         let (end, ended) = oneshot::channel();
         let task = bucket.client().state()?.machinery.runtime.task(async move {
             let _owner = owner;
-            let wish = Wish { range, version, described: Some(describe) };
+            let wish = Wish { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Nobody waits for it any more.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use laneway_store::{ObjectMeta, Version};
+use laneway_store::{ObjectMeta, Unless, Version};
 
 use super::call::{callable, within};
+use super::conditions::conditional;
 use crate::{Bucket, Error};
 
 /// Asks for an object's metadata; made by [`Bucket::head`].
@@ -15,6 +16,7 @@ pub struct Head {
     pub(super) deadline: Option<Duration>,
     key: String,
     version: Option<Version>,
+    unless: Option<Unless>,
 }
 
 impl Bucket {
@@ -29,28 +31,31 @@ impl Bucket {
     /// bucket.put("notes.txt", "one line\n").await?;
     /// let meta = bucket.head("notes.txt").await?;
     /// assert_eq!((meta.size, meta.content_type.as_deref()), (9, Some("text/plain")));
+    ///
+    /// let updated = meta.updated.ok_or("the store tells no time")?;
+    /// let again = bucket.head("notes.txt").if_modified_since(updated).await;
+    /// assert_eq!(again.unwrap_err().kind(), laneway::ErrorKind::NotModified);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn head(&self, key: &str) -> Head {
-        Head { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None }
+        Head { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None, unless: None }
     }
 }
 
 callable!(Head, ObjectMeta);
+conditional!(Head);
 
 impl Head {
-    /// Only in this state: an object that was replaced is an error.
-    pub fn if_version(mut self, version: &Version) -> Self {
-        self.version = Some(version.clone());
-        self
-    }
-
     async fn run(self) -> Result<ObjectMeta, Error> {
         let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
         within(self.deadline, &self.bucket.url_of(&self.key), async {
-            let mut meta = store.head(&id, self.version.as_ref()).await?;
+            let version = self.version.as_ref();
+            let mut meta = match &self.unless {
+                None => store.head(&id, version).await?,
+                Some(unless) => store.head_unless(&id, version, unless).await?,
+            };
             self.bucket.relative(&mut meta);
             Ok(meta)
         })

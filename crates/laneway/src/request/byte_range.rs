@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use laneway_store::GetRange;
+
 use crate::Error;
 
 /// Some bytes of an object: from one offset to another, from an offset to the end, or the last so many. Never none and never
@@ -58,12 +60,18 @@ impl ByteRange {
         }
     }
 
-    /// The offsets, where those of both ends are known without the object's size.
-    pub(crate) fn offsets(self) -> Option<Range<u64>> {
+    /// The same as stores are asked.
+    pub(crate) fn asked(self) -> GetRange {
         match self.0 {
-            Bounds::Between(from, to) => Some(from..to),
-            Bounds::From(_) | Bounds::Last(_) => None,
+            Bounds::Between(from, to) => GetRange::Bounded(from..to),
+            Bounds::From(first) => GetRange::From(first),
+            Bounds::Last(bytes) => GetRange::Last(bytes),
         }
+    }
+
+    /// Whether it is all of any object.
+    pub(crate) fn is_whole(self) -> bool {
+        self.0 == Bounds::From(0)
     }
 
     /// The bytes that are meant in an object of `size` bytes, cut off at its end.

@@ -1,6 +1,8 @@
 //! Objects one by one, as programs ask for them.
 
 mod blocking;
+mod news;
+mod partly;
 mod readers;
 mod reading;
 mod writing;

@@ -148,6 +148,22 @@ fn a_call_that_is_dropped_or_late_holds_nothing() {
 }
 
 #[test]
+fn small_objects_are_asked_for_at_once_however_many_slices_memory_has_room_for() {
+    let stage = Stage::with_faults(KINDS[1], &["get stall"]);
+    let bucket = bucket(&stage, "");
+    let calls: Vec<_> = (0..40)
+        .map(|i| {
+            let mut call = Box::pin(bucket.get(&i.to_string()).into_future());
+            assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            call
+        })
+        .collect();
+    // Sixty-four MiB are eight slices.
+    stage.wait_for("get", 40);
+    drop(calls);
+}
+
+#[test]
 fn what_is_not_read_on_holds_up_nobody_else() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);

@@ -140,3 +140,22 @@ fn a_writer_that_has_failed_says_so_again_and_can_still_be_given_up() {
     assert!(stage.keys().is_empty());
     assert_eq!(stage.server.counters().multipart_open, 0);
 }
+
+#[test]
+fn a_change_of_what_was_read_is_two_requests() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        stage.object("state.json", b"1");
+        let bucket = bucket(&stage, "");
+        wait(async {
+            let read = bucket.get("state.json").await?;
+            let version = read.meta().version.clone().unwrap();
+            let mut bytes = read.bytes().await?.to_vec();
+            bytes.push(b'0');
+            bucket.put("state.json", bytes).if_version(&version).await
+        })
+        .unwrap();
+        assert_eq!(stage.stored("state.json"), b"10");
+        assert_eq!((stage.requests("get"), stage.requests("put"), stage.requests("head")), (1, 1, 0));
+    });
+}

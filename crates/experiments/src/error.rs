@@ -55,9 +55,6 @@ pub enum Failure {
     /// Laneway failed.
     #[error(transparent)]
     Laneway(#[from] ::laneway::Error),
-    /// Laneway's store failed.
-    #[error(transparent)]
-    LanewayStore(#[from] laneway_store::Error),
     /// Laneway's job ended without telling how.
     #[error("the job ended without a summary")]
     Unfinished,

@@ -167,33 +167,6 @@ impl Site {
         self.ca_files.iter().fold(client, |client, file| client.ca_file(file)).build()
     }
 
-    /// The same for what goes around the library.
-    pub(crate) fn laneway_parts(
-        &self,
-        recorder: &Recorder,
-    ) -> (laneway_lanes::Config, laneway_store::Settings) {
-        let headers = self.access.bearer().iter().map(|token| (AUTHORIZATION, (*token).clone())).collect();
-        let (gcs_endpoint, s3_endpoint) = match self.provider {
-            Provider::Gcs => (Some(self.endpoint.clone()), None),
-            Provider::S3 => (None, Some(self.endpoint.clone())),
-        };
-        let store = laneway_store::Settings {
-            anonymous: self.provider == Provider::Gcs || self.anonymous,
-            gcs_endpoint,
-            s3_endpoint,
-            s3_path_style: Some(true),
-            region: Some(self.region.clone()),
-            headers,
-            ..laneway_store::Settings::default()
-        };
-        let config = laneway_lanes::Config {
-            trust: laneway_lanes::Trust { extra_ca_files: self.ca_files.clone() },
-            trace: Some(recorder.clone()),
-            ..laneway_lanes::Config::default()
-        };
-        (config, store)
-    }
-
     /// The endpoint's own path, without a slash at its end.
     fn base(&self) -> &str {
         let after_scheme = self.endpoint.find("://").map_or(0, |at| at + 3);

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Change hundreds of objects: read, change, write back if nobody else has
 ///
 /// As a commit of a lakehouse table: one after another on a kept-alive connection, over a pool of 50, and with Laneway's
-/// store. The store is one in this process (RTT 50 ms) unless an endpoint or a URL says otherwise.
+/// library. The store is one in this process (RTT 50 ms) unless an endpoint or a URL says otherwise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]

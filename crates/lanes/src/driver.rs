@@ -35,6 +35,7 @@ use crate::shared::Shared;
 use crate::standstill::Standstill;
 use crate::stream::Progress;
 use crate::submission::Submission;
+use crate::tally::Tally;
 use crate::trace::What;
 use crate::{Origin, Path, Protocol};
 
@@ -54,8 +55,8 @@ pub(crate) enum Command {
     Cancel(AttemptId),
     /// The origin is likely to speak this.
     Expect(Origin, Protocol),
-    /// So many requests are about to come.
-    Anticipate(Origin, usize),
+    /// So many requests are about to come, from whom counts there.
+    Anticipate(Origin, usize, Option<Tally>),
     /// What is known of the way to the origin?
     Path(Origin, oneshot::Sender<Path>),
     /// A dial's TCP handshake is done.
@@ -107,6 +108,16 @@ struct OriginEntry {
     /// Freight bytes moved so far.
     moved: Arc<AtomicU64>,
     names: Arc<Names>,
+    /// Whose request came last, for whom connections are dialled then.
+    tally: Option<Tally>,
+}
+
+impl OriginEntry {
+    fn asked_for(&mut self, tally: Option<&Tally>) {
+        if !Tally::is_same(self.tally.as_ref(), tally) {
+            self.tally = tally.cloned();
+        }
+    }
 }
 
 pub(crate) struct Driver {
@@ -218,8 +229,9 @@ impl Driver {
                 let origin = self.number(&origin);
                 self.dispatcher.handle(now, Event::Expected { origin, protocol });
             }
-            Command::Anticipate(origin, attempts) => {
+            Command::Anticipate(origin, attempts, tally) => {
                 let origin = self.number(&origin);
+                self.origins[origin.0].asked_for(tally.as_ref());
                 self.dispatcher.handle(now, Event::Anticipated { origin, attempts });
             }
             Command::Path(origin, reply) => {
@@ -264,6 +276,7 @@ impl Driver {
         let size = Size::new(request.body.len(), request.expected, request.sink.is_some());
         let (attempt, hedge_of, origin) =
             (submission.attempt, submission.hedge_of, self.number(&submission.request.origin));
+        self.origins[origin.0].asked_for(submission.request.tally.as_ref());
         self.queued.insert(attempt, submission);
         let event = match hedge_of {
             Some(hedge_of) => Event::Hedged { attempt, origin, size, hedge_of },
@@ -316,7 +329,7 @@ impl Driver {
             let bytes = entry.moved.load(Relaxed);
             self.dispatcher.handle(now, Event::FreightMoved { origin: OriginId(number), bytes });
         }
-        let down = self.shared.counts.bytes_received.load(Relaxed);
+        let down = self.shared.counts.all().bytes_received();
         let up = self.shared.delivered.bytes();
         self.dispatcher.handle(now, Event::BytesMoved { down, up });
         self.dispatcher.handle(now, Event::Tick);
@@ -423,7 +436,8 @@ impl Driver {
         }
         let id = OriginId(self.origins.len());
         self.numbers.insert(origin.clone(), id);
-        let entry = OriginEntry { origin: origin.clone(), moved: Arc::default(), names: Arc::default() };
+        let entry =
+            OriginEntry { origin: origin.clone(), moved: Arc::default(), names: Arc::default(), tally: None };
         self.origins.push(entry);
         id
     }

@@ -26,6 +26,7 @@ use crate::retry::{Backoff, Budget, Failure};
 use crate::shared::{Counts, Shared};
 use crate::stream::Delivered;
 use crate::submission::Submission;
+use crate::tally::{self, Count};
 use crate::throttle::{Admission, Gate, Place, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
@@ -172,6 +173,7 @@ impl Lanes {
         hedge_of: Option<AttemptId>,
     ) -> Result<Response, Error> {
         request.headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
+        request.tally = tally::current();
         let (reply, outcome) = oneshot::channel();
         let submitted = Instant::now();
         let submission = Submission { attempt, request, reply, submitted, bounces: 0, tracker, hedge_of };
@@ -238,7 +240,7 @@ impl Lanes {
                 Verdict::Again => Some(Failure::Learned),
                 Verdict::Throttled { .. } | Verdict::Unavailable => {
                     let after = verdict.asked_pause();
-                    self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
+                    self.count(Count::Throttle);
                     self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
                     Some(Failure::Throttled(after))
                 }
@@ -277,7 +279,7 @@ impl Lanes {
     /// Says how many requests are about to come while it is still being found out what they are, so that connections for
     /// them are opened meanwhile; 0 takes back what has not come.
     pub fn anticipate(&self, origin: &Origin, requests: usize) {
-        self.inner.control.tell(Command::Anticipate(origin.clone(), requests));
+        self.inner.control.tell(Command::Anticipate(origin.clone(), requests, tally::current()));
     }
 
     /// What has been found out about the way to an origin. Nothing of it is known of an engine that has ended.
@@ -319,6 +321,10 @@ impl Lanes {
             // Ends early only with the engine, which the next exchange then reports.
             let _ = self.inner.control.express.spawn(tokio::time::sleep(pause)).await;
         }
+    }
+
+    fn count(&self, what: Count) {
+        self.inner.shared.counts.add(tally::current().as_ref(), what, 1);
     }
 
     fn number(&self) -> AttemptId {

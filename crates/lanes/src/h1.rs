@@ -24,11 +24,11 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
-use crate::dispatch::{FREIGHT_ABOVE, Role};
+use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::proxy::Proxy;
-use crate::shared::{Shared, interrupted, with_timeout};
+use crate::shared::{Sending, Shared, interrupted, with_timeout};
 use crate::stream::{Progress, Stream};
 use crate::{Head, Request, Route, Scheme};
 
@@ -237,12 +237,12 @@ impl H1 {
         if let Some(early) = self.write_all(&out, heads, timeout).await? {
             return Ok(Some(early));
         }
+        let sending = shared.sending(request);
         if inline {
-            shared.sent(request.body.len() as usize, false).await;
+            sending.sent(request.body.len() as usize).await;
         } else {
-            let is_bulk = request.body.len() > FREIGHT_ABOVE;
             for segment in request.body.segments() {
-                if let Some(early) = self.send_segment(segment, is_bulk, heads, timeout, shared).await? {
+                if let Some(early) = self.send_segment(segment, heads, timeout, sending).await? {
                     return Ok(Some(early));
                 }
             }
@@ -254,14 +254,13 @@ impl H1 {
     async fn send_segment(
         &mut self,
         segment: &Segment,
-        is_bulk: bool,
         heads: &mut Heads,
         timeout: Duration,
-        shared: &Shared,
+        sending: Sending<'_>,
     ) -> Result<Option<head::Answer>, Error> {
         match segment {
             Segment::Memory(bytes) => {
-                return self.send_counting(bytes, is_bulk, heads, timeout, shared).await;
+                return self.send_counting(bytes, heads, timeout, sending).await;
             }
             Segment::File { file, offset, len } => {
                 let mut buffer = vec![0; SEND_CHUNK.min(usize::try_from(*len).unwrap_or(SEND_CHUNK))];
@@ -269,7 +268,7 @@ impl H1 {
                 while at < end {
                     let want = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
                     crate::body::read_exact_at(file, &mut buffer[..want], at)?;
-                    let sent = self.send_counting(&buffer[..want], is_bulk, heads, timeout, shared).await?;
+                    let sent = self.send_counting(&buffer[..want], heads, timeout, sending).await?;
                     if sent.is_some() {
                         return Ok(sent);
                     }
@@ -284,17 +283,16 @@ impl H1 {
     async fn send_counting(
         &mut self,
         bytes: &[u8],
-        is_bulk: bool,
         heads: &mut Heads,
         timeout: Duration,
-        shared: &Shared,
+        sending: Sending<'_>,
     ) -> Result<Option<head::Answer>, Error> {
         for chunk in bytes.chunks(COUNTED) {
-            shared.limit_sending(&self.progress, is_bulk);
+            sending.limit(&self.progress);
             if let Some(early) = self.write_all(chunk, heads, timeout).await? {
                 return Ok(Some(early));
             }
-            shared.sent(chunk.len(), is_bulk).await;
+            sending.sent(chunk.len()).await;
         }
         Ok(None)
     }
@@ -400,7 +398,7 @@ impl H1 {
             Err(e) => return Err(e),
         };
         Pin::new(&mut self.stream).consume(taken);
-        shared.received(taken, incoming.is_bulk()).await;
+        shared.received(taken, incoming.is_bulk(), incoming.tally()).await;
         Ok((taken, route))
     }
 

@@ -22,10 +22,10 @@ use coalesce::Coalesce;
 use first_flights::FirstFlights;
 
 use crate::body::{Segment, gathered, read_exact_at};
-use crate::dispatch::{FREIGHT_ABOVE, LaneId, Role};
+use crate::dispatch::{LaneId, Role};
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
-use crate::shared::{Shared, with_timeout};
+use crate::shared::{Sending, Shared, with_timeout};
 use crate::stream::{Progress, Stream};
 use crate::{Body, Head, Request, Route};
 
@@ -146,25 +146,25 @@ impl H2 {
                 || Error::new(Kind::Timeout, format!("nothing could be sent for {timeout:?}")).unsent();
             tokio::time::timeout(timeout, self.flights.turn()).await.map_err(|_| late())?;
         }
-        let sending = |e| {
+        let lost = |e| {
             self.flights.written();
             failed("sending a request", e)
         };
-        let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(sending)?;
+        let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(lost)?;
         let mut answer = std::pin::pin!(async move { answer.await.map_err(io_error) });
-        let mut early = None;
+        let (mut early, sending) = (None, shared.sending(request));
         match small {
             Some(_) if body.is_empty() => {}
             Some(bytes) => {
                 let len = bytes.len();
-                shared.limit_sending(&self.progress, false);
-                out.send_data(bytes, true).map_err(sending)?;
-                shared.sent(len, false).await;
+                sending.limit(&self.progress);
+                out.send_data(bytes, true).map_err(lost)?;
+                sending.sent(len).await;
             }
             None => tokio::select! {
                 biased;
                 answered = &mut answer => early = Some(answered),
-                sent = send_body(&mut out, body, &self.progress, timeout, shared) => sent?,
+                sent = send_body(&mut out, body, &self.progress, timeout, sending) => sent?,
             },
         }
         let answered = match early {
@@ -199,7 +199,7 @@ impl Pending {
             let route = incoming.take_whole(bytes)?;
             // Given back after the sink has taken the bytes: a slow sink slows its own stream, nobody's else.
             self.body.flow_control().release_capacity(len).map_err(|e| failed(doing, e))?;
-            shared.received(len, incoming.is_bulk()).await;
+            shared.received(len, incoming.is_bulk(), incoming.tally()).await;
             if route == Route::Stop {
                 return Ok(true);
             }
@@ -237,21 +237,18 @@ async fn send_body(
     body: &Body,
     progress: &Progress,
     timeout: Duration,
-    shared: &Shared,
+    sending: Sending<'_>,
 ) -> Result<(), Error> {
-    let is_bulk = body.len() > FREIGHT_ABOVE;
     for segment in body.segments() {
         match segment {
-            Segment::Memory(bytes) => {
-                send_bytes(out, bytes.clone(), is_bulk, progress, timeout, shared).await?
-            }
+            Segment::Memory(bytes) => send_bytes(out, bytes.clone(), progress, timeout, sending).await?,
             Segment::File { file, offset, len } => {
                 let (mut at, end) = (*offset, offset + len);
                 while at < end {
                     let want = SEND_CHUNK.min(usize::try_from(end - at).unwrap_or(SEND_CHUNK));
                     let mut chunk = vec![0; want];
                     read_exact_at(file, &mut chunk, at)?;
-                    send_bytes(out, chunk.into(), is_bulk, progress, timeout, shared).await?;
+                    send_bytes(out, chunk.into(), progress, timeout, sending).await?;
                     at += want as u64;
                 }
             }
@@ -264,10 +261,9 @@ async fn send_body(
 async fn send_bytes(
     out: &mut SendStream<Bytes>,
     mut bytes: Bytes,
-    is_bulk: bool,
     progress: &Progress,
     timeout: Duration,
-    shared: &Shared,
+    sending: Sending<'_>,
 ) -> Result<(), Error> {
     let doing = "sending a body";
     while !bytes.is_empty() {
@@ -277,11 +273,11 @@ async fn send_bytes(
         let Some(granted) = with_timeout(granted, progress, timeout, doing).await? else {
             return Err(Error::new(Kind::Interrupted, "the stream was closed while sending a body"));
         };
-        shared.limit_sending(progress, is_bulk);
+        sending.limit(progress);
         let part = bytes.split_to(granted.min(bytes.len()));
         let len = part.len();
         out.send_data(part, false).map_err(|e| failed(doing, e))?;
-        shared.sent(len, is_bulk).await;
+        sending.sent(len).await;
     }
     Ok(())
 }

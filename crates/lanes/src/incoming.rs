@@ -13,6 +13,7 @@ use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::{Outage, is_sign_of_life};
+use crate::tally::Tally;
 use crate::throttle::Gate;
 use crate::{Head, Protocol, Response, Route, Sink};
 
@@ -33,6 +34,7 @@ pub(crate) struct Incoming {
     tracker: Option<Arc<Tracker>>,
     gate: Option<Arc<Gate>>,
     outage: Option<Arc<Outage>>,
+    tally: Option<Tally>,
     pub(crate) queued: Duration,
     pub(crate) sent_at: Instant,
     first_byte: Duration,
@@ -58,6 +60,7 @@ impl Incoming {
             tracker,
             gate: None,
             outage: None,
+            tally: None,
             queued: now.saturating_duration_since(submitted),
             sent_at: now,
             first_byte: Duration::ZERO,
@@ -81,6 +84,17 @@ impl Incoming {
     pub(crate) fn heard_by(mut self, outage: Option<Arc<Outage>>) -> Self {
         self.outage = outage;
         self
+    }
+
+    /// Counts the answer where its caller does.
+    pub(crate) fn tallied(mut self, tally: Option<Tally>) -> Self {
+        self.tally = tally;
+        self
+    }
+
+    /// Where the answer counts besides.
+    pub(crate) fn tally(&self) -> Option<&Tally> {
+        self.tally.as_ref()
     }
 
     /// Whether the body is bulk, riding as freight.

@@ -9,6 +9,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Uri};
 
 use crate::outage::Outage;
+use crate::tally::Tally;
 use crate::throttle::Gate;
 use crate::{Body, Origin, Sink};
 
@@ -36,6 +37,8 @@ pub struct Request {
     pub(crate) gate: Option<Arc<Gate>>,
     /// Where its answer's signs of life are noted.
     pub(crate) outage: Option<Arc<Outage>>,
+    /// Where it counts besides.
+    pub(crate) tally: Option<Tally>,
 }
 
 impl Request {
@@ -53,6 +56,7 @@ impl Request {
             sent: None,
             gate: None,
             outage: None,
+            tally: None,
         }
     }
 

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
-use crate::dispatch::{Direction, Role};
+use crate::dispatch::{Direction, FREIGHT_ABOVE, Role};
 use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
 use crate::pace::Bandwidth;
 use crate::stream::{Delivered, Progress};
+use crate::tally::{Count, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
@@ -43,18 +44,11 @@ pub(crate) struct Shared {
 /// The counters, as they are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) connections: AtomicU64,
+    all: Tally,
     pub(crate) connections_open: AtomicU64,
     pub(crate) connections_peak: AtomicU64,
     pub(crate) connections_h1: AtomicU64,
     pub(crate) connections_h2: AtomicU64,
-    pub(crate) handshakes: AtomicU64,
-    pub(crate) requests: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) hedges: AtomicU64,
-    pub(crate) throttles: AtomicU64,
-    pub(crate) bytes_sent: AtomicU64,
-    pub(crate) bytes_received: AtomicU64,
     pub(crate) first_byte: Recorder,
     pub(crate) queued: Recorder,
 }
@@ -62,28 +56,32 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
-            connections: self.connections.load(Relaxed),
+            connections: self.all.connections(),
             connections_open: self.connections_open.load(Relaxed),
             connections_peak: self.connections_peak.load(Relaxed),
-            handshakes: self.handshakes.load(Relaxed),
+            handshakes: self.all.handshakes(),
             connections_h1: self.connections_h1.load(Relaxed),
             connections_h2: self.connections_h2.load(Relaxed),
-            requests: self.requests.load(Relaxed),
-            retries: self.retries.load(Relaxed),
-            throttles: self.throttles.load(Relaxed),
-            hedges: self.hedges.load(Relaxed),
-            bytes_sent: self.bytes_sent.load(Relaxed),
-            bytes_received: self.bytes_received.load(Relaxed),
+            requests: self.all.requests(),
+            retries: self.all.retries(),
+            throttles: self.all.throttles(),
+            hedges: self.all.hedges(),
+            bytes_sent: self.all.bytes_sent(),
+            bytes_received: self.all.bytes_received(),
         }
     }
 
-    /// Counts a request that is sent.
-    pub(crate) fn asked(&self, request: &Request, is_hedge: bool) {
-        self.requests.fetch_add(1, Relaxed);
-        if let Some(sent) = &request.sent {
-            sent.fetch_add(1, Relaxed);
+    /// What everybody has done.
+    pub(crate) fn all(&self) -> &Tally {
+        &self.all
+    }
+
+    /// Counts what is done for whoever has this tally.
+    pub(crate) fn add(&self, tally: Option<&Tally>, what: Count, n: u64) {
+        self.all.add(what, n);
+        if let Some(tally) = tally {
+            tally.add(what, n);
         }
-        self.hedges.fetch_add(u64::from(is_hedge), Relaxed);
     }
 
     /// Counts the waits of a request that was answered.
@@ -116,27 +114,15 @@ impl Shared {
         &self.send_buffers[role as usize]
     }
 
-    /// Has a connection that sends a body hold as much of it as it should.
-    pub(crate) fn limit_sending(&self, progress: &Progress, is_bulk: bool) {
-        if is_bulk {
-            progress.sends_bulk(self.send_buffer(Role::Freight).load(Relaxed), self.unsent.load(Relaxed));
-        } else {
-            progress.sends_small(self.send_buffer(Role::Express).load(Relaxed));
-        }
-    }
-
-    /// Counts sent body bytes and keeps the caller's rate; bulk also yields to small requests.
-    pub(crate) async fn sent(&self, bytes: usize, is_bulk: bool) {
-        self.counts.bytes_sent.fetch_add(bytes as u64, Relaxed);
-        self.keep_pace(bytes).await;
-        if is_bulk {
-            self.up.pass(bytes).await;
-        }
+    /// What a request's body is sent under.
+    pub(crate) fn sending<'a>(&'a self, request: &'a Request) -> Sending<'a> {
+        let (is_bulk, tally) = (request.body.len() > FREIGHT_ABOVE, request.tally.as_ref());
+        Sending { shared: self, is_bulk, tally }
     }
 
     /// Counts received body bytes and keeps the caller's rate; bulk also yields to small requests.
-    pub(crate) async fn received(&self, bytes: usize, is_bulk: bool) {
-        self.counts.bytes_received.fetch_add(bytes as u64, Relaxed);
+    pub(crate) async fn received(&self, bytes: usize, is_bulk: bool, tally: Option<&Tally>) {
+        self.counts.add(tally, Count::ByteReceived, bytes as u64);
         self.keep_pace(bytes).await;
         if is_bulk {
             self.down.pass(bytes).await;
@@ -149,6 +135,36 @@ impl Shared {
             if pause > Duration::from_millis(1) {
                 tokio::time::sleep(pause).await;
             }
+        }
+    }
+}
+
+/// A body on its way out.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending<'a> {
+    shared: &'a Shared,
+    is_bulk: bool,
+    tally: Option<&'a Tally>,
+}
+
+impl Sending<'_> {
+    /// Has the connection hold as much of it as it should.
+    pub(crate) fn limit(&self, progress: &Progress) {
+        let Shared { unsent, .. } = self.shared;
+        let buffer = |role| self.shared.send_buffer(role).load(Relaxed);
+        if self.is_bulk {
+            progress.sends_bulk(buffer(Role::Freight), unsent.load(Relaxed));
+        } else {
+            progress.sends_small(buffer(Role::Express));
+        }
+    }
+
+    /// Counts bytes that are out and keeps the caller's rate; bulk also yields to small requests.
+    pub(crate) async fn sent(&self, bytes: usize) {
+        self.shared.counts.add(self.tally, Count::ByteSent, bytes as u64);
+        self.shared.keep_pace(bytes).await;
+        if self.is_bulk {
+            self.shared.up.pass(bytes).await;
         }
     }
 }

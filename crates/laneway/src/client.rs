@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use laneway_lanes::{Counters, Times};
+use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::fork::PerProcess;
@@ -11,6 +11,7 @@ use crate::running::Running;
 use crate::settings::Settings;
 use crate::shared::Common;
 use crate::state::State;
+use crate::worker::Worker;
 use crate::{
     CopyRequest, Engine, Error, Item, Job, ListRequest, Listing, Location, Op, ReadRequest, RemoveRequest,
     Stats, copy, download, read, remove, stat,
@@ -19,7 +20,10 @@ use crate::{
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
 /// it, and a child of a `fork` too. Jobs go on when their client is dropped, until they end or are dropped themselves.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Inner>);
+pub struct Client {
+    inner: Arc<Inner>,
+    tally: Option<Tally>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -30,7 +34,8 @@ struct Inner {
 
 impl Client {
     pub(crate) fn start(engine: Engine, settings: Settings) -> Result<Self, Error> {
-        let client = Self(Arc::new(Inner { engine, settings, state: PerProcess::new() }));
+        let inner = Arc::new(Inner { engine, settings, state: PerProcess::new() });
+        let client = Self { inner, tally: None };
         client.state()?;
         Ok(client)
     }
@@ -40,54 +45,86 @@ impl Client {
     /// # Errors
     /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
     pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
-        let mut state = self.0.state.get().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.inner.state.get().lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(state) = &*state {
             return Ok(Arc::clone(state));
         }
-        let started = Arc::new(State::start(&self.0.engine, &self.0.settings)?);
+        let started = Arc::new(State::start(&self.inner.engine, &self.inner.settings)?);
         *state = Some(Arc::clone(&started));
         Ok(started)
     }
 
+    /// Where its calls run and count, in this process.
+    ///
+    /// # Errors
+    /// As [`state`](Self::state)'s.
+    pub(crate) fn worker(&self) -> Result<Worker, Error> {
+        Ok(Worker { state: self.state()?, tally: self.tally.clone() })
+    }
+
+    /// Runs a job, which counts by itself, and as a part of what this client's tally counts.
+    fn begin<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        op: Op,
+        (moves, common): (bool, Common),
+        run: impl FnOnce(Arc<Running>) -> F,
+    ) -> Job {
+        let (job, ends) = Job::new();
+        match self.state() {
+            Ok(state) => {
+                let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
+                ends.progress.counts_in(&tally);
+                let running = Running::new(Arc::clone(&state), ends, moves, common);
+                Worker { state, tally: Some(tally) }.spawn(run(running));
+            }
+            Err(error) => ends.fail(op, error),
+        }
+        job
+    }
+
+    /// The same client, whose calls and jobs are counted in `tally` besides, those of its buckets too. What is counted so far in this
+    /// client's own tally, if it has one, stays there: a client has one at a time.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// let (reading, writing) = (laneway::Tally::default(), laneway::Tally::default());
+    /// let bucket = client.counted(&writing).bucket("s3://lake/")?;
+    /// bucket.put("a", "bytes").call()?;
+    /// bucket.counted(&reading).get("a").call()?.bytes_blocking()?;
+    /// assert_eq!((writing.requests(), writing.bytes_sent()), (1, 5));
+    /// assert_eq!((reading.requests(), reading.bytes_received()), (1, 5));
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    #[must_use]
+    pub fn counted(&self, tally: &Tally) -> Self {
+        Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
+    }
+
     /// The engine that carries its work out.
     pub fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.inner.engine
     }
 
     /// Copies files and objects.
     pub fn copy(&self, request: CopyRequest) -> Job {
-        let (job, ends) = Job::new();
-        match self.state() {
-            Ok(state) => {
-                let common = Common::of_copy(&request);
-                let running = Running::new(Arc::clone(&state), ends, request.remove_source, common);
-                state.machinery.runtime.spawn(copy::run(running, request));
-            }
-            Err(error) => ends.fail(Op::Copy, error),
-        }
-        job
+        let about = (request.remove_source, Common::of_copy(&request));
+        self.begin(Op::Copy, about, |running| copy::run(running, request))
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
-        let (job, ends) = Job::new();
-        match self.state() {
-            Ok(state) => {
-                let common = Common::of_remove(&request);
-                let running = Running::new(Arc::clone(&state), ends, false, common);
-                state.machinery.runtime.spawn(remove::run(running, request));
-            }
-            Err(error) => ends.fail(Op::Remove, error),
-        }
-        job
+        let about = (false, Common::of_remove(&request));
+        self.begin(Op::Remove, about, |running| remove::run(running, request))
     }
 
     /// Lists objects.
     pub fn list(&self, request: ListRequest) -> Listing {
-        match self.state() {
-            Ok(state) => {
-                let (listing, fill) = Listing::new(Arc::clone(&state), request);
-                state.machinery.runtime.spawn(fill);
+        match self.worker() {
+            Ok(worker) => {
+                let (listing, fill) = Listing::new(Arc::clone(&worker.state), request);
+                worker.spawn(fill);
                 listing
             }
             Err(error) => Listing::failed(error),
@@ -99,16 +136,17 @@ impl Client {
     /// # Errors
     /// What the store says; `ErrorKind::Usage` for what is no object.
     pub fn stat(&self, at: &Location) -> Result<ObjectMeta, Error> {
-        let state = self.state()?;
-        state.machinery.runtime.wait_for(stat::stat(Arc::clone(&state), at.clone()))?
+        let worker = self.worker()?;
+        let stat = stat::stat(Arc::clone(&worker.state), at.clone());
+        worker.wait_for(stat)?
     }
 
     /// What the store knows about several objects, many of which are asked for at once.
     pub fn stats(&self, places: Vec<Location>) -> Stats {
-        match self.state() {
-            Ok(state) => {
-                let (stats, fill) = Stats::new(Arc::clone(&state), places);
-                state.machinery.runtime.spawn(fill);
+        match self.worker() {
+            Ok(worker) => {
+                let (stats, fill) = Stats::new(Arc::clone(&worker.state), places);
+                worker.spawn(fill);
                 stats
             }
             Err(error) => Stats::failed(places, error),
@@ -122,13 +160,13 @@ impl Client {
     /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::new();
-        let state = self.state()?;
-        let job = Running::new(Arc::clone(&state), ends, false, Common::default());
+        let worker = self.worker()?;
+        let job = Running::new(Arc::clone(&worker.state), ends, false, Common::default());
         let begun = read::begin(&job, request);
         let (chunks, taken) = download::in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);
         let (inside, request) = (Arc::clone(&job), request.clone());
-        state.machinery.runtime.spawn(async move {
+        worker.spawn(async move {
             // Whoever reads is still there: the thread below waits for it.
             let _ = ended.send(read::read(inside, request, chunks).await);
         });
@@ -137,7 +175,8 @@ impl Client {
         Ok(read::end(&job, begun, moved))
     }
 
-    /// What the engine has done so far.
+    /// What the engine has done so far, for all that this client and others like it have asked for ([`counted`](Self::counted) tells
+    /// them apart).
     pub fn counters(&self) -> Counters {
         self.state().map(|state| state.lanes.counters()).unwrap_or_default()
     }

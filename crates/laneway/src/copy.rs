@@ -35,7 +35,7 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
         }
         Ok(()) => {
             if op == Op::Upload {
-                job.progress.sends_over(&job.engine.lanes);
+                job.progress.counts_sent();
             }
             let (units, found) = units();
             let search = Search::new(Arc::clone(&job), Arc::new(request.with_condition()), units);

@@ -160,9 +160,9 @@ pub struct Summary {
     pub bytes: u64,
     /// From the job's start to its end.
     pub seconds: f64,
-    /// Body bytes that crossed the network.
+    /// Body bytes that crossed the network. This and the counts below are the job's own, whatever else its engine did meanwhile.
     pub network_bytes: u64,
-    /// Connections opened.
+    /// Connections opened (of those that other jobs use too: see [`Tally::connections`](crate::Tally::connections)).
     pub connections: u64,
     /// TLS handshakes.
     pub handshakes: u64,

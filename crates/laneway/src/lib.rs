@@ -111,6 +111,7 @@ mod stat;
 mod state;
 mod upload;
 mod walk;
+mod worker;
 
 pub use builder::ClientBuilder;
 pub use client::Client;
@@ -120,7 +121,7 @@ pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use gzip::Gzip;
 pub use http::{HeaderName, HeaderValue};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::{Counters, Direction, Distribution, Protocol, Role, Times, trace};
+pub use laneway_lanes::{Counters, Direction, Distribution, Protocol, Role, Tally, Times, trace};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, ExpiringKey, NotAKey,
     ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,

@@ -1,5 +1,6 @@
 //! Objects that a source means, page by page as the store lists them.
 
+use laneway_lanes::tally;
 use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
 use tokio::sync::mpsc;
 
@@ -31,11 +32,16 @@ pub(crate) struct Source {
     pub(crate) recursive: bool,
 }
 
+/// Begins to fetch pages, which count where the listing does.
+fn spawn(pages: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(tally::scope(tally::current(), pages));
+}
+
 /// All pages of a listing, the next one fetched while one is looked at. Dropping the receiver ends it.
 pub(crate) fn pages(store: &Store, mut list: List) -> mpsc::Receiver<Result<Page, laneway_store::Error>> {
     let (out, pages) = mpsc::channel(PAGES_WAITING_MAX);
     let store = store.clone();
-    tokio::spawn(async move {
+    spawn(async move {
         loop {
             let page = tokio::select! {
                 page = store.list(&list) => page,
@@ -59,7 +65,7 @@ type Arriving = mpsc::UnboundedReceiver<Result<Vec<ObjectMeta>, laneway_store::E
 fn arriving(store: &Store, mut list: List) -> mpsc::Receiver<Arriving> {
     let (out, pages) = mpsc::channel(PAGES_WAITING_MAX);
     let store = store.clone();
-    tokio::spawn(async move {
+    spawn(async move {
         loop {
             // Unbounded, but a page holds a thousand.
             let (objects, page) = mpsc::unbounded_channel();

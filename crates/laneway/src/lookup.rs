@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use laneway_lanes::tally;
 use laneway_store::{List, Provider, Store};
 use tokio::sync::oneshot;
 
@@ -37,9 +38,9 @@ impl Sizes {
             let (out, coming) = oneshot::channel();
             // The listing's round trips are also those in which the connections for the objects are opened.
             store.anticipate(&lookup.list.bucket, lookup.keys);
-            tokio::spawn(async move {
+            tokio::spawn(tally::scope(tally::current(), async move {
                 let _ = out.send(lookup.sizes(&store).await);
-            });
+            }));
             coming
         });
         Self { coming, known: HashMap::new() }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use laneway_lanes::Lanes;
+use laneway_lanes::Tally;
 
 /// A running job's counters. Reading them costs the job nothing.
 #[derive(Debug, Default)]
@@ -14,14 +14,9 @@ pub struct Progress {
     items_done: AtomicU64,
     bytes_done: AtomicU64,
     bytes_there: AtomicU64,
-    sending: OnceLock<Sending>,
-}
-
-/// Where the bytes of requests that are still under way are counted.
-#[derive(Debug)]
-struct Sending {
-    lanes: Lanes,
-    before: u64,
+    tally: OnceLock<Tally>,
+    /// Whether what is sent counts as moved before it is confirmed.
+    counts_sent: AtomicBool,
 }
 
 impl Progress {
@@ -51,19 +46,30 @@ impl Progress {
     }
 
     /// Bytes moved, those of unfinished items and those that [were there](Self::bytes_there) too. While uploads are under way
-    /// this is what the engine has sent, and a little too much where something had to be sent again or another job sends beside
-    /// this one.
+    /// this is what the job has sent, and a little too much where something had to be sent again.
     pub fn bytes_done(&self) -> u64 {
         let done = self.bytes_done.load(Ordering::Relaxed);
-        let Some(Sending { lanes, before }) = self.sending.get() else { return done };
-        let sent = lanes.counters().bytes_sent.saturating_sub(*before) + self.bytes_there();
+        if !self.counts_sent.load(Ordering::Relaxed) {
+            return done;
+        }
+        let sent = self.tally().bytes_sent() + self.bytes_there();
         sent.min(self.bytes_found()).max(done)
     }
 
-    /// Counts what the engine sends from now on as moved before it is confirmed.
-    pub(crate) fn sends_over(&self, lanes: &Lanes) {
-        let before = lanes.counters().bytes_sent;
-        let _ = self.sending.set(Sending { lanes: lanes.clone(), before });
+    /// The job's requests, and what they take: its own alone, whatever else the engine does meanwhile.
+    pub fn tally(&self) -> &Tally {
+        self.tally.get_or_init(Tally::default)
+    }
+
+    /// Says where the job's requests are counted.
+    pub(crate) fn counts_in(&self, tally: &Tally) {
+        // Before anybody has asked.
+        let _ = self.tally.set(tally.clone());
+    }
+
+    /// Counts what the job sends as moved before it is confirmed.
+    pub(crate) fn counts_sent(&self) {
+        self.counts_sent.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn found(&self, items: u64, bytes: u64) {

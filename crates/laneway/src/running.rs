@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use laneway_lanes::Counters;
 use laneway_store::{Provider, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -31,13 +30,12 @@ pub(crate) struct Running {
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
     events: mpsc::Sender<Event>,
-    tally: Tally,
+    outcomes: Outcomes,
     started: Instant,
-    before: Counters,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct Outcomes {
     files: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
@@ -97,7 +95,7 @@ impl Running {
     pub(crate) fn new(engine: Arc<State>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
-        let (tally, started, before) = (Tally::default(), Instant::now(), engine.lanes.counters());
+        let (outcomes, started) = (Outcomes::default(), Instant::now());
         let writes = Arc::new(Semaphore::new(WRITES_MAX as usize));
         Arc::new(Self {
             engine,
@@ -109,9 +107,8 @@ impl Running {
             canceller,
             writes,
             events,
-            tally,
+            outcomes,
             started,
-            before,
         })
     }
 
@@ -158,7 +155,7 @@ impl Running {
 
     /// Tells that an item was left alone because it lies in an archive.
     pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
-        self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
+        self.outcomes.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
         self.skip(begun, bytes, "it lies in an archive and has to be restored first").await;
     }
 
@@ -181,7 +178,7 @@ impl Running {
 
     /// Counts bytes of an item that failed, which stay for a later run.
     pub(crate) fn kept(&self, bytes: u64) {
-        self.tally.kept.fetch_add(bytes, Ordering::Relaxed);
+        self.outcomes.kept.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) async fn warn(&self, warning: Warning) {
@@ -189,21 +186,21 @@ impl Running {
     }
 
     async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome) {
-        let tally = &self.tally;
+        let outcomes = &self.outcomes;
         match &outcome {
             Outcome::Done { verified } => {
-                tally.files.fetch_add(1, Ordering::Relaxed);
-                tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+                outcomes.files.fetch_add(1, Ordering::Relaxed);
+                outcomes.bytes.fetch_add(bytes, Ordering::Relaxed);
                 if *verified == Verified::Unverified {
-                    tally.unverified.fetch_add(1, Ordering::Relaxed);
+                    outcomes.unverified.fetch_add(1, Ordering::Relaxed);
                 }
             }
             Outcome::Planned => {
-                tally.files.fetch_add(1, Ordering::Relaxed);
-                tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+                outcomes.files.fetch_add(1, Ordering::Relaxed);
+                outcomes.bytes.fetch_add(bytes, Ordering::Relaxed);
             }
-            Outcome::Skipped { .. } => drop(tally.skipped.fetch_add(1, Ordering::Relaxed)),
-            Outcome::Failed(_) => drop(tally.failed.fetch_add(1, Ordering::Relaxed)),
+            Outcome::Skipped { .. } => drop(outcomes.skipped.fetch_add(1, Ordering::Relaxed)),
+            Outcome::Failed(_) => drop(outcomes.failed.fetch_add(1, Ordering::Relaxed)),
         }
         self.progress.ended();
         let Begun { op, source, destination, start, atomic } = begun;
@@ -249,26 +246,25 @@ impl Running {
         let search_cut = !self.progress.scan_complete();
         self.progress.scanned();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let archived = self.tally.archived.lock().unwrap_or_else(|e| e.into_inner()).warning();
+        let archived = self.outcomes.archived.lock().unwrap_or_else(|e| e.into_inner()).warning();
         if let Some(warning) = archived {
             self.warn(warning).await;
         }
-        let (before, now) = (&self.before, self.engine.lanes.counters());
+        let network = self.progress.tally();
         let summary = Summary {
-            files: read(&self.tally.files),
-            failed: read(&self.tally.failed),
-            skipped: read(&self.tally.skipped),
-            bytes: read(&self.tally.bytes),
+            files: read(&self.outcomes.files),
+            failed: read(&self.outcomes.failed),
+            skipped: read(&self.outcomes.skipped),
+            bytes: read(&self.outcomes.bytes),
             seconds: self.started.elapsed().as_secs_f64(),
-            network_bytes: (now.bytes_sent + now.bytes_received)
-                - (before.bytes_sent + before.bytes_received),
-            connections: now.connections - before.connections,
-            handshakes: now.handshakes - before.handshakes,
-            requests: now.requests - before.requests,
-            retries: now.retries - before.retries,
-            hedges: now.hedges - before.hedges,
-            unverified: read(&self.tally.unverified),
-            kept_bytes: read(&self.tally.kept),
+            network_bytes: network.bytes_sent() + network.bytes_received(),
+            connections: network.connections(),
+            handshakes: network.handshakes(),
+            requests: network.requests(),
+            retries: network.retries(),
+            hedges: network.hedges(),
+            unverified: read(&self.outcomes.unverified),
+            kept_bytes: read(&self.outcomes.kept),
             resumed_bytes: self.progress.bytes_there(),
             stopped: self.is_stopped(),
             not_done: self.progress.items_found().saturating_sub(self.progress.items_done()),

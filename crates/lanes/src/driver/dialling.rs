@@ -11,6 +11,7 @@ use crate::dispatch::{Event, LaneId, OriginId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
+use crate::tally::{Count, Tally};
 use crate::trace::What;
 use crate::{Origin, Protocol, Scheme};
 
@@ -27,6 +28,7 @@ impl Driver {
             origin: entry.origin.clone(),
             names: Arc::clone(&entry.names),
             dialer: Arc::clone(&self.dialer),
+            tally: entry.tally.clone(),
             control: Arc::clone(&self.control),
         };
         let home = match role {
@@ -80,6 +82,8 @@ struct Dial {
     origin: Origin,
     names: Arc<Names>,
     dialer: Arc<Dialer>,
+    /// For whom it is dialled.
+    tally: Option<Tally>,
     control: Arc<Control>,
 }
 
@@ -93,8 +97,9 @@ impl Dial {
     async fn open(&self) -> Result<Opened, Error> {
         let dialed = self.connect().await?;
         let counts = &self.control.shared.counts;
-        counts.connections.fetch_add(1, Relaxed);
-        counts.handshakes.fetch_add(u64::from(self.origin.scheme == Scheme::Https), Relaxed);
+        let tally = self.tally.as_ref();
+        counts.add(tally, Count::Connection, 1);
+        counts.add(tally, Count::Handshake, u64::from(self.origin.scheme == Scheme::Https));
         let Dialed { stream, protocol, rtt, progress, address, absolute_form } = dialed;
         let connection = match protocol {
             Protocol::H1 => {

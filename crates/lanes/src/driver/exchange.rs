@@ -14,6 +14,7 @@ use crate::h1::H1;
 use crate::h2::H2;
 use crate::incoming::Incoming;
 use crate::submission::Submission;
+use crate::tally::Count;
 use crate::trace::What;
 use crate::{Protocol, Request, Response, Route};
 
@@ -245,8 +246,13 @@ impl Exchange {
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .counting(self.freight.then(|| Arc::clone(&self.moved)))
             .through(request.gate.take())
-            .heard_by(request.outage.take());
-        shared.counts.asked(&request, hedge_of.is_some());
+            .heard_by(request.outage.take())
+            .tallied(request.tally.clone());
+        if let Some(sent) = &request.sent {
+            sent.fetch_add(1, Relaxed);
+        }
+        shared.counts.add(incoming.tally(), Count::Request, 1);
+        shared.counts.add(incoming.tally(), Count::Hedge, u64::from(hedge_of.is_some()));
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         Begun { waiter, request, incoming, timeout, is_opener }
     }

@@ -1,7 +1,6 @@
 //! What the driver has to do with hedging: it watches what it sends, and asks for hedges of what is slow.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::Driver;
@@ -30,7 +29,7 @@ impl Driver {
         if self.watch.next_look().is_none_or(|at| at > now) {
             return;
         }
-        let most = budget_left(self.shared.counts.requests.load(Relaxed), self.hedges_asked);
+        let most = budget_left(self.shared.counts.all().requests(), self.hedges_asked);
         let is_all = self.dispatcher.attempts() <= 1;
         let stragglers = self.watch.look(now, most, is_all);
         self.hedges_asked += stragglers.len() as u64;

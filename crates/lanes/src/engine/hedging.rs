@@ -2,7 +2,6 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
@@ -11,6 +10,7 @@ use super::Lanes;
 use crate::dispatch::AttemptId;
 use crate::error::Error;
 use crate::hedge::Tracker;
+use crate::tally::Count;
 use crate::{Alike, Call, Hedge, Request, Response, Verdict};
 
 type Outcome = Result<Response, Error>;
@@ -90,7 +90,7 @@ impl Lanes {
     /// other is of no use either.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
-        self.inner.shared.counts.throttles.fetch_add(1, Relaxed);
+        self.count(Count::Throttle);
         self.throttles(|t| t.throttled(call.throttle_key(), admitted, Instant::now(), after));
         // Its key is slowed down already, and only once.
         Verdict::Retry

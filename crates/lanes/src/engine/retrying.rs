@@ -1,7 +1,6 @@
 //! What lies between two attempts: the pause, the turn, and what is logged of an origin that is away.
 
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use super::{Lanes, ORIGIN, RETRY};
 use crate::error::{Error, Kind};
 use crate::outage::Outage;
 use crate::retry::{Backoff, Bounds, Breaks, Failure, Turn};
+use crate::tally::Count;
 use crate::{Origin, Response};
 
 /// One attempt that has ended.
@@ -70,7 +70,7 @@ impl Lanes {
                 Turn::End => return false,
             }
         }
-        self.inner.shared.counts.retries.fetch_add(1, Relaxed);
+        self.count(Count::Retry);
         true
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use laneway_lanes::Tally;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
 
 use crate::location::url;
@@ -73,6 +74,29 @@ impl Bucket {
     /// The client whose engine carries out its calls.
     pub fn client(&self) -> &Client {
         &self.0.client
+    }
+
+    /// The same, whose calls are counted in `tally` besides, and not in the one that they have been counted in. A tally belongs to as
+    /// many calls and jobs as it is given to: one call, all that a user's request takes, a table's scan.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// let tally = laneway::Tally::default();
+    /// bucket.counted(&tally).put("notes.txt", "one line\n").await?;
+    /// assert_eq!((tally.requests(), tally.retries(), tally.bytes_sent()), (1, 0, 9));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn counted(&self, tally: &Tally) -> Self {
+        let Inner { client, provider, bucket, prefix } = &*self.0;
+        let (client, bucket, prefix) = (client.counted(tally), bucket.clone(), prefix.clone());
+        Self(Arc::new(Inner { client, provider: *provider, bucket, prefix }))
     }
 
     pub(super) fn store(&self) -> Result<Store, Error> {

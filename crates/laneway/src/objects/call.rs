@@ -60,7 +60,7 @@ pub(super) fn pending<T: Send + 'static>(
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Pending<T> {
     let client = client.clone();
-    Pending::new(async move { client.state()?.machinery.runtime.run(call).await })
+    Pending::new(async move { client.worker()?.run(call).await })
 }
 
 /// What a call's transfers are counted in, and its owner, which cancels them when it is dropped.
@@ -80,9 +80,9 @@ pub(super) fn cleaning<T: Send + 'static>(
     transfer: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> impl Future<Output = Result<T, Error>> + Send + 'static {
     let (end, ended) = oneshot::channel();
-    let begun = client.state().map(|state| {
+    let begun = client.worker().map(|worker| {
         let engine = client.clone();
-        state.machinery.runtime.spawn(async move {
+        worker.spawn(async move {
             // Nobody waits for it any more.
             drop(end.send(transfer.await));
             drop(engine);
@@ -114,8 +114,7 @@ macro_rules! callable {
             /// # Errors
             /// As awaiting it.
             pub fn call(self) -> Result<$output, $crate::Error> {
-                let state = self.bucket.client().state()?;
-                state.machinery.runtime.wait_for(self.run())?
+                self.bucket.client().worker()?.wait_for(self.run())?
             }
         }
 

@@ -144,5 +144,5 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
         let results = store.delete_many(bucket.name(), &objects).await;
         Ok(results.into_iter().map(|result| result.map_err(Error::from)).collect())
     };
-    client.state()?.machinery.runtime.run(batch).await
+    client.worker()?.run(batch).await
 }

@@ -91,7 +91,7 @@ impl Get {
         let (chunks, taken) = in_order::chunks();
         let (describe, described) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let task = bucket.client().state()?.machinery.runtime.task(async move {
+        let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
             let wish = Wish { range, version, unless, described: Some(describe) };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;

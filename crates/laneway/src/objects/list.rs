@@ -229,8 +229,8 @@ impl Pages {
         let (bucket, list) = (&self.bucket, &self.list);
         self.arriving.get_or_insert_with(|| {
             let (out, batches) = mpsc::unbounded_channel();
-            let task = match bucket.client().state() {
-                Ok(state) => Some(state.machinery.runtime.task(fill(bucket.clone(), list.clone(), out))),
+            let task = match bucket.client().worker() {
+                Ok(worker) => Some(worker.task(fill(bucket.clone(), list.clone(), out))),
                 Err(error) => {
                     // The other end is here.
                     drop(out.send(Batch::Failed(error)));

@@ -98,15 +98,15 @@ impl Bucket {
         let calls = objects.into_iter().map(move |(key, ranges)| bucket.get_ranges(key.as_ref(), ranges));
         let (out, results) = mpsc::channel(1);
         let limits = Limits::of_taken();
-        let state = match self.client().state() {
-            Ok(state) => state,
+        let worker = match self.client().worker() {
+            Ok(worker) => worker,
             Err(error) => {
                 // There is room for one.
                 drop(out.try_send((0, Err(error))));
                 return ObjectRanges { results, _task: None };
             }
         };
-        let task = state.machinery.runtime.task(async move {
+        let task = worker.task(async move {
             let read = |(at, call): (usize, GetRanges)| {
                 let limits = limits.clone();
                 async move { (at, call.all(&limits).await) }
@@ -162,15 +162,15 @@ impl GetRanges {
     /// among them. Dropped, it ends the reading.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
-        let state = match self.bucket.client().state() {
-            Ok(state) => state,
+        let worker = match self.bucket.client().worker() {
+            Ok(worker) => worker,
             Err(error) => {
                 // The other end is here.
                 drop(out.send(Err(error)));
                 return Ranges { results, _task: None };
             }
         };
-        let task = state.machinery.runtime.task(async move {
+        let task = worker.task(async move {
             let limits = Limits::of_taken();
             let take = |at, bytes, room| drop(out.send(Ok((at, bytes, room))));
             if let Err(error) = self.each(&limits, take).await {

@@ -7,6 +7,7 @@ mod checksum_headers;
 mod compressing;
 mod conditions;
 mod copies;
+mod counters;
 mod downloads;
 mod errors;
 mod faults;

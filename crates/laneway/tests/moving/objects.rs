@@ -17,7 +17,7 @@ use laneway::Bucket;
 use crate::stage::{BUCKET, Stage};
 
 /// An executor that knows of no runtime: calls can be awaited anywhere.
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -35,6 +35,6 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The stage's bucket, below a prefix.
-fn bucket(stage: &Stage, prefix: &str) -> Bucket {
+pub(crate) fn bucket(stage: &Stage, prefix: &str) -> Bucket {
     stage.client.bucket(&format!("{}://{BUCKET}/{prefix}", stage.kind.provider.scheme())).unwrap()
 }

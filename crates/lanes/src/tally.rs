@@ -1,0 +1,172 @@
+//! What some of an engine's calls ask for and move, counted apart from the others'.
+//!
+//! A call goes through layers that have no use for the tally; it is noted beside the future that the call runs in, as
+//! [`attempts`](crate::attempts) are.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use futures_util::future::Either;
+
+/// Counts what calls and jobs ask for and move, apart from what else the engine does meanwhile. Clones count together; reading
+/// costs the calls nothing.
+///
+/// Every attempt counts, those too that failed, were cancelled, or lost against their hedge. What a call has been doing when it is
+/// dropped may be counted a moment later.
+#[derive(Clone, Default)]
+pub struct Tally(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    counts: [AtomicU64; Count::ALL],
+    /// What counts the same and more.
+    outer: Option<Tally>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Count {
+    Connection,
+    Handshake,
+    Request,
+    Retry,
+    Throttle,
+    Hedge,
+    ByteSent,
+    ByteReceived,
+}
+
+impl Count {
+    const ALL: usize = Self::ByteReceived as usize + 1;
+}
+
+impl Tally {
+    /// Another tally, for a part of what this one counts.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        Self(Arc::new(Inner { counts: Default::default(), outer: Some(self.clone()) }))
+    }
+
+    /// Connections that were opened. They outlive requests and serve whoever comes: one counts where the request belongs that was
+    /// the last to come for its server before it was dialled, and nowhere else.
+    pub fn connections(&self) -> u64 {
+        self.read(Count::Connection)
+    }
+
+    /// TLS handshakes of those connections.
+    pub fn handshakes(&self) -> u64 {
+        self.read(Count::Handshake)
+    }
+
+    /// Requests sent, every attempt counted, those for credentials too.
+    pub fn requests(&self) -> u64 {
+        self.read(Count::Request)
+    }
+
+    /// Attempts after the first.
+    pub fn retries(&self) -> u64 {
+        self.read(Count::Retry)
+    }
+
+    /// Answers that asked to slow down.
+    pub fn throttles(&self) -> u64 {
+        self.read(Count::Throttle)
+    }
+
+    /// Hedges: second requests for what a slow first one is to bring.
+    pub fn hedges(&self) -> u64 {
+        self.read(Count::Hedge)
+    }
+
+    /// Body bytes sent.
+    pub fn bytes_sent(&self) -> u64 {
+        self.read(Count::ByteSent)
+    }
+
+    /// Body bytes received.
+    pub fn bytes_received(&self) -> u64 {
+        self.read(Count::ByteReceived)
+    }
+
+    fn read(&self, what: Count) -> u64 {
+        self.0.counts[what as usize].load(Relaxed)
+    }
+
+    pub(crate) fn add(&self, what: Count, n: u64) {
+        let mut tally = self;
+        loop {
+            tally.0.counts[what as usize].fetch_add(n, Relaxed);
+            match &tally.0.outer {
+                Some(outer) => tally = outer,
+                None => return,
+            }
+        }
+    }
+
+    /// Whether both are the same, or neither is any.
+    pub(crate) fn is_same(one: Option<&Self>, other: Option<&Self>) -> bool {
+        one.map(|tally| Arc::as_ptr(&tally.0)) == other.map(|tally| Arc::as_ptr(&tally.0))
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tally")
+            .field("connections", &self.connections())
+            .field("handshakes", &self.handshakes())
+            .field("requests", &self.requests())
+            .field("retries", &self.retries())
+            .field("throttles", &self.throttles())
+            .field("hedges", &self.hedges())
+            .field("bytes_sent", &self.bytes_sent())
+            .field("bytes_received", &self.bytes_received())
+            .finish()
+    }
+}
+
+tokio::task_local! {
+    static CURRENT: Tally;
+}
+
+/// Runs a future whose calls are counted in `tally`; without one, wherever those around it are. Tasks that it spawns count
+/// elsewhere, unless they are given what is [`current`].
+pub fn scope<F: Future>(tally: Option<Tally>, future: F) -> impl Future<Output = F::Output> {
+    // No `async fn`: that would hold the future twice.
+    match tally {
+        Some(tally) => Either::Left(CURRENT.scope(tally, future)),
+        None => Either::Right(future),
+    }
+}
+
+/// Where the calls of the surrounding [`scope`] are counted.
+pub fn current() -> Option<Tally> {
+    CURRENT.try_with(Tally::clone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_count_in_the_innermost_tally_and_in_those_that_it_is_a_part_of() {
+        let (all, other) = (Tally::default(), Tally::default());
+        let part = all.part();
+        let ask = |times| async move {
+            for _ in 0..times {
+                tokio::task::yield_now().await;
+                if let Some(tally) = current() {
+                    tally.add(Count::Request, 1);
+                }
+            }
+        };
+        let inner = async {
+            ask(2).await;
+            scope(Some(part.clone()), ask(3)).await;
+            scope(None, ask(4)).await;
+        };
+        tokio::join!(scope(Some(all.clone()), inner), scope(Some(other.clone()), ask(5)), ask(6));
+        assert_eq!((all.requests(), part.requests(), other.requests()), (9, 3, 5));
+        assert!(current().is_none());
+    }
+}

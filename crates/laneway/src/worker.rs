@@ -1,0 +1,50 @@
+//! Where a client's calls and jobs run, and where they count.
+
+use std::sync::Arc;
+
+use laneway_lanes::{Tally, tally};
+
+use crate::Error;
+use crate::runtime::Task;
+use crate::state::State;
+
+/// The engine's thread for work, as one client uses it: what runs there is counted in the client's tally, if it has one.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) state: Arc<State>,
+    pub(crate) tally: Option<Tally>,
+}
+
+impl Worker {
+    /// Runs a task to its end, whether or not anybody waits for it.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.state.machinery.runtime.spawn(tally::scope(self.tally.clone(), task));
+    }
+
+    /// Runs a task to its end, or until what is returned is dropped.
+    pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        self.state.machinery.runtime.task(tally::scope(self.tally.clone(), task))
+    }
+
+    /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
+    ///
+    /// # Errors
+    /// Those of the task; `ErrorKind::Cancelled` when the engine ended first.
+    pub(crate) async fn run<T: Send + 'static>(
+        self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
+    }
+
+    /// Runs a task and waits for it, blocking the thread.
+    ///
+    /// # Errors
+    /// `ErrorKind::Cancelled` when the engine ended first.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.state.machinery.runtime.wait_for(tally::scope(self.tally, task))
+    }
+}

@@ -1,0 +1,76 @@
+//! What systems differ in, as far as a file that is being written rests on it. `docs/platforms.md` says what goes otherwise
+//! without each of them.
+//!
+//! - `boot`: a number that differs after every boot of the machine. What was written to a file without being flushed is certain to be
+//!   there only in the same boot. Where there is no such number all that an earlier run wrote is read back.
+//! - `rename_new`: gives a file another name in one step, unless something has that name.
+
+#[cfg(any(not(target_os = "linux"), laneway_fallback))]
+mod fallback;
+#[cfg(all(target_os = "linux", not(laneway_fallback)))]
+mod linux;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, linkat, unlinkat};
+use rustix::io::Errno;
+
+#[cfg(any(not(target_os = "linux"), laneway_fallback))]
+use fallback as system;
+#[cfg(all(target_os = "linux", not(laneway_fallback)))]
+use linux as system;
+
+pub(crate) use system::boot;
+
+/// Renames a file within its directory, to where nothing may be. Where the system or the file system can't do that in one step, it takes a
+/// second name for it.
+pub(crate) fn rename_where_absent(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match system::rename_new(directory, from, to) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            linkat(directory, from, directory, to, AtFlags::empty())?;
+            unlinkat(directory, from, AtFlags::empty())
+        }
+        renamed => renamed,
+    }
+}
+
+/// Has the names in a directory on the disk. `fsync` alone leaves them in the disk's own cache on macOS, where the standard library asks
+/// for more.
+pub(crate) fn flush_directory(directory: &OwnedFd) -> io::Result<()> {
+    File::from(directory.try_clone()?).sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_renamed_only_where_nothing_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("new"), "new").unwrap();
+        fs::write(at("old"), "old").unwrap();
+        let directory = OwnedFd::from(File::open(dir.path()).unwrap());
+        let rename = |to: &str| rename_where_absent(&directory, OsStr::new("new"), OsStr::new(to));
+        assert_eq!(rename("old"), Err(Errno::EXIST));
+        assert_eq!(
+            (fs::read(at("new")).unwrap(), fs::read(at("old")).unwrap()),
+            (b"new".to_vec(), b"old".to_vec())
+        );
+        rename("free").unwrap();
+        assert_eq!(fs::read(at("free")).unwrap(), b"new");
+        assert!(!at("new").exists());
+        flush_directory(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_boot_is_one_number_or_none() {
+        assert_eq!(boot(), boot());
+        assert_eq!(boot() == 0, cfg!(any(not(target_os = "linux"), laneway_fallback)));
+    }
+}

@@ -65,7 +65,6 @@
 //!   Nothing is printed.
 
 pub mod blocking;
-mod boot;
 mod builder;
 mod checksum;
 mod client;
@@ -94,6 +93,7 @@ mod names;
 mod objects;
 mod pattern;
 mod plan;
+mod platform;
 mod progress;
 mod pump;
 mod put_options;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use laneway_lanes::{Config, Lanes, Origin};
+use laneway_lanes::{Config, Kind, Lanes, Origin};
 
 use super::hedging::Ask;
 use super::support::{get, read_target};
@@ -106,7 +106,8 @@ async fn an_address_that_closes_what_was_idle_is_not_left_out() {
         if was_used {
             lanes.exchange(get(&origin, "/")).await.unwrap();
         }
-        lanes.exchange(get(&origin, "/close")).await.unwrap_err();
+        let closed = lanes.exchange(get(&origin, "/close")).await.unwrap_err();
+        assert_eq!(closed.kind(), Kind::Interrupted, "{closed}");
         let both = || lanes.exchange(get(&origin, "/both"));
         let (one, other) = tokio::join!(both(), both());
         assert!(one.is_ok() && other.is_ok());

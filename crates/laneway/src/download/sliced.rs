@@ -13,12 +13,12 @@ use super::opening::{Opened, Opening};
 use super::range_writer::{Pinned, RangeWriter};
 use super::slice::Into;
 use super::verify::verify_file;
-use crate::boot::boot;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
 use crate::location::url;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
+use crate::platform::boot;
 use crate::running::{Moved, Running};
 use crate::{CopyRequest, Error};
 

@@ -42,7 +42,7 @@ pub(crate) struct Claim {
     pub(crate) len: u32,
     /// By the subject's checksum.
     pub(crate) sum: u64,
-    /// In which boot of the machine it was written; see [`crate::boot`].
+    /// In which boot of the machine it was written; see [`crate::platform`].
     pub(crate) boot: u64,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct TakeUp<'a> {
     pub(crate) subject: &'a Subject,
     /// Whether what is there is left unused.
     pub(crate) fresh: bool,
-    /// The number of this boot; see [`crate::boot`].
+    /// The number of this boot; see [`crate::platform`].
     pub(crate) boot: u64,
     /// Asked now and then while the file is read back.
     pub(crate) is_cancelled: &'a dyn Fn() -> bool,

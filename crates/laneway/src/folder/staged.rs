@@ -10,9 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fstat, linkat, openat, renameat, renameat_with, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::journal::{Claim, Journal};
@@ -20,6 +18,7 @@ use super::partial::{self, Names};
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::resume::settled;
+use crate::platform::{flush_directory, rename_where_absent};
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -166,7 +165,7 @@ impl Staged {
         }
         self.check_name()?;
         let renamed = match placing.only_absent {
-            true => self.rename_where_absent(),
+            true => rename_where_absent(&self.directory, &self.temporary, &self.name),
             false => renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name),
         };
         renamed.map_err(|e| match e {
@@ -181,22 +180,10 @@ impl Staged {
             let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
         }
         if placing.durable {
-            rustix::fs::fsync(&*self.directory)
+            flush_directory(&self.directory)
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
         Ok(())
-    }
-
-    /// Renames it in one step that fails where something is. File systems that can't do that take a second name for it.
-    fn rename_where_absent(&self) -> rustix::io::Result<()> {
-        let (directory, from, to) = (&*self.directory, &*self.temporary, &*self.name);
-        match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                linkat(directory, from, directory, to, AtFlags::empty())?;
-                unlinkat(directory, from, AtFlags::empty())
-            }
-            renamed => renamed,
-        }
     }
 
     /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.

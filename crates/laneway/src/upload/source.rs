@@ -170,7 +170,7 @@ mod tests {
         assert!(source.read().unwrap_err().to_string().contains("changed"));
         file.as_file().set_len(3).unwrap();
         assert!(source.hash(0, 10, Wanted::CRC32C).unwrap_err().to_string().contains("changed"));
-        assert!(source.check_unchanged().is_err());
+        assert!(source.check_unchanged().unwrap_err().to_string().contains("changed"));
     }
 
     #[test]

@@ -143,11 +143,11 @@ fn what_one_call_does_not_copy_is_copied_by_parts_inside_the_store() {
 
 #[test]
 fn a_copy_by_parts_that_fails_is_aborted_and_one_of_a_changed_object_is_an_error() {
-    for rule in ["copy:3 status 403", "copy:3 status 412"] {
+    for (rule, kind) in [("copy:3 status 403", "permission"), ("copy:3 status 412", "precondition")] {
         let stage = copying_by_parts(&[rule]);
         stage.object("t/large", &noise(23 * MIB, 1));
         let report = stage.cp_r(stage.url("t"), stage.url("u/"));
-        assert_eq!(report.summary.failed, 1, "{rule}: {report:?}");
+        assert_eq!(report.failure().0, kind, "{rule}: {report:?}");
         assert_eq!(stage.keys(), ["t/large"]);
         assert_eq!(stage.server.counters().multipart_open, 0, "{rule}");
     }

@@ -225,7 +225,8 @@ fn a_link_inside_the_destination_does_not_lead_out_of_it() {
         symlink(stage.path("outside"), stage.path("out/link")).unwrap();
         symlink(stage.path("outside/file"), stage.path("out/file")).unwrap();
         let report = stage.cp_r(stage.url("t/*"), stage.path("out/"));
-        assert_eq!(report.summary.failed, 2, "{report:?}");
+        let failures = report.failures();
+        assert!(failures.len() == 2 && failures.iter().all(|f| f.contains("symbolic link")), "{failures:?}");
         assert_eq!(names(&stage.path("outside")), ["file"]);
         assert_eq!(std::fs::read(stage.path("outside/file")).unwrap(), b"theirs");
     }

@@ -300,5 +300,5 @@ fn a_size_is_expected_only_of_what_goes_into_a_store_and_may_be_as_large() {
     let beyond = CopyRequest { expect_size: Some((5 << 40) + 1), ..up };
     assert!(beyond.check().unwrap_err().to_string().contains("more than an object may have"));
     let down = CopyRequest::new(vec![stage.url("f")], Place::from(&path).0);
-    assert!(CopyRequest { expect_size: Some(1), ..down }.check().is_err());
+    assert!(CopyRequest { expect_size: Some(1), ..down }.check().unwrap_err().is_usage());
 }

@@ -199,6 +199,18 @@ mod tests {
         assert_eq!(corrupt.pass(Bytes::from_static(b"abc")), "acc");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn bytes_wait_until_the_rate_has_paid_for_those_before_them() {
+        let mut slow = damage(BodyFault::Slow(1000), 1 << 20);
+        let began = Instant::now();
+        for (due_ms, len) in [(0, 300), (300, 700), (1000, 1)] {
+            std::future::poll_fn(|cx| slow.poll_before(cx)).await.expect("it goes on");
+            // Timers count whole milliseconds.
+            assert!((due_ms..=due_ms + 1).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+            slow.pass(vec![0; len].into());
+        }
+    }
+
     #[test]
     fn nothing_passes_beyond_the_place_of_a_stall() {
         let mut stall = damage(BodyFault::Stall(4), 6);

@@ -249,7 +249,9 @@ mod tests {
         assert!(!chosen(Algorithm::Crc64Nvme, None).unwrap().composite);
         assert!(chosen(Algorithm::Crc32c, None).unwrap().composite);
         assert!(!chosen(Algorithm::Crc32c, Some(&full)).unwrap().composite);
-        assert!(chosen(Algorithm::Sha256, Some(&full)).is_err());
-        assert!(chosen(Algorithm::Crc64Nvme, Some(&composite)).is_err());
+        for (algorithm, kind) in [(Algorithm::Sha256, &full), (Algorithm::Crc64Nvme, &composite)] {
+            let refusal = chosen(algorithm, Some(kind)).map(|_| ()).unwrap_err();
+            assert_eq!(*refusal.code(), S3ErrorCode::InvalidRequest);
+        }
     }
 }

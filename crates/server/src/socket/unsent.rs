@@ -1,5 +1,6 @@
 //! Whether the kernel still has bytes to send: a reset throws those away, and a fault that promises to let N bytes
-//! through has to wait for them. Linux tells it in `/proc/net/tcp`; elsewhere the wait is only a moment.
+//! through has to wait for them. Linux tells it in `/proc/net/tcp`; elsewhere it waits for so long that a client which reads
+//! has them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,13 +11,17 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// A client that reads nothing for that long gets its reset anyway.
 const PAUSES_MAX: u32 = 500;
 
-/// Returns when everything that was written has been acknowledged, or after a second.
+/// On the loopback interface bytes take microseconds to a client that reads.
+const UNKNOWN: Duration = Duration::from_millis(100);
+
+/// Returns when everything that was written has been acknowledged, or after a second; where that isn't known, after
+/// [`UNKNOWN`].
 pub(crate) async fn sent(socket: &TcpStream) {
     let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) else { return };
     for _ in 0..PAUSES_MAX {
         tokio::time::sleep(PAUSE).await;
         let table = if local.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
-        let Ok(table) = std::fs::read_to_string(table) else { return };
+        let Ok(table) = std::fs::read_to_string(table) else { return tokio::time::sleep(UNKNOWN).await };
         if unsent(&table, local, peer).is_none_or(|bytes| bytes == 0) {
             return;
         }

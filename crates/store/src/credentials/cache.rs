@@ -184,7 +184,7 @@ mod tests {
         assert!(cache.obtain(|| start, || async { Ok(old) }).await.is_ok());
         let failing = |after| cache.obtain(move || start.after(after), || async { Err(lacking()) });
         assert_eq!(failing(59 * MINUTE).await.expect("the old one").number, 1);
-        assert!(failing(60 * MINUTE).await.is_err());
+        assert!(failing(60 * MINUTE).await.expect_err("it has ended").is_unauthenticated());
     }
 
     #[tokio::test]
@@ -196,7 +196,7 @@ mod tests {
         assert!(error.to_string().contains("--anonymous"), "{error}");
         let soon = || start.after(Duration::from_secs(9));
         let again = cache.obtain(soon, || async { panic!("it was tried a moment ago") }).await;
-        assert!(again.is_err());
+        assert_eq!(again.expect_err("the same").to_string(), error.to_string());
         let later = || start.after(FAILURE_LASTS);
         assert_eq!(cache.obtain(later, || async { Ok(endless(1)) }).await.expect("a token").number, 1);
     }

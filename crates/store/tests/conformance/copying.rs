@@ -50,7 +50,8 @@ pub(crate) async fn a_copy_is_bound_to_its_sources_version(world: World) {
     let second = world.put("from", b"second").await.version.expect("a version");
     let (from, to) = (world.id("from"), world.id("to"));
     let options = PutOptions::default();
-    assert!(world.store.copy(&from, &to, &options, &Condition::Matches(first)).await.is_err());
+    let refused = world.store.copy(&from, &to, &options, &Condition::Matches(first)).await;
+    assert!(refused.expect_err("it was replaced").is_precondition());
     world
         .store
         .copy(&from, &to, &options, &Condition::Matches(second))

@@ -1,7 +1,7 @@
 //! What is promised of GCS's resumable sessions.
 
 use bytes::Bytes;
-use laneway_store::{Appended, Body, Condition, ObjectMeta, PutOptions, Resumable};
+use laneway_store::{Appended, Body, Condition, Error, ObjectMeta, PutOptions, Resumable};
 
 use crate::world::{World, crc32c, noise, sums};
 
@@ -83,6 +83,6 @@ pub(crate) async fn a_cancelled_session_is_gone(world: World) {
     let session = begin(&world, b"bytes", &PutOptions::default()).await;
     world.store.resumable_cancel(&session).await.unwrap_or_else(|e| panic!("{e}"));
     let late = world.store.resumable_append(&session, 0, Body::from("bytes"), true).await;
-    assert!(late.is_err(), "{late:?}");
+    assert!(late.as_ref().is_err_and(Error::is_not_found), "{late:?}");
     assert!(world.store.head(&world.id("object"), None).await.is_err_and(|e| e.is_not_found()));
 }

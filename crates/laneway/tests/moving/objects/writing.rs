@@ -90,7 +90,8 @@ fn a_writer_finishes_once_and_its_object_is_whole_or_not_at_all() {
                     writer.write_all(chunk).await.unwrap();
                 }
                 writer.shutdown().await.unwrap();
-                assert!(writer.write_all(b"more").await.is_err());
+                let late = writer.write_all(b"more").await.unwrap_err().to_string();
+                assert!(late.contains("was finished"), "{late}");
             });
             let written = wait(writer.finish()).unwrap();
             assert_eq!(written.size, size as u64);
@@ -129,14 +130,19 @@ fn a_writer_that_has_failed_says_so_again_and_can_still_be_given_up() {
     let bytes = random_bytes(7, 17 * MIB);
     let mut writer = bucket.writer("k");
     // No more parts are under way than a few, so that one of these waits for the failure.
-    assert!((0..40).any(|_| wait(writer.write(&bytes)).is_err()));
-    assert!(wait(writer.write(b"more")).is_err());
-    assert!(wait(writer.shutdown()).is_err());
-    assert!(wait(writer.shutdown()).is_err());
+    let failed = (0..40).find_map(|_| wait(writer.write(&bytes)).err());
+    assert_eq!(failed.map(|error| error.kind()), Some(ErrorKind::Permission));
+    let more = wait(writer.write(b"more")).unwrap_err().to_string();
+    assert!(more.contains("takes no more bytes"), "{more}");
+    for _ in 0..2 {
+        let end = wait(writer.shutdown()).unwrap_err().to_string();
+        assert!(end.contains("as was said before"), "{end}");
+    }
     wait(writer.abort());
     let mut writer = bucket.writer("k");
-    let written = wait(writer.write(&bytes));
-    assert!(written.is_err() || wait(writer.finish()).is_err());
+    let failed = wait(writer.write(&bytes)).err();
+    let failed = failed.unwrap_or_else(|| wait(writer.finish()).unwrap_err());
+    assert_eq!(failed.kind(), ErrorKind::Permission);
     assert!(stage.keys().is_empty());
     assert_eq!(stage.server.counters().multipart_open, 0);
 }

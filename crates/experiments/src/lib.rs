@@ -23,6 +23,7 @@ pub mod ladder;
 mod latency;
 pub mod mixed;
 mod place;
+mod proc;
 mod random;
 pub mod ranges;
 pub mod report;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::proc;
+
 /// Memory-backed, where it exists: what is measured is the way over the network, not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
 
@@ -17,7 +19,7 @@ pub fn folder(name: &str, parent: Option<&Path>, bytes: u64) -> io::Result<TempD
     let shared = Path::new(MEMORY_BACKED);
     let parent = match parent {
         Some(parent) => parent.to_path_buf(),
-        None if free(shared) > bytes && memory_available() > bytes.saturating_mul(2) => shared.to_path_buf(),
+        None if free(shared) > bytes && memory_is_plenty(bytes) => shared.to_path_buf(),
         None => std::env::temp_dir(),
     };
     let there = free(&parent);
@@ -33,32 +35,19 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
+/// Whether twice as many bytes of memory are free; not where that isn't known.
+fn memory_is_plenty(bytes: u64) -> bool {
+    proc::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
+}
+
 /// Bytes that an unprivileged user may still write; none where that can't be told.
 fn free(folder: &Path) -> u64 {
     rustix::fs::statvfs(folder).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Bytes of memory that programs can still have, as Linux estimates it; none elsewhere.
-fn memory_available() -> u64 {
-    std::fs::read_to_string("/proc/meminfo").map_or(0, |text| kibibytes_in(&text, "MemAvailable:"))
-}
-
-/// A line of `/proc/meminfo` in bytes; 0 without that line.
-pub(crate) fn kibibytes_in(meminfo: &str, name: &str) -> u64 {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_read_in_kibibytes() {
-        let text = "MemTotal:       24689764 kB\nMemFree:        21000000 kB\nMemAvailable:   22000000 kB\n";
-        assert_eq!(kibibytes_in(text, "MemAvailable:"), 22_000_000 * 1024);
-        assert_eq!(kibibytes_in("MemTotal: 1 kB\n", "MemAvailable:"), 0);
-    }
 
     #[test]
     fn too_little_room_is_said_before_anything_is_written() {

@@ -3,6 +3,8 @@
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::proc;
+
 /// What a process used while a run lasted.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Usage {
@@ -23,8 +25,7 @@ impl Meter {
     }
 
     pub(crate) fn stop(&self) -> Usage {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        Usage { cpu_s: cpu_s() - self.cpu_s, peak_bytes: peak_in(&status) }
+        Usage { cpu_s: cpu_s() - self.cpu_s, peak_bytes: proc::memory_peak() }
     }
 }
 
@@ -34,22 +35,9 @@ fn cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The high-water mark of resident memory. `getrusage` is of no use for it: what it says of a child that a large process
-/// started is at least that process's size.
-fn peak_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_peak_is_read_in_kibibytes() {
-        assert_eq!(peak_in("Name:\tx\nVmPeak:\t  9 kB\nVmHWM:\t    1234 kB\n"), Some(1234 * 1024));
-        assert_eq!(peak_in(""), None);
-    }
 
     #[test]
     fn work_takes_processor_time() {

@@ -35,10 +35,6 @@ impl Query {
         Self::default()
     }
 
-    pub(crate) fn of<const N: usize>(pairs: [(&str, String); N]) -> Self {
-        pairs.into_iter().fold(Self::new(), |query, (name, value)| query.and(name, &value))
-    }
-
     #[must_use]
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.separate();

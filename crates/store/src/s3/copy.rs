@@ -15,6 +15,7 @@ use crate::checksum::decode_crc32c;
 use crate::encode::{Query, component, path};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
+use crate::multipart::{SpeaksMultipart as _, part_query};
 use crate::reconcile::landed;
 use crate::{
     Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions, Version, xml,
@@ -82,11 +83,14 @@ fn part_request(
     version: Option<&Version>,
     range: &Range<u64>,
 ) -> Result<Outgoing, String> {
-    let query = Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id);
-    let mut outgoing = source(Outgoing::new(Method::PUT, object_target(&upload.id, &query)), from, version)?
-        .header("x-amz-copy-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
-        .map_err(|e| e.to_string())?
-        .keyed(Keyed::PartCopy);
+    let mut outgoing =
+        source(S3::about(Method::PUT, &upload.id, &part_query(upload, number)), from, version)?
+            .header(
+                "x-amz-copy-source-range",
+                &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
+            )
+            .map_err(|e| e.to_string())?
+            .keyed(Keyed::PartCopy);
     outgoing.no_progress = Some(NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     Ok(outgoing)

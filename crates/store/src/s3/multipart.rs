@@ -1,10 +1,7 @@
 //! Multipart uploads. The server keeps one CRC32C of the whole where it can (`FULL_OBJECT`), else that of the parts'
 //! CRC32Cs (`COMPOSITE`), else none; what it can is seen once and remembered.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::{Method, header};
+use http::Method;
 use laneway_lanes::{Body, Head};
 use serde::Deserialize;
 
@@ -18,17 +15,15 @@ use super::write_conditions::Write;
 use crate::checksum::{
     composite, decode_composite, decode_crc32c, decode_crc64, encode_crc32c, encode_md5, md5_of_part,
 };
-use crate::encode::{Query, xml_text};
+use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing, Unsendable};
+use crate::multipart::{self, SpeaksMultipart, damaged, in_order, part_of, part_request, upload_id};
 use crate::reconcile::{compared, landed, unread};
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PartChecksums,
-    PutOptions, StoredPart, Version, stored_parts, xml,
+    PutOptions, Version, xml,
 };
-
-/// S3 may take minutes to put many parts together.
-const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 fn begin_request(
     id: &ObjectId,
@@ -36,9 +31,8 @@ fn begin_request(
     kms_key: Option<&str>,
     wish: PartChecksums,
 ) -> Result<Outgoing, Unsendable> {
-    let query = Query::new().and("uploads", "");
-    let outgoing =
-        describe(Outgoing::new(Method::POST, object_target(id, &query)), options, kms_key)?.keyed(Keyed::New);
+    let outgoing = describe(S3::about(Method::POST, id, &Query::new().and("uploads", "")), options, kms_key)?
+        .keyed(Keyed::New);
     match wish {
         PartChecksums::FullObject => outgoing
             .header("x-amz-checksum-algorithm", "CRC32C")?
@@ -61,30 +55,13 @@ fn granted(head: &Head) -> PartChecksums {
     }
 }
 
-fn part_request(upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Outgoing, Unsendable> {
-    let query = Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id);
-    let mut outgoing = Outgoing::new(Method::PUT, object_target(&upload.id, &query)).keyed(Keyed::Object);
-    outgoing.body = body;
-    if upload.checksums == PartChecksums::None {
-        return Ok(outgoing);
-    }
-    checked(outgoing, crc32c)
-}
-
 fn complete_request(
     upload: &Multipart,
     parts: &[Part],
     whole: &Checksums,
     condition: &Condition,
 ) -> Result<Outgoing, String> {
-    let document = parts_document(upload, parts).ok_or("a part's ETag holds control characters")?;
-    let query = Query::new().and("uploadId", &upload.upload_id);
-    // An object that was begun with checksums is completed with its key too.
-    let mut outgoing = Outgoing::new(Method::POST, object_target(&upload.id, &query)).keyed(Keyed::Object);
-    outgoing.headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/xml"));
-    outgoing.body = Body::from(Bytes::from(document));
-    outgoing.no_progress = Some(COMPLETE_NO_PROGRESS_MAX);
-    outgoing.doubtful = true;
+    let mut outgoing = multipart::complete_request::<S3>(upload, parts)?;
     outgoing.conflict_is_final = true;
     if upload.checksums == PartChecksums::FullObject
         && let Some(crc32c) = whole.crc32c
@@ -97,38 +74,14 @@ fn complete_request(
     on_write(outgoing, condition)
 }
 
-fn parts_document(upload: &Multipart, parts: &[Part]) -> Option<String> {
-    let mut parts: Vec<&Part> = parts.iter().collect();
-    parts.sort_by_key(|part| part.number);
-    let mut xml = String::from("<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-    for part in parts {
-        let etag = xml_text(&part.etag)?;
-        xml.push_str(&format!("<Part><PartNumber>{}</PartNumber><ETag>{etag}</ETag>", part.number));
-        if let Some(crc32c) = part.crc32c.filter(|_| upload.checksums != PartChecksums::None) {
-            xml.push_str(&format!("<ChecksumCRC32C>{}</ChecksumCRC32C>", encode_crc32c(crc32c)));
-        }
-        xml.push_str("</Part>");
-    }
-    xml.push_str("</CompleteMultipartUpload>");
-    Some(xml)
-}
-
 /// What the store must hold afterwards, as far as either side can know it.
 fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums {
     let mut sums = whole.clone();
     if upload.checksums == PartChecksums::Composite {
-        let mut parts: Vec<&Part> = parts.iter().collect();
-        parts.sort_by_key(|part| part.number);
-        let crcs: Option<Vec<u32>> = parts.iter().map(|part| part.crc32c).collect();
+        let crcs: Option<Vec<u32>> = in_order(parts).iter().map(|part| part.crc32c).collect();
         sums.parts = crcs.map(|crcs| composite(crcs.into_iter()));
     }
     sums
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Initiated {
-    upload_id: String,
 }
 
 #[derive(Deserialize)]
@@ -170,70 +123,21 @@ impl S3 {
                 Err(error) => return Err(error),
             };
             climb.settle();
-            let answer: Initiated = xml::read(&sent.response.body)
+            let upload_id = upload_id(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer names no upload: {e}")))?;
             let checksums = granted(&sent.response.head);
-            return Ok(Multipart { id: id.clone(), upload_id: answer.upload_id, checksums });
+            return Ok(Multipart { id: id.clone(), upload_id, checksums });
         }
-    }
-
-    pub(crate) async fn part(
-        &self,
-        upload: &Multipart,
-        number: u32,
-        body: Body,
-        crc32c: u32,
-    ) -> Result<Part, Error> {
-        let exchange = Exchange::object(self, Operation::Part, &upload.id);
-        let size = body.len();
-        let outgoing =
-            part_request(upload, number, body.clone(), crc32c).map_err(|e| exchange.unsendable(&e))?;
-        let sent = match exchange.send(&outgoing).await {
-            // Of an upload that was begun without checksums, an object lock demands at least that of each part.
-            Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
-                let Some(md5) = md5_of_part(body.clone()).await else { return Err(error) };
-                let outgoing = outgoing.header("content-md5", &encode_md5(md5));
-                exchange.send(&outgoing.map_err(|e| exchange.unsendable(&e))?).await?
-            }
-            sent => sent?,
-        };
-        let damaged = |name: &str| {
-            let message =
-                format!("the store's {name} of part {number} differs from that of the bytes that were sent");
-            exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
-        };
-        if checksums(&sent.response.head).crc32c.is_some_and(|stored| stored != crc32c) {
-            return Err(damaged("crc32c"));
-        }
-        let md5 = match self.md5_of_etag(upload, &sent.response.head) {
-            Some(stored) => md5_of_part(body).await.map(|computed| (computed, stored)),
-            None => None,
-        };
-        if md5.is_some_and(|(computed, stored)| computed != stored) {
-            return Err(damaged("md5"));
-        }
-        let etag = sent.response.head.header("etag").map(str::to_owned);
-        let etag = etag.ok_or_else(|| exchange.nonsense(&sent, "the answer to a part has no ETag"))?;
-        Ok(Part { number, etag, size, crc32c: Some(crc32c), md5: md5.map(|(computed, _)| computed) })
     }
 
     /// The MD5 that a part's ETag is, where nothing cheaper is told of the part: by it alone what has arrived can be
     /// verified. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
-    fn md5_of_etag(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
+    fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
             || upload.checksums != PartChecksums::None;
         md5(head).filter(|_| !is_opaque && checksums(head).is_empty())
-    }
-
-    pub(crate) async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-        let exchange = &Exchange::object(self, Operation::ListParts, &upload.id);
-        let ask = |query| async move {
-            let target = object_target(&upload.id, &Query::of(query));
-            exchange.send(&Outgoing::new(Method::GET, target).keyed(Keyed::Object)).await
-        };
-        stored_parts::all(self, upload, ask).await
     }
 
     pub(crate) async fn complete(
@@ -278,15 +182,46 @@ impl S3 {
         let written = compared(&exchange, meta, size, &sums)?;
         self.look_after(&exchange, Write::Complete, condition, written).await
     }
+}
 
-    pub(crate) async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-        let exchange = Exchange::object(self, Operation::Abort, &upload.id);
-        let query = Query::new().and("uploadId", &upload.upload_id);
-        match exchange.send(&Outgoing::new(Method::DELETE, object_target(&upload.id, &query))).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() && error.is_uncertain() => Ok(()),
-            Err(error) => Err(error),
+impl SpeaksMultipart for S3 {
+    const NAMESPACE: &str = " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
+
+    const REPEATS_CHECKSUMS: bool = true;
+
+    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
+        Outgoing::new(method, object_target(id, query))
+    }
+
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+        checked(outgoing, crc32c)
+    }
+
+    fn crc32c_of(answer: &Head) -> Option<u32> {
+        checksums(answer).crc32c
+    }
+
+    async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
+        let exchange = Exchange::object(self, Operation::Part, &upload.id);
+        let size = body.len();
+        let outgoing = part_request::<Self>(upload, number, body.clone(), crc32c)
+            .map_err(|e| exchange.unsendable(&e))?;
+        let sent = match exchange.send(&outgoing).await {
+            // Of an upload that was begun without checksums, an object lock demands at least that of each part.
+            Err(error) if upload.checksums == PartChecksums::None && demands_checksum(&error) => {
+                let Some(md5) = md5_of_part(body.clone()).await else { return Err(error) };
+                let outgoing = outgoing.header("content-md5", &encode_md5(md5));
+                exchange.send(&outgoing.map_err(|e| exchange.unsendable(&e))?).await?
+            }
+            sent => sent?,
+        };
+        let part = part_of(&exchange, &sent, number, size, crc32c)?;
+        let Some(named) = self.md5_named(upload, &sent.response.head) else { return Ok(part) };
+        let md5 = md5_of_part(body).await;
+        if md5.is_some_and(|md5| md5 != named) {
+            return Err(damaged(&exchange, &sent, number, "md5"));
         }
+        Ok(Part { md5, ..part })
     }
 }
 
@@ -330,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn completing_names_parts_in_order_with_their_checksums() {
+    fn completing_says_the_checksum_of_the_whole_and_the_condition() {
         let whole = Checksums::crc32c(0xe306_9283);
         let parts = [part(2, 1), part(1, 0xe306_9283)];
         let request =
@@ -338,19 +273,6 @@ mod tests {
         let request = request.expect("a request");
         assert_eq!(request.headers["x-amz-checksum-crc32c"], "4waSgw==");
         assert_eq!(request.headers["if-none-match"], "*");
-        let document = parts_document(&upload(PartChecksums::FullObject), &parts).expect("a document");
-        let (first, second) = (document.find("<PartNumber>1<"), document.find("<PartNumber>2<"));
-        assert!(first.is_some() && first < second, "{document}");
-        assert!(document.contains("<ETag>&quot;e1&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C>"));
-        // One in 4 billion parts has a CRC32C of 0, which is none the less its checksum.
-        let zero = parts_document(&upload(PartChecksums::Composite), &[part(1, 0)]).expect("a document");
-        assert!(zero.contains("<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>"), "{zero}");
-        let untold = [Part { crc32c: None, ..part(1, 0) }];
-        let document = parts_document(&upload(PartChecksums::Composite), &untold).expect("a document");
-        assert!(!document.contains("Checksum"), "{document}");
-        assert_eq!(expected(&upload(PartChecksums::Composite), &untold, &Checksums::default()).parts, None);
-        let plain = parts_document(&upload(PartChecksums::None), &parts).expect("a document");
-        assert!(!plain.contains("Checksum"));
     }
 
     #[test]
@@ -361,6 +283,8 @@ mod tests {
         assert_eq!(sums.parts.map(|p| p.parts), Some(2));
         assert_eq!(sums.parts, Some(composite([1, 2].into_iter())));
         assert_eq!(expected(&upload(PartChecksums::FullObject), &parts, &whole), whole);
+        let unknown = [Part { crc32c: None, ..part(1, 0) }];
+        assert_eq!(expected(&upload(PartChecksums::Composite), &unknown, &whole).parts, None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use laneway_lanes::Body;
 use super::writing::again;
 use super::{Store, ask};
 use crate::exchange::Dialect as _;
+use crate::multipart::SpeaksMultipart as _;
 use crate::{
     Checksums, Condition, Error, Multipart, ObjectId, ObjectMeta, Part, PutOptions, StoredPart, Version,
 };

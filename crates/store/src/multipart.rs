@@ -1,0 +1,290 @@
+//! Uploads in parts as S3 speaks them, and after it GCS's XML API
+//! (<https://cloud.google.com/storage/docs/multipart-uploads>): one protocol whose headers have two families of names.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, header};
+use laneway_lanes::{Body, Head};
+use serde::Deserialize;
+
+use crate::checksum::{decode_crc32c, encode_crc32c};
+use crate::encode::{Query, xml_text};
+use crate::encryption::Keyed;
+use crate::exchange::{Dialect, Exchange, Outgoing, Sent, Unsendable};
+use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
+
+/// Completing an upload of many parts can take minutes in which nothing is sent.
+const COMPLETE_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
+/// Parts in one answer, which is also what both stores have by default.
+const PAGE: &str = "1000";
+/// More pages than 10,000 parts fill.
+const PAGES_MAX: u32 = 100;
+
+/// What the dialects say differently.
+pub(crate) trait SpeaksMultipart: Dialect + Sized {
+    /// What stands in the root element of the document that completes an upload.
+    const NAMESPACE: &str;
+
+    /// Whether that document repeats the parts' checksums, where the upload has any.
+    const REPEATS_CHECKSUMS: bool;
+
+    /// A request about an upload of an object.
+    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing;
+
+    /// Adds the checksum of the body.
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
+
+    /// The CRC32C of what has arrived, where the answer says it.
+    fn crc32c_of(answer: &Head) -> Option<u32>;
+
+    async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
+        let exchange = Exchange::object(self, Operation::Part, &upload.id);
+        let size = body.len();
+        let outgoing =
+            part_request::<Self>(upload, number, body, crc32c).map_err(|e| exchange.unsendable(&e))?;
+        part_of(&exchange, &exchange.send(&outgoing).await?, number, size, crc32c)
+    }
+
+    /// The parts that the store has, by their numbers.
+    async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+        let exchange = Exchange::object(self, Operation::ListParts, &upload.id);
+        let mut parts: Vec<StoredPart> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let after = parts.last().map_or(0, |part| part.number);
+            let query = Query::new()
+                .and("max-parts", PAGE)
+                .and("part-number-marker", &after.to_string())
+                .and("uploadId", &upload.upload_id);
+            let outgoing = Self::about(Method::GET, &upload.id, &query).keyed(Keyed::Object);
+            let sent = exchange.send(&outgoing).await?;
+            let page: Page = xml::read(&sent.response.body)
+                .map_err(|e| exchange.nonsense(&sent, format!("the answer lists no parts: {e}")))?;
+            let mut found: Vec<StoredPart> = page.parts.into_iter().map(StoredPart::from).collect();
+            found.retain(|part| part.number > after);
+            found.sort_by_key(|part| part.number);
+            let is_last = !page.is_truncated || found.is_empty();
+            parts.append(&mut found);
+            if is_last {
+                break;
+            }
+        }
+        Ok(parts)
+    }
+
+    async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+        let exchange = Exchange::object(self, Operation::Abort, &upload.id);
+        let query = Query::new().and("uploadId", &upload.upload_id);
+        match exchange.send(&Self::about(Method::DELETE, &upload.id, &query)).await {
+            Err(error) if error.is_not_found() && error.is_uncertain() => Ok(()),
+            sent => sent.map(drop),
+        }
+    }
+}
+
+/// The query of a request that brings a part.
+pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
+    Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
+}
+
+/// The name that an answer gives to the upload that it has begun.
+pub(crate) fn upload_id(answer: &[u8]) -> Result<String, String> {
+    let Initiated { upload_id } = xml::read(answer)?;
+    if upload_id.is_empty() { Err("its name is empty".to_owned()) } else { Ok(upload_id) }
+}
+
+/// Sends a part with its checksum, if the upload has any.
+pub(crate) fn part_request<D: SpeaksMultipart>(
+    upload: &Multipart,
+    number: u32,
+    body: Body,
+    crc32c: u32,
+) -> Result<Outgoing, Unsendable> {
+    let outgoing = D::about(Method::PUT, &upload.id, &part_query(upload, number)).keyed(Keyed::Object);
+    let outgoing = Outgoing { body, ..outgoing };
+    if upload.checksums == PartChecksums::None { Ok(outgoing) } else { D::checked(outgoing, crc32c) }
+}
+
+/// The part that an answer is about, compared with what was sent.
+///
+/// # Errors
+/// `Integrity` where its checksum differs.
+pub(crate) fn part_of<D: SpeaksMultipart>(
+    exchange: &Exchange<'_, D>,
+    sent: &Sent,
+    number: u32,
+    size: u64,
+    crc32c: u32,
+) -> Result<Part, Error> {
+    if D::crc32c_of(&sent.response.head).is_some_and(|stored| stored != crc32c) {
+        return Err(damaged(exchange, sent, number, "crc32c"));
+    }
+    let etag = sent.response.head.header("etag").map(str::to_owned);
+    let etag = etag.ok_or_else(|| exchange.nonsense(sent, "the answer to a part has no ETag"))?;
+    Ok(Part { number, etag, size, crc32c: Some(crc32c), md5: None })
+}
+
+/// What is said of a part of which the store has other bytes.
+pub(crate) fn damaged<D: Dialect>(exchange: &Exchange<'_, D>, sent: &Sent, number: u32, name: &str) -> Error {
+    let message =
+        format!("the store's {name} of part {number} differs from that of the bytes that were sent");
+    exchange.error(ErrorKind::Integrity, message).after(sent.attempts, sent.elapsed)
+}
+
+/// Has the object made of its parts.
+///
+/// # Errors
+/// A tag that no XML can hold.
+pub(crate) fn complete_request<D: SpeaksMultipart>(
+    upload: &Multipart,
+    parts: &[Part],
+) -> Result<Outgoing, String> {
+    let document = document::<D>(upload, parts).ok_or("a part's ETag holds control characters")?;
+    let query = Query::new().and("uploadId", &upload.upload_id);
+    // An object that was begun with a customer's key is completed with it too.
+    let mut outgoing = D::about(Method::POST, &upload.id, &query).keyed(Keyed::Object);
+    outgoing.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    outgoing.body = Body::from(Bytes::from(document));
+    outgoing.no_progress = Some(COMPLETE_NO_PROGRESS_MAX);
+    outgoing.doubtful = true;
+    Ok(outgoing)
+}
+
+/// The parts in the order of their numbers.
+pub(crate) fn in_order(parts: &[Part]) -> Vec<&Part> {
+    let mut parts: Vec<&Part> = parts.iter().collect();
+    parts.sort_by_key(|part| part.number);
+    parts
+}
+
+fn document<D: SpeaksMultipart>(upload: &Multipart, parts: &[Part]) -> Option<String> {
+    let repeats_checksums = D::REPEATS_CHECKSUMS && upload.checksums != PartChecksums::None;
+    let mut xml = format!("<CompleteMultipartUpload{}>", D::NAMESPACE);
+    for part in in_order(parts) {
+        let etag = xml_text(&part.etag)?;
+        xml.push_str(&format!("<Part><PartNumber>{}</PartNumber><ETag>{etag}</ETag>", part.number));
+        if let Some(crc32c) = part.crc32c.filter(|_| repeats_checksums) {
+            xml.push_str(&format!("<ChecksumCRC32C>{}</ChecksumCRC32C>", encode_crc32c(crc32c)));
+        }
+        xml.push_str("</Part>");
+    }
+    xml.push_str("</CompleteMultipartUpload>");
+    Some(xml)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Initiated {
+    upload_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    #[serde(default)]
+    is_truncated: bool,
+    #[serde(default, rename = "Part")]
+    parts: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    part_number: u32,
+    #[serde(rename = "ETag")]
+    etag: String,
+    size: u64,
+    #[serde(rename = "ChecksumCRC32C")]
+    crc32c: Option<String>,
+}
+
+impl From<Listed> for StoredPart {
+    fn from(listed: Listed) -> Self {
+        let crc32c = listed.crc32c.as_deref().and_then(decode_crc32c);
+        Self { number: listed.part_number, etag: listed.etag, size: listed.size, crc32c }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcs::Gcs;
+    use crate::s3::S3;
+
+    fn upload(checksums: PartChecksums) -> Multipart {
+        Multipart { id: ObjectId::new("b", "a//b c"), upload_id: "u/1".into(), checksums }
+    }
+
+    fn part(number: u32, crc32c: u32) -> Part {
+        Part { number, etag: format!("\"e{number}\""), size: 5, crc32c: Some(crc32c), md5: None }
+    }
+
+    #[test]
+    fn a_part_carries_its_checksum() {
+        let of = |part: Result<Outgoing, Unsendable>| part.expect("a request");
+        let whole = upload(PartChecksums::FullObject);
+        let gcs = of(part_request::<Gcs>(&whole, 3, Body::from("x"), 0xe306_9283));
+        assert_eq!(gcs.target, "/b/a//b%20c?partNumber=3&uploadId=u%2F1");
+        assert_eq!(gcs.headers["x-goog-hash"], "crc32c=4waSgw==");
+        let s3 = of(part_request::<S3>(&whole, 3, Body::from("x"), 0xe306_9283));
+        assert_eq!(s3.target, "/a//b%20c?partNumber=3&uploadId=u%2F1");
+        assert_eq!(s3.headers["x-amz-checksum-crc32c"], "4waSgw==");
+        let bare = of(part_request::<S3>(&upload(PartChecksums::None), 3, Body::from("x"), 7));
+        assert!(bare.headers.is_empty());
+    }
+
+    #[test]
+    fn parts_are_completed_in_the_order_of_their_numbers_and_with_what_the_dialect_says_of_them() {
+        let whole = upload(PartChecksums::FullObject);
+        let parts = [part(2, 1), part(1, 0xe306_9283)];
+        assert_eq!(
+            document::<Gcs>(&whole, &parts).as_deref(),
+            Some(
+                "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>&quot;e1&quot;</ETag></Part>\
+                 <Part><PartNumber>2</PartNumber><ETag>&quot;e2&quot;</ETag></Part></CompleteMultipartUpload>"
+            )
+        );
+        let of = |checksums, parts: &[Part]| document::<S3>(&upload(checksums), parts).expect("a document");
+        let named = of(PartChecksums::FullObject, &parts);
+        let (first, second) = (named.find("<PartNumber>1<"), named.find("<PartNumber>2<"));
+        assert!(first.is_some() && first < second, "{named}");
+        assert!(named.contains("<ETag>&quot;e1&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C>"));
+        // One in 4 billion parts has a CRC32C of 0, which is none the less its checksum.
+        let zero = of(PartChecksums::Composite, &[part(1, 0)]);
+        assert!(zero.contains("<ChecksumCRC32C>AAAAAA==</ChecksumCRC32C>"), "{zero}");
+        let unknown = of(PartChecksums::Composite, &[Part { crc32c: None, ..part(1, 0) }]);
+        assert!(!unknown.contains("Checksum"), "{unknown}");
+        assert!(!of(PartChecksums::None, &parts).contains("Checksum"));
+    }
+
+    #[test]
+    fn an_upload_without_a_name_was_not_begun() {
+        let answer = |id| {
+            format!(
+                "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+            )
+        };
+        assert_eq!(upload_id(answer("u").as_bytes()).as_deref(), Ok("u"));
+        assert!(upload_id(answer("").as_bytes()).is_err() && upload_id(b"<html>").is_err());
+    }
+
+    #[test]
+    fn a_page_tells_number_tag_size_and_checksum_of_parts() {
+        let body = br#"<?xml version="1.0"?><ListPartsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+            <Bucket>b</Bucket><Key>k</Key><UploadId>u</UploadId><MaxParts>1000</MaxParts><IsTruncated>true</IsTruncated>
+            <Part><PartNumber>1</PartNumber><LastModified>2026-01-01T00:00:00Z</LastModified><ETag>&quot;e&quot;</ETag>
+            <ChecksumCRC32C>4waSgw==</ChecksumCRC32C><Size>5</Size></Part><Initiator><ID>i</ID></Initiator>
+            <Part><PartNumber>3</PartNumber><ETag>"f"</ETag><Size>6</Size></Part></ListPartsResult>"#;
+        let page: Page = xml::read(body).expect("a page");
+        assert!(page.is_truncated);
+        let parts: Vec<StoredPart> = page.parts.into_iter().map(StoredPart::from).collect();
+        let part = |number, etag: &str, size, crc32c| StoredPart { number, etag: etag.into(), size, crc32c };
+        assert_eq!(parts, [part(1, "\"e\"", 5, Some(0xe306_9283)), part(3, "\"f\"", 6, None)]);
+    }
+
+    #[test]
+    fn an_upload_without_parts_is_an_empty_page() {
+        let page: Page = xml::read(b"<ListPartsResult><Bucket>b</Bucket></ListPartsResult>").expect("a page");
+        assert!(page.parts.is_empty() && !page.is_truncated);
+    }
+}

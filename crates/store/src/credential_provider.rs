@@ -6,8 +6,6 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::time::SystemTime;
 
-use crate::AccessKey;
-
 /// Hands out credentials in place of all that files and variables mean. Each is asked for before the first request that needs
 /// it, and again two minutes before it ends or when a store refuses it; once, however many requests wait for the answer.
 /// While asking fails, what was handed out before is used to its end.
@@ -53,6 +51,23 @@ pub trait CredentialProvider: Send + Sync {
 /// What a [`CredentialProvider`] answers with, in its own time. It is awaited on threads of the engine, in no particular
 /// runtime: what needs one brings it along.
 pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
+
+/// An AWS access key. `Debug` leaves the secrets out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessKey {
+    /// The key's name.
+    pub id: String,
+    /// The key itself.
+    pub secret: String,
+    /// What temporary keys come with.
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for AccessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
 
 /// An OAuth 2.0 access token. `Debug` leaves it out.
 #[derive(Clone, PartialEq, Eq)]

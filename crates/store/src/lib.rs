@@ -32,6 +32,7 @@ mod listing;
 mod lock;
 mod multipart;
 mod object;
+mod partition;
 mod reconcile;
 mod requests;
 mod s3;
@@ -44,7 +45,7 @@ mod xml;
 
 pub use added_headers::may_be_added;
 pub use checksum::{Checksums, CompositeCrc32c};
-pub use credential_provider::{BearerToken, CredentialProvider, ExpiringKey, Provided};
+pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, SseAlgorithm};
 pub use environment::Environment;
@@ -55,7 +56,7 @@ pub use listing::{List, Page};
 pub use lock::{Retention, RetentionMode};
 pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use requests::Requests;
-pub use settings::{AccessKey, MfaPrompt, RequestChecksums, Settings};
+pub use settings::{MfaPrompt, RequestChecksums, Settings};
 pub use store::Store;
 pub use unless::Unless;
 pub use upload::{

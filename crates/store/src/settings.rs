@@ -1,5 +1,7 @@
 //! What a store is told from outside: flags and variables.
 
+mod configured;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +10,10 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_core::hash::hex_sha256;
 
-use crate::{CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added};
+pub(crate) use self::configured::completed;
+use crate::{
+    AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
+};
 
 /// Everything a [`Store`](crate::Store) needs to know besides its provider. [`Settings::default`] is the public
 /// service with the credentials of the environment, or of S3 wherever the environment and AWS's shared files say that it
@@ -91,23 +96,6 @@ impl RequestChecksums {
     }
 }
 
-/// An AWS access key. `Debug` leaves the secrets out.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AccessKey {
-    /// The key's name.
-    pub id: String,
-    /// The key itself.
-    pub secret: String,
-    /// What temporary keys come with.
-    pub session_token: Option<String>,
-}
-
-impl std::fmt::Debug for AccessKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
 impl Settings {
     /// The settings that the process's variables hold: `STORAGE_EMULATOR_HOST` (a URL, or `host:port` for plain HTTP),
     /// `GOOGLE_CLOUD_PROJECT`. Empty variables count as unset. What variables say of S3 counts with or without it.
@@ -128,7 +116,7 @@ impl Settings {
     /// A PEM file whose certificates the AWS profile in use trusts beside the platform's (`ca_bundle`), where
     /// `AWS_CA_BUNDLE` names none. For [`Trust`](laneway_lanes::Trust).
     pub fn profile_ca_bundle(&self) -> Option<PathBuf> {
-        crate::s3::ca_bundle(self)
+        configured::ca_bundle(self)
     }
 }
 

@@ -13,9 +13,9 @@ use laneway_lanes::{Origin, Scheme};
 
 use self::arn::{AccessPoint, is_arn, is_label, unreachable_alias};
 pub(super) use self::directory::is_directory;
-use super::partition::Partition;
 use crate::encode::component;
 use crate::endpoint::Endpoint;
+use crate::partition::Partition;
 use crate::{Error, ErrorKind, Operation, Settings};
 
 /// How requests are addressed.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use http::StatusCode;
 use laneway_lanes::{Head, Origin};
 
-use super::partition::Partition;
 use crate::Error;
+use crate::partition::Partition;
 
 /// A write that may be bound to a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@ use super::super::lacking::Lacking;
 use super::source::{ContainerToken, Instance, Keys, Planned, Role, Service, Source, Sso};
 use crate::Environment;
 use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
-use crate::s3::Partition;
+use crate::partition::Partition;
 
 /// What a plan is made from.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Access points, which are named by an ARN where a bucket would stand:
 //! `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME` (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html>).
 
-use super::super::partition::Partition;
+use crate::partition::Partition;
 
 /// What an ARN leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -32,7 +32,7 @@ pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
 
 /// The certificates that the profile in use trusts beside the platform's, unless a variable names others. Files that
 /// can't be read name none here: requests for S3 say so.
-pub(crate) fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
+pub(super) fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
     let files = AwsFiles::load(&settings.environment).ok()?;
     let chosen = Chosen::of(settings.profile.as_deref(), &settings.environment);
     let bundle = profile_ca_bundle(settings, &files.chosen(&chosen).ok()?)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::fault::Verb;
+use crate::verb::Verb;
 
 /// A snapshot of a server's counters, all since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -20,23 +20,42 @@ mod upload;
 pub(crate) mod xml;
 
 pub(crate) use self::resource::rfc3339;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::{Method, Request, Response};
 
 use crate::body::{RequestBody, ResponseBody};
-use crate::fault::Verb;
+use crate::config::GcsConfig;
+use crate::fault::draws::Draws;
+use crate::habits::Habits;
+use crate::objects::Objects;
 use crate::query::Query;
 use crate::route::Resource;
-use crate::service::Shared;
+use crate::verb::Verb;
 use answer::{Answer, Problem};
+use managed_folders::ManagedFolders;
+use resumable::Sessions;
+
+/// What all requests of the dialect share.
+pub(crate) struct State {
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) sessions: Sessions,
+    pub(crate) managed_folders: ManagedFolders,
+    pub(crate) config: GcsConfig,
+    pub(crate) habits: Habits,
+    pub(crate) denied_buckets: Arc<BTreeSet<String>>,
+    pub(crate) draws: Arc<Draws>,
+    /// `http://127.0.0.1:4443`, for links in answers where a request names no host.
+    pub(crate) url: String,
+}
 
 /// JSON bodies beyond this are refused; the largest that GCS takes is about that.
 pub(crate) const JSON_BYTES_MAX: usize = 1 << 20;
 
 /// One JSON API call: the request with what its URL says.
 pub(crate) struct JsonCall<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) state: &'a State,
     pub(crate) head: http::request::Parts,
     pub(crate) body: RequestBody,
     pub(crate) query: Query,
@@ -47,11 +66,11 @@ pub(crate) struct JsonCall<'a> {
 impl JsonCall<'_> {
     /// `https://host:port`, as the client knows it.
     pub(crate) fn base_url(&self) -> String {
-        let scheme = if self.shared.acceptor.is_some() { "https" } else { "http" };
+        let scheme = self.state.url.split_once("://").map_or("http", |(scheme, _)| scheme);
         let host = self.head.uri.authority().map(|authority| authority.as_str());
         let host =
             host.or_else(|| self.head.headers.get(http::header::HOST).and_then(|host| host.to_str().ok()));
-        host.map_or_else(|| self.shared.url.clone(), |host| format!("{scheme}://{host}"))
+        host.map_or_else(|| self.state.url.clone(), |host| format!("{scheme}://{host}"))
     }
 
     /// The whole body as JSON; an empty one is `{}`.
@@ -67,7 +86,7 @@ impl JsonCall<'_> {
 
 /// Answers a JSON API request.
 pub(crate) async fn json(
-    shared: &Arc<Shared>,
+    state: &State,
     request: Request<RequestBody>,
     query: Query,
     resource: Resource,
@@ -75,13 +94,13 @@ pub(crate) async fn json(
     bucket: &str,
     key: &str,
 ) -> Response<ResponseBody> {
-    if resource == Resource::Batch && shared.gcs_config.batch {
+    if resource == Resource::Batch && state.config.batch {
         // Its calls come back here, so the future has to be boxed.
-        return Box::pin(batch::batch(shared, request)).await;
+        return Box::pin(batch::batch(state, request)).await;
     }
     let (head, body) = request.into_parts();
     let is_compact = query.value("prettyPrint") == Some("false");
-    let call = JsonCall { shared, head, body, query, bucket, key };
+    let call = JsonCall { state, head, body, query, bucket, key };
     let answer = respond(call, resource, verb).await.unwrap_or_else(|problem| problem.json());
     if is_compact || verb == Verb::Get { answer } else { answer::indented(answer) }
 }

@@ -12,7 +12,7 @@
 //! | `habits` | what one service does differently from another |
 //! | `socket`, `link`, `tls`, `certificate`, `connection` | bytes: the imitated path, TLS, h1 and h2 |
 //! | `route`, `query`, `service`, `length`, `body` | requests: which dialect and verb, who answers, what is refused |
-//! | `fault` | faults on purpose: the grammar, which request is hit, what happens to its body |
+//! | `verb`, `fault` | what is asked for, and faults on purpose: the grammar, which request is hit, what happens to its body |
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 
@@ -37,6 +37,7 @@ mod server;
 mod service;
 mod socket;
 mod tls;
+mod verb;
 
 pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::Counters;

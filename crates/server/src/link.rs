@@ -10,6 +10,7 @@
 //! would hold back those most who leave that to it.
 
 pub(crate) mod pump;
+pub(crate) mod unsent;
 mod window;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};

@@ -11,8 +11,8 @@
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
-use crate::fault::Verb;
 use crate::query::{Query, decode};
+use crate::verb::Verb;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

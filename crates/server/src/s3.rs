@@ -40,11 +40,11 @@ use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
+use crate::fault::draws::Draws;
 use crate::habits::Habits;
 use crate::objects::precondition::Failed;
 use crate::objects::{Objects, Refused, usable_bucket_name};
 use crate::query::Query;
-use crate::service::Shared;
 use checksums::Announced;
 use completions::Completions;
 
@@ -69,8 +69,39 @@ impl Dialect {
     }
 }
 
+/// What all requests of the dialect share.
+pub(crate) struct State {
+    service: S3Service,
+    objects: Arc<Objects>,
+    config: S3Config,
+    habits: Habits,
+    /// How often requests for each bucket of another region were sent elsewhere for the time being.
+    redirected: region::Redirected,
+    pub(crate) sessions: session::Sessions,
+    draws: Arc<Draws>,
+}
+
+impl State {
+    pub(crate) fn new(
+        objects: &Arc<Objects>,
+        config: S3Config,
+        habits: &Habits,
+        draws: &Arc<Draws>,
+    ) -> State {
+        State {
+            service: service(objects, &config, habits),
+            objects: objects.clone(),
+            config,
+            habits: habits.clone(),
+            redirected: Default::default(),
+            sessions: Default::default(),
+            draws: draws.clone(),
+        }
+    }
+}
+
 /// The service that answers S3 requests.
-pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
+fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits) -> S3Service {
     let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
     let dialect = Dialect { objects, config: config_of, habits, completions: Completions::default() };
     let mut builder = S3ServiceBuilder::new(dialect);
@@ -88,22 +119,22 @@ pub(crate) fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits
 
 /// Answers one S3 request.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    state: &State,
     request: Request<RequestBody>,
     bucket: &str,
     key: &str,
 ) -> Response<ResponseBody> {
     let anonymous = unmarked::is(request.uri(), request.headers());
-    if let Some(mut refusal) = clock::refusal(&shared.s3_config, request.uri(), request.headers()) {
-        clock::show(&shared.s3_config, refusal.headers_mut());
+    if let Some(mut refusal) = clock::refusal(&state.config, request.uri(), request.headers()) {
+        clock::show(&state.config, refusal.headers_mut());
         return refusal;
     }
     if let Some(redirect) =
-        region::redirect(shared, request.method(), request.uri(), request.headers(), bucket)
+        region::redirect(state, request.method(), request.uri(), request.headers(), bucket)
     {
         return redirect;
     }
-    if let Some(refused) = &shared.habits.refused_headers
+    if let Some(refused) = &state.habits.refused_headers
         && let Some(name) = refused.first_in(request.headers())
     {
         let status = StatusCode::from_u16(refused.status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -112,23 +143,23 @@ pub(crate) async fn answer(
     }
     let (mut head, body) = request.into_parts();
     if let Some(refusal) =
-        session::admit(shared, &mut head, bucket).or_else(|| directory::refusal(&head, bucket))
+        session::admit(state, &mut head, bucket).or_else(|| directory::refusal(&head, bucket))
     {
         return refusal;
     }
     let request = Request::from_parts(head, body);
     let without_body = request.method() == http::Method::HEAD;
-    let mut answer = match called(shared, request, key).await {
+    let mut answer = match called(state, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
         Ok(answer) => archive::finished(answer),
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
-    clock::show(&shared.s3_config, answer.headers_mut());
+    clock::show(&state.config, answer.headers_mut());
     if anonymous && answer.status().is_success() {
-        unmarked::tell(&shared.objects, bucket, key, answer.headers_mut());
+        unmarked::tell(&state.objects, bucket, key, answer.headers_mut());
     }
-    answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(shared.habits.server));
+    answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
     // By it clients tell S3 from any other server with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {
@@ -139,15 +170,15 @@ pub(crate) async fn answer(
 
 /// Has a request carried out, unless it is one that can't be.
 async fn called(
-    shared: &Arc<Shared>,
+    state: &State,
     request: Request<RequestBody>,
     key: &str,
 ) -> Result<Response<ResponseBody>, s3s::HttpError> {
     let mut request = request;
-    request.extensions_mut().insert(Arc::clone(shared));
+    request.extensions_mut().insert(Arc::clone(&state.draws));
     let query = Query::parse(request.uri().query());
     let headers = request.headers();
-    let of_checksums = || refusals::checksum_refusal(headers).filter(|_| shared.habits.checksums);
+    let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
     let refusal = refusals::refusal(request.method(), key, &query, headers).or_else(of_checksums);
     if let Some((status, code, message)) = refusal {
         return Ok(error_document(status, code, message));
@@ -166,7 +197,7 @@ async fn called(
     } else {
         request
     };
-    let answer = shared.s3.call(request.map(s3s::Body::http_body_unsync)).await?;
+    let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?;
     Ok(answer.map(ResponseBody::s3))
 }
 

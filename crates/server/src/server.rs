@@ -1,22 +1,20 @@
 //! A running server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::counters::{Counters, Tally};
 use crate::fault::Faults;
-use crate::fault::select::Selection;
-use crate::gcs::resumable::Sessions;
+use crate::fault::draws::Draws;
 use crate::link::pump::Link;
 use crate::objects::{Objects, Refused};
 use crate::service::Shared;
-use crate::{Error, connection, s3, tls};
+use crate::{Error, connection, gcs, s3, tls};
 
 /// Connections that wait to be accepted. One that found no place here would lose a second to its client's second SYN.
 const BACKLOG: u32 = 4096;
@@ -63,29 +61,30 @@ impl Server {
         let scheme = if ready.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", reachable(addr));
         let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
-        let selection = Mutex::new(Selection::new(config.faults, config.seed));
+        let tally = Arc::new(Tally::default());
+        let draws = Arc::new(Draws::new(config.faults, config.seed, &tally));
+        let denied_buckets = Arc::new(config.denied_buckets);
         let shared = Arc::new(Shared {
-            s3: s3::service(&objects, &config.s3, &config.habits),
+            s3: s3::State::new(&objects, config.s3, &config.habits, &draws),
+            gcs: gcs::State {
+                objects,
+                sessions: Default::default(),
+                managed_folders: Default::default(),
+                config: config.gcs,
+                habits: config.habits.clone(),
+                denied_buckets: denied_buckets.clone(),
+                draws: draws.clone(),
+                url,
+            },
             habits: config.habits,
-            redirected: Default::default(),
-            objects,
-            sessions: Sessions::default(),
-            managed_folders: Default::default(),
-            s3_config: config.s3,
-            directory_sessions: Default::default(),
-            gcs_config: config.gcs,
-            denied_buckets: config.denied_buckets,
-            selection,
-            replaced: watch::Sender::new(0),
-            seed: config.seed,
-            started: Instant::now(),
-            tally: Arc::new(Tally::default()),
+            denied_buckets,
+            draws,
+            tally,
             link: Link::new(config.rtt, config.bandwidth),
             rtt: config.rtt,
             idle_max: config.idle_max,
             acceptor,
             streams_max: config.max_streams,
-            url,
         });
         runtime.spawn(accept(listener, shared.clone()));
         Ok(Server { runtime: Some(runtime), shared, addr, ca_pem })
@@ -99,7 +98,7 @@ impl Server {
     /// `http://127.0.0.1:PORT` or `https://...`: an endpoint for either dialect. A server that listens on every
     /// address is named by loopback.
     pub fn url(&self) -> String {
-        self.shared.url.clone()
+        self.shared.gcs.url.clone()
     }
 
     /// The CA made for this run, as PEM; `None` without TLS or with certificates of the caller's.
@@ -112,7 +111,7 @@ impl Server {
     /// # Errors
     /// An unusable name, or what the disk answers.
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
-        match self.shared.objects.create_bucket_named(name) {
+        match self.shared.gcs.objects.create_bucket_named(name) {
             Ok(()) | Err(Refused::BucketExists) => Ok(()),
             Err(Refused::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),
             Err(_) => Err(Error::bucket_name(name)),
@@ -121,12 +120,12 @@ impl Server {
 
     /// What the server has done so far.
     pub fn counters(&self) -> Counters {
-        self.shared.tally.snapshot(self.shared.objects.uploads.len(), self.shared.sessions.open())
+        self.shared.tally.snapshot(self.shared.gcs.objects.uploads.len(), self.shared.gcs.sessions.open())
     }
 
     /// How many sessions of directory buckets were opened.
     pub fn directory_sessions(&self) -> usize {
-        self.shared.directory_sessions.opened()
+        self.shared.s3.sessions.opened()
     }
 
     /// Waits until the counters are as `is_so` wants them, which is asked at each request that comes and each connection
@@ -137,15 +136,12 @@ impl Server {
 
     /// Replaces the faults of requests that come from now on. Bodies that a fault holds up are reset.
     pub fn set_faults(&self, faults: Faults) {
-        let selection = Selection::new(faults, self.shared.seed);
-        let mut now = self.shared.selection.lock().unwrap_or_else(PoisonError::into_inner);
-        *now = selection;
-        self.shared.replaced.send_modify(|round| *round += 1);
+        self.shared.draws.replace(faults);
     }
 
     /// The store itself, for a look behind the protocols.
     pub fn store(&self) -> &Objects {
-        &self.shared.objects
+        &self.shared.gcs.objects
     }
 
     /// Stops at once.

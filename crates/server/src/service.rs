@@ -1,35 +1,29 @@
 //! The road of one request: where it goes, which faults hit it, who answers it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
 use http::{HeaderValue, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use s3s::StdError;
-use s3s::service::S3Service;
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::body::{RequestBody, ResponseBody, UnderWay};
-use crate::config::{GcsConfig, S3Config};
 use crate::counters::Tally;
-use crate::fault::Verb;
 use crate::fault::body::{Damage, Direction};
-use crate::fault::select::{BodyFault, Effects, Refusal, Selection};
+use crate::fault::draws::Draws;
+use crate::fault::select::{BodyFault, Refusal};
 use crate::gcs;
-use crate::gcs::managed_folders::ManagedFolders;
-use crate::gcs::resumable::Sessions;
 use crate::habits::Habits;
 use crate::length;
 use crate::link::pump::Link;
-use crate::objects::Objects;
 use crate::query::Query;
 use crate::route::{Call, Route};
 use crate::s3;
-use crate::s3::region::Redirected;
 use crate::socket::Control;
 
 /// A refused body up to this size is read to its end first, so that the connection can be used again.
@@ -37,30 +31,17 @@ const DRAIN_BYTES_MAX: u64 = 1 << 20;
 
 /// What all connections of a server share.
 pub(crate) struct Shared {
-    pub(crate) objects: Arc<Objects>,
-    pub(crate) sessions: Sessions,
-    pub(crate) managed_folders: ManagedFolders,
-    pub(crate) s3: S3Service,
+    pub(crate) gcs: gcs::State,
+    pub(crate) s3: s3::State,
     pub(crate) habits: Habits,
-    /// How often requests for each bucket of another region were sent elsewhere for the time being.
-    pub(crate) redirected: Redirected,
-    pub(crate) s3_config: S3Config,
-    pub(crate) directory_sessions: s3::session::Sessions,
-    pub(crate) gcs_config: GcsConfig,
-    pub(crate) denied_buckets: std::collections::BTreeSet<String>,
-    pub(crate) selection: Mutex<Selection>,
-    /// How often the faults have been replaced.
-    pub(crate) replaced: watch::Sender<u64>,
-    pub(crate) seed: u64,
-    pub(crate) started: Instant,
+    pub(crate) denied_buckets: Arc<BTreeSet<String>>,
+    pub(crate) draws: Arc<Draws>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
-    /// `http://127.0.0.1:4443`, for links in answers where a request names no host.
-    pub(crate) url: String,
 }
 
 /// One connection as its requests see it.
@@ -69,40 +50,6 @@ pub(crate) struct Caller {
     pub(crate) control: Arc<Control>,
     pub(crate) streams: Arc<AtomicU64>,
     pub(crate) h2: bool,
-}
-
-impl Shared {
-    /// Counts a request and draws its faults.
-    pub(crate) fn effects(&self, route: &Route) -> Effects {
-        self.tally.verbs[route.verb as usize].fetch_add(1, Relaxed);
-        self.draw(route.verb, &route.key)
-    }
-
-    /// Draws the faults of what is asked for of one key.
-    fn draw(&self, verb: Verb, key: &str) -> Effects {
-        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut effects = selection.select(self.started.elapsed(), verb, key);
-        effects.drawn = *self.replaced.borrow();
-        drop(selection);
-        self.tally.faults_fired.fetch_add(effects.fired, Relaxed);
-        self.tally.tell();
-        effects
-    }
-
-    /// The status that faults demand for one of the many keys that one request removes: of their faults only that fits into
-    /// its answer.
-    pub(crate) fn refused_removal(&self, key: &str) -> Option<u16> {
-        self.draw(Verb::Delete, key).status.map(|refusal| refusal.status)
-    }
-
-    /// Waits until faults that were drawn in round `drawn` have been replaced.
-    fn replaced(&self, drawn: u64) -> impl Future<Output = ()> + Send + 'static {
-        let mut replaced = self.replaced.subscribe();
-        async move {
-            // A server that ends has no faults any more either.
-            let _ = replaced.wait_for(|round| *round != drawn).await;
-        }
-    }
 }
 
 impl Caller {
@@ -117,7 +64,7 @@ impl Caller {
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
         let under_way = under_way.asking(route.verb);
-        let mut effects = shared.effects(&route);
+        let mut effects = shared.draws.effects(route.verb, &route.key);
         let is_head = head.method == http::Method::HEAD;
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
@@ -152,7 +99,7 @@ impl Caller {
             headers.get(CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok()).unwrap_or(0)
         };
         let damage = |fault, direction, expected| {
-            let replaced = Box::pin(shared.replaced(effects.drawn));
+            let replaced = Box::pin(shared.draws.replaced(effects.drawn));
             Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone(), replaced)
         };
         let request_damage =
@@ -200,8 +147,8 @@ fn shown(answer: Response<ResponseBody>, is_head: bool) -> Response<ResponseBody
 }
 
 /// Hands a request to its dialect.
-pub(crate) async fn dispatch(
-    shared: &Arc<Shared>,
+async fn dispatch(
+    shared: &Shared,
     request: Request<RequestBody>,
     query: Query,
     route: Route,
@@ -212,13 +159,13 @@ pub(crate) async fn dispatch(
     }
     match route.call {
         Call::Json(resource) => {
-            gcs::json(shared, request, query, resource, route.verb, &route.bucket, &route.key).await
+            gcs::json(&shared.gcs, request, query, resource, route.verb, &route.bucket, &route.key).await
         }
-        Call::Xml if shared.gcs_config.xml => {
-            gcs::xml::answer(shared, request, query, &route.bucket, &route.key).await
+        Call::Xml if shared.gcs.config.xml => {
+            gcs::xml::answer(&shared.gcs, request, query, &route.bucket, &route.key).await
         }
         Call::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
-        Call::S3 => s3::answer(shared, request, &route.bucket, &route.key).await,
+        Call::S3 => s3::answer(&shared.s3, request, &route.bucket, &route.key).await,
     }
 }
 

@@ -1,7 +1,5 @@
 //! A connection's socket, with or without an imitated path, counted, and able to end with a reset.
 
-pub(crate) mod unsent;
-
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::counters::Tally;
 use crate::link::pump::Delayed;
+use crate::link::unsent;
 
 /// What the requests on a connection can do to it.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::counters::Tally;
-use crate::fault::Verb;
+use crate::verb::Verb;
 
 /// A request under way, counted until it is dropped.
 pub(crate) struct UnderWay {

@@ -1,17 +1,15 @@
 //! The batch endpoint: up to 100 calls without media in one `multipart/mixed` request.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
-use super::answer::{Problem, whole};
+use super::State;
+use super::answer::{Problem, refused, whole};
 use super::related::{boundary, find};
 use crate::body::{RequestBody, ResponseBody};
 use crate::query::Query;
 use crate::route::{Call, Resource, Route};
-use crate::service::{Shared, dispatch};
 
 const CALLS_MAX: usize = 100;
 /// A batch has no media, so this is plenty.
@@ -28,7 +26,7 @@ struct Inner {
     body: Bytes,
 }
 
-pub(super) async fn batch(shared: &Arc<Shared>, request: Request<RequestBody>) -> Response<ResponseBody> {
+pub(super) async fn batch(state: &State, request: Request<RequestBody>) -> Response<ResponseBody> {
     let (head, mut body) = request.into_parts();
     let calls = async {
         let content_type =
@@ -46,7 +44,7 @@ pub(super) async fn batch(shared: &Arc<Shared>, request: Request<RequestBody>) -
     let mut answer = Vec::new();
     for call in calls {
         let content_id = call.content_id.clone();
-        let part = one(shared, call, &head.headers, head.uri.authority()).await;
+        let part = one(state, call, &head.headers, head.uri.authority()).await;
         write_part(&mut answer, content_id.as_deref(), part);
     }
     answer.extend_from_slice(format!("--{ANSWER_BOUNDARY}--\r\n").as_bytes());
@@ -54,7 +52,7 @@ pub(super) async fn batch(shared: &Arc<Shared>, request: Request<RequestBody>) -
 }
 
 async fn one(
-    shared: &Arc<Shared>,
+    state: &State,
     call: Inner,
     outer: &HeaderMap,
     authority: Option<&http::uri::Authority>,
@@ -70,17 +68,21 @@ async fn one(
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query());
     let route = Route::of(&head, &query);
-    match &route.call {
+    match route.call {
         Call::Json(Resource::Batch | Resource::Upload) | Call::Xml | Call::S3 => {
             Problem::invalid("This call can't be part of a batch.").json()
         }
-        Call::Json(_) => {
+        Call::Json(resource) => {
             // Of faults only a status fits into a batch's answer.
-            let effects = shared.effects(&route);
+            let effects = state.draws.effects(route.verb, &route.key);
             match effects.status {
-                Some(refusal) => super::answer::refused(refusal.status, refusal.reason.as_deref()),
-                None if effects.throttled => super::answer::refused(429, None),
-                None => dispatch(shared, Request::from_parts(head, body), query, route).await,
+                Some(refusal) => refused(refusal.status, refusal.reason.as_deref()),
+                None if effects.throttled => refused(429, None),
+                None if state.denied_buckets.contains(&route.bucket) => refused(403, None),
+                None => {
+                    let request = Request::from_parts(head, body);
+                    super::json(state, request, query, resource, route.verb, &route.bucket, &route.key).await
+                }
             }
         }
     }

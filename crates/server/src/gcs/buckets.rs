@@ -14,7 +14,7 @@ struct Buckets<'a> {
 }
 
 pub(super) fn list(call: &JsonCall<'_>) -> Answer {
-    let buckets = call.shared.objects.buckets();
+    let buckets = call.state.objects.buckets();
     let prefix = call.query.value("prefix").unwrap_or_default();
     let base = call.base_url();
     let items = buckets
@@ -29,19 +29,19 @@ pub(super) async fn insert(mut call: JsonCall<'_>) -> Answer {
     let resource = call.json_body().await?;
     let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
     let refuse = |refused| Problem::refused(refused, name, "");
-    call.shared.objects.create_bucket_named(name).map_err(refuse)?;
-    let bucket = call.shared.objects.bucket(name).map_err(refuse)?;
+    call.state.objects.create_bucket_named(name).map_err(refuse)?;
+    let bucket = call.state.objects.bucket(name).map_err(refuse)?;
     Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), name, bucket.created_us)))
 }
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
-    let found = call.shared.objects.bucket(call.bucket);
+    let found = call.state.objects.bucket(call.bucket);
     let bucket = found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(json(StatusCode::OK, &BucketResource::new(&call.base_url(), call.bucket, bucket.created_us)))
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
-    let deleted = call.shared.objects.delete_bucket(call.bucket);
+    let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
@@ -49,7 +49,7 @@ pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
 /// Where a bucket is and whether its folders are real ones; they aren't.
 /// <https://cloud.google.com/storage/docs/json_api/v1/buckets/getStorageLayout>
 pub(super) fn storage_layout(call: &JsonCall<'_>) -> Answer {
-    let found = call.shared.objects.bucket(call.bucket);
+    let found = call.state.objects.bucket(call.bucket);
     found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let layout = serde_json::json!({
         "kind": "storage#storageLayout",

@@ -30,7 +30,7 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
         let key =
             source["name"].as_str().ok_or_else(|| Problem::required("Required: sourceObjects[].name"))?;
         let refuse = |refused| Problem::refused(refused, call.bucket, key);
-        let object = call.shared.objects.find(call.bucket, key).map_err(refuse)?;
+        let object = call.state.objects.find(call.bucket, key).map_err(refuse)?;
         let precondition = Precondition {
             generation_match: match_of(&source["objectPreconditions"]["ifGenerationMatch"])
                 .or(match_of(&source["generation"])),
@@ -50,14 +50,11 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
     let written = Written { content, sums: sums.unwrap_or_default() };
     let precondition = conditions::in_query(&call.query)?;
     let object = call
-        .shared
+        .state
         .objects
         .commit(call.bucket, call.key, written, new, &precondition)
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(
-        StatusCode::OK,
-        &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, &object),
-    ))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
 }
 
 /// Generations come as strings or as numbers.

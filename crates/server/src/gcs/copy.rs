@@ -27,7 +27,7 @@ struct Rewritten<'a> {
 pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
     let source = source(&call)?;
     let object = carry_out(&mut call, &source, bucket, key).await?;
-    Ok(json(StatusCode::OK, &ObjectResource::new(&call.shared.habits, &call.base_url(), bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), bucket, &object)))
 }
 
 pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
@@ -37,7 +37,7 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
             .ok_or_else(|| Problem::invalid("The rewrite token belongs to another object or call."))?,
         None => 0,
     };
-    let step = call.shared.gcs_config.rewrite_bytes_max.unwrap_or(u64::MAX).max(1);
+    let step = call.state.config.rewrite_bytes_max.unwrap_or(u64::MAX).max(1);
     let asked = conditions::number("maxBytesRewrittenPerCall", call.query.value("maxBytesRewrittenPerCall"))?;
     let after = before.saturating_add(step.min(asked.unwrap_or(u64::MAX).max(1))).min(source.size);
     let mut answer = Rewritten {
@@ -54,13 +54,13 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
     }
     let object = carry_out(&mut call, &source, bucket, key).await?;
     let base = call.base_url();
-    answer.resource = Some(ObjectResource::new(&call.shared.habits, &base, bucket, &object));
+    answer.resource = Some(ObjectResource::new(&call.state.habits, &base, bucket, &object));
     Ok(json(StatusCode::OK, &answer))
 }
 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
-    let object = call.shared.objects.find(call.bucket, call.key).map_err(refuse)?;
+    let object = call.state.objects.find(call.bucket, call.key).map_err(refuse)?;
     encryption::admit(encryption::of_source(&call.head.headers)?.as_ref(), &object)?;
     let precondition = conditions::of_source(&call.query)?;
     precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
@@ -92,7 +92,7 @@ async fn carry_out(
         part_sizes: Vec::new(),
     };
     let precondition = conditions::in_query(&call.query)?;
-    call.shared
+    call.state
         .objects
         .commit(bucket, key, Objects::written_from(source), new, &precondition)
         .map_err(|refused| Problem::refused(refused, bucket, key))

@@ -54,7 +54,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         include_trailing_delimiter: value("includeTrailingDelimiter") == Some("true"),
     };
     let page = call
-        .shared
+        .state
         .objects
         .list(call.bucket, &query)
         .map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
@@ -62,7 +62,7 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     let items = page
         .objects
         .iter()
-        .map(|object| ObjectResource::new(&call.shared.habits, &base, call.bucket, object))
+        .map(|object| ObjectResource::new(&call.state.habits, &base, call.bucket, object))
         .collect();
     let next_page_token = page.next.map(|next| next.to_token());
     let kind = "storage#objects";

@@ -49,7 +49,7 @@ struct Listing {
 }
 
 pub(super) async fn answer(mut call: JsonCall<'_>, name: Option<String>) -> Answer {
-    let bucket = call.shared.objects.bucket(call.bucket);
+    let bucket = call.state.objects.bucket(call.bucket);
     bucket.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     match (call.head.method.clone(), name) {
         (Method::GET, None) => list(&call),
@@ -69,7 +69,7 @@ fn list(call: &JsonCall<'_>) -> Answer {
     let prefix = value("prefix").unwrap_or_default();
     let after = value("pageToken");
     let max = conditions::number("pageSize", value("pageSize"))?.unwrap_or(ENTRIES_MAX).clamp(1, ENTRIES_MAX);
-    let map = call.shared.managed_folders.map();
+    let map = call.state.managed_folders.map();
     let mut found = map
         .iter()
         .filter(|((bucket, name), _)| bucket == call.bucket && name.starts_with(prefix))
@@ -84,7 +84,7 @@ fn list(call: &JsonCall<'_>) -> Answer {
 }
 
 fn insert(call: &JsonCall<'_>, name: &str) -> Answer {
-    let mut map = call.shared.managed_folders.map();
+    let mut map = call.state.managed_folders.map();
     let key = (call.bucket.to_owned(), name.to_owned());
     if map.contains_key(&key) {
         return Err(Problem::conflict("The managed folder you tried to create already exists."));
@@ -96,19 +96,19 @@ fn insert(call: &JsonCall<'_>, name: &str) -> Answer {
 
 fn get(call: &JsonCall<'_>, name: &str) -> Answer {
     let key = (call.bucket.to_owned(), name.to_owned());
-    let created_us = call.shared.managed_folders.map().get(&key).copied();
+    let created_us = call.state.managed_folders.map().get(&key).copied();
     let created_us = created_us.ok_or_else(|| missing(name))?;
     Ok(json(StatusCode::OK, &resource(call, name, created_us)))
 }
 
 fn delete(call: &JsonCall<'_>, name: &str) -> Answer {
     let occupied = crate::objects::listing::Query { prefix: name.to_owned(), max: 1, ..Default::default() };
-    let inside = call.shared.objects.list(call.bucket, &occupied);
+    let inside = call.state.objects.list(call.bucket, &occupied);
     let inside = inside.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     if !inside.objects.is_empty() && call.query.value("allowNonEmpty") != Some("true") {
         return Err(Problem::conflict("The managed folder you tried to delete is not empty."));
     }
-    let removed = call.shared.managed_folders.map().remove(&(call.bucket.to_owned(), name.to_owned()));
+    let removed = call.state.managed_folders.map().remove(&(call.bucket.to_owned(), name.to_owned()));
     removed.map(|_| empty(StatusCode::NO_CONTENT)).ok_or_else(|| missing(name))
 }
 

@@ -12,19 +12,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use super::answer::{Answer, Problem};
 use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
+use crate::gcs::State;
 use crate::objects::asked::Encryption;
 use crate::objects::precondition::Precondition;
 use crate::objects::{Object, Refused};
-use crate::service::Shared;
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
-    let object = find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    let object = find(call.state, call.bucket, call.key, generation, &precondition)?;
     conditions::on_etag(&call.head.headers, &object.gcs_etag())
         .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
-    let mut answer = download(call.shared, &call.head, &object, object.gcs_etag())?;
+    let mut answer = download(call.state, &call.head, &object, object.gcs_etag())?;
     join_hashes(answer.headers_mut());
     leave_out_attributes(answer.headers_mut());
     Ok(answer)
@@ -32,14 +32,14 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
 
 /// The object as the preconditions allow it to be read.
 pub(super) fn find(
-    shared: &Shared,
+    state: &State,
     bucket: &str,
     key: &str,
     generation: Option<u64>,
     precondition: &Precondition,
 ) -> Result<std::sync::Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused_to_read(refused, bucket, key);
-    let object = shared.objects.find(bucket, key).map_err(refuse)?;
+    let object = state.objects.find(bucket, key).map_err(refuse)?;
     if generation.is_some_and(|generation| generation != object.generation) {
         return Err(refuse(Refused::NoObject));
     }
@@ -48,7 +48,7 @@ pub(super) fn find(
 }
 
 /// The answer with the bytes that the headers ask for.
-pub(super) fn download(shared: &Shared, head: &Parts, object: &Object, etag: String) -> Answer {
+pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: String) -> Answer {
     let headers = &head.headers;
     let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
     let wanted = headers.get(RANGE).and_then(|value| value.to_str().ok()).filter(|_| !transcodes);
@@ -67,7 +67,7 @@ pub(super) fn download(shared: &Shared, head: &Parts, object: &Object, etag: Str
         Some(range) => object.content.range(range.clone()),
         None => object.content.clone(),
     };
-    let chunked = chunked(shared, head, object);
+    let chunked = chunked(state, head, object);
     let body = if transcodes {
         ResponseBody::gunzipped(content.reader())
     } else if chunked {
@@ -94,10 +94,10 @@ pub(super) fn download(shared: &Shared, head: &Parts, object: &Object, etag: Str
 }
 
 /// Whether the length stays untold. On HTTP/2 there are no chunks, and a length may always stand.
-fn chunked(shared: &Shared, head: &Parts, object: &Object) -> bool {
+fn chunked(state: &State, head: &Parts, object: &Object) -> bool {
     object.attributes.content_encoding.as_deref() == Some("gzip")
         && head.version < Version::HTTP_2
-        && shared.habits.gzip_chunked_from.is_some_and(|from| object.size >= from)
+        && state.habits.gzip_chunked_from.is_some_and(|from| object.size >= from)
 }
 
 /// The headers that describe an object, for GET and HEAD alike.

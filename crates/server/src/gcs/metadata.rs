@@ -13,12 +13,12 @@ use crate::objects::{Attributes, Refused};
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
-    let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    let object = media::find(call.state, call.bucket, call.key, generation, &precondition)?;
     conditions::on_etag(&call.head.headers, &object.gcs_etag())
         .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     let key = encryption::sent(&call.head.headers)?;
     let base = call.base_url();
-    let mut resource = ObjectResource::new(&call.shared.habits, &base, call.bucket, &object);
+    let mut resource = ObjectResource::new(&call.state.habits, &base, call.bucket, &object);
     match key {
         Some(key) => encryption::admit(Some(&key), &object)?,
         None => resource.hide_hashes_of(&object),
@@ -31,11 +31,11 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let change = call.json_body().await?;
     let precondition = pinned(&call)?;
     let replaces = call.head.method == http::Method::PUT;
-    let present = call.shared.objects.find(call.bucket, call.key);
+    let present = call.state.objects.find(call.bucket, call.key);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
-        .shared
+        .state
         .objects
         .patch(call.bucket, call.key, &precondition, |attributes| {
             if replaces {
@@ -45,15 +45,12 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
             apply(attributes, &change);
         })
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(
-        StatusCode::OK,
-        &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, &object),
-    ))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
     let precondition = pinned(call)?;
-    let deleted = call.shared.objects.delete(call.bucket, call.key, &precondition);
+    let deleted = call.state.objects.delete(call.bucket, call.key, &precondition);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
@@ -88,7 +85,7 @@ fn custom_time_goes_on(
 fn pinned(call: &JsonCall<'_>) -> Result<Precondition, Problem> {
     let mut precondition = conditions::in_query(&call.query)?;
     if let Some(generation) = conditions::number("generation", call.query.value("generation"))? {
-        media::find(call.shared, call.bucket, call.key, Some(generation), &Precondition::default())?;
+        media::find(call.state, call.bucket, call.key, Some(generation), &Precondition::default())?;
         precondition.generation_match.get_or_insert(generation);
     }
     Ok(precondition)

@@ -13,10 +13,7 @@ pub(super) fn to(call: &JsonCall<'_>, key: &str) -> Answer {
     }
     let source = conditions::of_source(&call.query)?;
     let destination = conditions::in_query(&call.query)?;
-    let moved = call.shared.objects.rename(call.bucket, call.key, key, &source, &destination);
+    let moved = call.state.objects.rename(call.bucket, call.key, key, &source, &destination);
     let object = moved.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    Ok(json(
-        StatusCode::OK,
-        &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, &object),
-    ))
+    Ok(json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, &object)))
 }

@@ -88,11 +88,11 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
     let expected = Expected::in_headers(&call.head.headers)?.and_metadata(&metadata)?;
     let precondition = conditions::in_query(&call.query)?;
     // GCS checks when the session begins and again when it ends.
-    let present = call.shared.objects.find(call.bucket, &key).ok();
+    let present = call.state.objects.find(call.bucket, &key).ok();
     precondition.check(present.as_deref()).map_err(|failed| {
         Problem::refused(crate::objects::Refused::Precondition(failed), call.bucket, &key)
     })?;
-    let writer = Box::new(call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), total));
+    let writer = Box::new(call.state.objects.writer(expected.wanted(&call.state.config), total));
     let session = Session {
         bucket: call.bucket.to_owned(),
         key,
@@ -101,13 +101,13 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
         expected,
         state: tokio::sync::Mutex::new(State::Open { writer, total }),
     };
-    let id = call.shared.objects.unguessable_id();
+    let id = call.state.objects.unguessable_id();
     let url = format!(
         "{}/upload/storage/v1/b/{}/o?uploadType=resumable&upload_id={id}",
         call.base_url(),
         call.bucket
     );
-    call.shared.sessions.insert(id.clone(), session);
+    call.state.sessions.insert(id.clone(), session);
     let mut answer = empty(StatusCode::OK);
     if let Ok(url) = HeaderValue::try_from(url) {
         answer.headers_mut().insert(LOCATION, url);
@@ -174,7 +174,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     let attributes = final_attributes(&session, &call.head.headers);
     let new = NewObject { attributes, ..Default::default() };
     let object = call
-        .shared
+        .state
         .objects
         .commit(&session.bucket, &session.key, written, new, &session.precondition)
         .map_err(|refused| Problem::refused(refused, &session.bucket, &session.key))?;
@@ -185,7 +185,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
 
 pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
     let id = call.query.value("upload_id").unwrap_or_default();
-    match call.shared.sessions.map().remove(id) {
+    match call.state.sessions.map().remove(id) {
         // "Client Closed Request" is what GCS answers to a cancelled session.
         Some(_) => Ok(empty(StatusCode::from_u16(499).unwrap_or(StatusCode::OK))),
         None => Err(Problem::not_found("No such upload session.")),
@@ -195,7 +195,7 @@ pub(super) fn cancel(call: &JsonCall<'_>) -> Answer {
 fn find(call: &JsonCall<'_>) -> Result<Arc<Session>, Problem> {
     let id =
         call.query.value("upload_id").ok_or_else(|| Problem::required("Required parameter: upload_id"))?;
-    let session = call.shared.sessions.map().get(id).cloned();
+    let session = call.state.sessions.map().get(id).cloned();
     session
         .filter(|session| session.bucket == call.bucket)
         .ok_or_else(|| Problem::not_found("No such upload session."))

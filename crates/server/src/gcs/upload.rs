@@ -36,8 +36,7 @@ async fn media(mut call: JsonCall<'_>) -> Answer {
     let precondition = conditions::in_query(&call.query)?;
     let expected = Expected::in_headers(&call.head.headers)?;
     check_bucket(&call)?;
-    let mut writer =
-        call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), call.body.expected());
+    let mut writer = call.state.objects.writer(expected.wanted(&call.state.config), call.body.expected());
     while let Some(bytes) = call.body.next().await {
         let bytes = bytes.map_err(Problem::interrupted)?;
         writer.write(&bytes).map_err(|error| Problem::io(&error))?;
@@ -73,7 +72,7 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
             None => {
                 let metadata = parse_metadata(&head.metadata)?;
                 let expected = in_headers.clone().and_metadata(&metadata)?;
-                let writer = call.shared.objects.writer(expected.wanted(&call.shared.gcs_config), size);
+                let writer = call.state.objects.writer(expected.wanted(&call.state.config), size);
                 upload.insert((metadata, expected, writer))
             }
         };
@@ -115,14 +114,14 @@ fn finish(
     precondition: &Precondition,
 ) -> Answer {
     let new = NewObject { attributes, ..Default::default() };
-    let stored_as = call.shared.objects.commit(call.bucket, key, written, new, precondition);
+    let stored_as = call.state.objects.commit(call.bucket, key, written, new, precondition);
     let object = stored_as.map_err(|refused| Problem::refused(refused, call.bucket, key))?;
     Ok(stored(call, &object))
 }
 
 /// Refuses an upload to a missing bucket before its body is read.
 pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), Problem> {
-    let found = call.shared.objects.bucket_to_write(call.bucket);
+    let found = call.state.objects.bucket_to_write(call.bucket);
     found.map(drop).map_err(|refused| Problem::refused(refused, call.bucket, ""))
 }
 
@@ -138,5 +137,5 @@ pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
 
 /// The answer to an upload that is done.
 pub(super) fn stored(call: &JsonCall<'_>, object: &Object) -> http::Response<crate::body::ResponseBody> {
-    json(StatusCode::OK, &ObjectResource::new(&call.shared.habits, &call.base_url(), call.bucket, object))
+    json(StatusCode::OK, &ObjectResource::new(&call.state.habits, &call.base_url(), call.bucket, object))
 }

@@ -4,8 +4,6 @@ mod document;
 mod listing;
 mod multipart;
 
-use std::sync::Arc;
-
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE,
     ETAG,
@@ -16,17 +14,17 @@ use super::answer::{Answer, Problem, empty, whole};
 use super::hash::Expected;
 use super::{conditions, encryption, media};
 use crate::body::{RequestBody, ResponseBody};
+use crate::gcs::State;
 use crate::objects::Refused;
 use crate::objects::asked::Asked;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 use crate::query::{Query, decode};
-use crate::service::Shared;
 use document::Document;
 
 /// One request of the XML API.
 struct XmlCall<'a> {
-    shared: &'a Arc<Shared>,
+    state: &'a State,
     head: http::request::Parts,
     body: RequestBody,
     query: Query,
@@ -57,7 +55,7 @@ const NOT_HERE: [&str; 15] = [
 
 /// Answers an XML API request.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    state: &State,
     request: Request<RequestBody>,
     query: Query,
     bucket: &str,
@@ -65,7 +63,7 @@ pub(crate) async fn answer(
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
     let without_body = head.method == Method::HEAD;
-    let call = XmlCall { shared, head, body, query, bucket, key };
+    let call = XmlCall { state, head, body, query, bucket, key };
     respond(call).await.unwrap_or_else(|problem| error(&problem, without_body))
 }
 
@@ -96,12 +94,12 @@ async fn respond(call: XmlCall<'_>) -> Answer {
 fn get(call: &XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
-    let object = media::find(call.shared, call.bucket, call.key, generation, &precondition)?;
+    let object = media::find(call.state, call.bucket, call.key, generation, &precondition)?;
     conditions::on_etag(&call.head.headers, &object.etag)
         .and_then(|()| conditions::on_date(&call.head.headers, object.updated_us))
         .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
-    let mut answer = media::download(call.shared, &call.head, &object, quoted(&object.etag))?;
+    let mut answer = media::download(call.state, &call.head, &object, quoted(&object.etag))?;
     if call.head.method == Method::HEAD {
         *answer.body_mut() = ResponseBody::empty();
     }
@@ -112,11 +110,11 @@ async fn put(mut call: XmlCall<'_>) -> Answer {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let expected = Expected::in_headers(&call.head.headers)?;
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
-    call.shared.objects.bucket_to_write(call.bucket).map_err(refuse)?;
-    let written = receive(call.shared, &mut call.body, &expected).await?;
+    call.state.objects.bucket_to_write(call.bucket).map_err(refuse)?;
+    let written = receive(call.state, &mut call.body, &expected).await?;
     let new = NewObject { attributes: attributes(&call.head.headers)?, ..Default::default() };
     let object =
-        call.shared.objects.commit(call.bucket, call.key, written, new, &precondition).map_err(refuse)?;
+        call.state.objects.commit(call.bucket, call.key, written, new, &precondition).map_err(refuse)?;
     Ok(stored(&object))
 }
 
@@ -126,13 +124,13 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     let (bucket, key) =
         source.split_once('/').ok_or_else(|| Problem::invalid("Invalid x-goog-copy-source"))?;
     let object =
-        call.shared.objects.find(bucket, key).map_err(|refused| Problem::refused(refused, bucket, key))?;
+        call.state.objects.find(bucket, key).map_err(|refused| Problem::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
     let attributes = if replaces { attributes(&call.head.headers)? } else { object.attributes.clone() };
     let new = NewObject { attributes, components: object.components, ..Default::default() };
     let precondition = conditions::in_headers(&call.head.headers)?;
     let written = Objects::written_from(&object);
-    let copied = call.shared.objects.commit(call.bucket, call.key, written, new, &precondition);
+    let copied = call.state.objects.commit(call.bucket, call.key, written, new, &precondition);
     let copied = copied.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     let mut document = Document::open("CopyObjectResult");
     document.element("LastModified", &super::resource::rfc3339(copied.updated_us));
@@ -152,32 +150,32 @@ fn delete(call: &XmlCall<'_>) -> Answer {
     if let Some(generation) = conditions::number("generation", call.query.value("generation"))? {
         precondition.generation_match.get_or_insert(generation);
     }
-    let deleted = call.shared.objects.delete(call.bucket, call.key, &precondition);
+    let deleted = call.state.objects.delete(call.bucket, call.key, &precondition);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 fn bucket_exists(call: &XmlCall<'_>) -> Answer {
-    let found = call.shared.objects.bucket(call.bucket);
+    let found = call.state.objects.bucket(call.bucket);
     found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))
 }
 
 fn create_bucket(call: &XmlCall<'_>) -> Answer {
-    let created = call.shared.objects.create_bucket_named(call.bucket);
+    let created = call.state.objects.create_bucket_named(call.bucket);
     created.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))
 }
 
 fn delete_bucket(call: &XmlCall<'_>) -> Answer {
-    let deleted = call.shared.objects.delete_bucket(call.bucket);
+    let deleted = call.state.objects.delete_bucket(call.bucket);
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// Reads a body into the store and checks it; nothing stays of one that is refused.
-async fn receive(shared: &Shared, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
-    let mut writer = shared.objects.writer(expected.wanted(&shared.gcs_config), body.expected());
+async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
+    let mut writer = state.objects.writer(expected.wanted(&state.config), body.expected());
     while let Some(bytes) = body.next().await {
         let bytes = bytes.map_err(Problem::interrupted)?;
         writer.write(&bytes).map_err(|error| Problem::io(&error))?;

@@ -14,8 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 
-use super::{DelayLine, Item, Path, Wire};
-use crate::socket::unsent;
+use super::{DelayLine, Item, Path, Wire, unsent};
 
 /// tokio's timer counts whole milliseconds, rounded up. Asking half of one early puts the error's middle at zero.
 const TIMER_SLACK: Duration = Duration::from_micros(500);

@@ -6,9 +6,9 @@ use s3s::dto::*;
 use s3s::{S3Request, S3Result, s3_error};
 
 use super::{Dialect, conditions, refusal, usual_code, versions};
+use crate::fault::draws::Draws;
 use crate::objects::Refused;
 use crate::objects::precondition::Precondition;
-use crate::service::Shared;
 
 const KEYS_MAX: usize = 1000;
 
@@ -23,7 +23,7 @@ pub(super) fn many(
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
     let S3Request { input, extensions, .. } = request;
-    let shared = extensions.get::<Arc<Shared>>();
+    let draws = extensions.get::<Arc<Draws>>();
     if input.delete.objects.is_empty() || input.delete.objects.len() > KEYS_MAX {
         return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
     }
@@ -31,7 +31,7 @@ pub(super) fn many(
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for object in input.delete.objects {
-        if let Some(status) = shared.and_then(|shared| shared.refused_removal(&object.key)) {
+        if let Some(status) = draws.and_then(|draws| draws.refused_removal(&object.key)) {
             errors.push(Error {
                 code: Some(usual_code(status).to_owned()),
                 key: Some(object.key),

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use super::error_document;
 use crate::body::ResponseBody;
 use crate::query::Query;
-use crate::service::Shared;
+use crate::s3::State;
 
 /// How often requests for a bucket have been sent elsewhere for the time being.
 #[derive(Debug, Default)]
@@ -28,24 +28,24 @@ impl Redirected {
 /// 307 or 301 for a bucket of another region than the request was signed for, 400 where that has to be opted in to. What
 /// isn't signed names no region and is redirected too.
 pub(super) fn redirect(
-    shared: &Shared,
+    state: &State,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
     bucket: &str,
 ) -> Option<Response<ResponseBody>> {
-    let home = shared.s3_config.bucket_regions.get(bucket)?;
+    let home = state.config.bucket_regions.get(bucket)?;
     if signed_for(uri, headers).as_ref() == Some(home) {
         return None;
     }
     let is_head_bucket = *method == Method::HEAD && uri.path().trim_matches('/') == bucket;
-    if shared.s3_config.opt_in_regions.contains(home) && !is_head_bucket {
+    if state.config.opt_in_regions.contains(home) && !is_head_bucket {
         let message = format!(
             "The {home} location constraint is incompatible for the region specific endpoint this request was sent to."
         );
         return Some(error_document(StatusCode::BAD_REQUEST, "IllegalLocationConstraintException", &message));
     }
-    let mut answer = if shared.redirected.another(bucket, shared.habits.temporary_redirects) {
+    let mut answer = if state.redirected.another(bucket, state.habits.temporary_redirects) {
         let message = "Please re-send this request to the specified temporary endpoint. Continue to use the original \
                        request endpoint for future requests.";
         error_document(StatusCode::TEMPORARY_REDIRECT, "TemporaryRedirect", message)

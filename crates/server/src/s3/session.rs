@@ -14,7 +14,7 @@ use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
 use crate::objects::now_us;
 use crate::query::Query;
-use crate::service::Shared;
+use crate::s3::State;
 
 /// How long a session lasts, as at S3.
 const LASTS_US: u64 = 300_000_000;
@@ -77,7 +77,7 @@ impl Table {
 
 /// Looks at who signed a request for a directory bucket, and answers one for a session. What goes on has lost its
 /// signature, which `s3s` couldn't verify.
-pub(super) fn admit(shared: &Shared, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
+pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;
     }
@@ -87,13 +87,13 @@ pub(super) fn admit(shared: &Shared, head: &mut Parts, bucket: &str) -> Option<R
         // It is a demo store: none is demanded, but for what makes no sense without.
         None if !opens => None,
         None => Some((StatusCode::FORBIDDEN, "AccessDenied", "A session is opened by who signs.")),
-        Some(signed) => check(shared, head, bucket, &signed, opens).err(),
+        Some(signed) => check(state, head, bucket, &signed, opens).err(),
     };
     if let Some((status, code, message)) = refusal {
         return Some(error_document(status, code, message));
     }
     if opens {
-        return Some(open(shared, bucket));
+        return Some(open(state, bucket));
     }
     for name in [AUTHORIZATION.as_str(), TOKEN, "x-amz-security-token", "x-amz-content-sha256", "x-amz-date"]
     {
@@ -105,20 +105,14 @@ pub(super) fn admit(shared: &Shared, head: &mut Parts, bucket: &str) -> Option<R
 /// Status, code and message of what is refused.
 type Refusal = (StatusCode, &'static str, &'static str);
 
-fn check(
-    shared: &Shared,
-    head: &Parts,
-    bucket: &str,
-    signed: &Signed<'_>,
-    opens: bool,
-) -> Result<(), Refusal> {
+fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: bool) -> Result<(), Refusal> {
     if signed.service() != "s3express" {
         let message = "The authorization header is malformed; the service is wrong; expecting 's3express'";
         return Err((StatusCode::BAD_REQUEST, "AuthorizationHeaderMalformed", message));
     }
     let is_about_bucket = head.method == Method::HEAD && !head.uri.path().trim_matches('/').contains('/');
     let takes_own = opens || is_about_bucket || head.headers.contains_key("x-amz-copy-source");
-    let config = &shared.s3_config;
+    let config = &state.config;
     let secret = match head.headers.get(TOKEN).map(|token| token.to_str().unwrap_or_default()) {
         Some(_) if takes_own => {
             let message = "This operation takes the caller's own credentials and no session's.";
@@ -129,7 +123,7 @@ fn check(
             return Err((StatusCode::FORBIDDEN, "AccessDenied", message));
         }
         Some(token) => {
-            let sessions = shared.directory_sessions.table();
+            let sessions = state.sessions.table();
             sessions.secret(now_us(), token, bucket, signed.access_key)?
         }
         None if signed.access_key == config.access_key => config.secret_key.clone(),
@@ -147,12 +141,12 @@ fn check(
     }
 }
 
-fn open(shared: &Shared, bucket: &str) -> Response<ResponseBody> {
-    if shared.objects.bucket(bucket).is_err() {
+fn open(state: &State, bucket: &str) -> Response<ResponseBody> {
+    if state.objects.bucket(bucket).is_err() {
         let message = "The specified bucket does not exist";
         return error_document(StatusCode::NOT_FOUND, "NoSuchBucket", message);
     }
-    let random = || shared.objects.unguessable_id();
+    let random = || state.objects.unguessable_id();
     let now = now_us();
     let session = Session {
         bucket: bucket.to_owned(),
@@ -169,7 +163,7 @@ fn open(shared: &Shared, bucket: &str) -> Response<ResponseBody> {
         session.access_key,
         rfc3339(session.ends_us)
     );
-    shared.directory_sessions.table().open(now, token, session);
+    state.sessions.table().open(now, token, session);
     let len = text.len();
     let mut answer = Response::new(ResponseBody::whole(text));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));

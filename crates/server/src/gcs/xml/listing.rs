@@ -7,7 +7,7 @@ use crate::objects::listing::{From, Query};
 pub(super) fn buckets(call: &XmlCall<'_>) -> Answer {
     let mut document = Document::open("ListAllMyBucketsResult");
     document.begin("Buckets");
-    for bucket in call.shared.objects.buckets() {
+    for bucket in call.state.objects.buckets() {
         document.begin("Bucket");
         document.element("Name", &bucket.name);
         document.element("CreationDate", &rfc3339(bucket.created_us));
@@ -36,7 +36,7 @@ pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
         max: conditions::number("max-keys", value("max-keys"))?.unwrap_or(1000).min(1000) as usize,
         ..Default::default()
     };
-    let page = call.shared.objects.list(call.bucket, &query);
+    let page = call.state.objects.list(call.bucket, &query);
     let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let mut document = Document::open("ListBucketResult");
     document.element("Name", call.bucket);

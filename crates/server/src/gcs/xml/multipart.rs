@@ -24,7 +24,7 @@ const PARTS_MAX: u32 = 10_000;
 
 pub(super) fn begin(call: &XmlCall<'_>) -> Answer {
     let attributes = attributes(&call.head.headers)?;
-    let begun = call.shared.objects.begin_upload(call.bucket, call.key, attributes, None);
+    let begun = call.state.objects.begin_upload(call.bucket, call.key, attributes, None);
     let upload = begun.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     let mut document = Document::open("InitiateMultipartUploadResult");
     document.element("Bucket", call.bucket);
@@ -41,7 +41,7 @@ pub(super) async fn part(mut call: XmlCall<'_>) -> Answer {
         .ok_or_else(|| Problem::invalid(format!("partNumber must be a number from 1 to {PARTS_MAX}")))?;
     encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &upload.attributes.asked)?;
     let expected = Expected::in_headers(&call.head.headers)?;
-    let written = receive(call.shared, &mut call.body, &expected).await?;
+    let written = receive(call.state, &mut call.body, &expected).await?;
     let sums = written.sums.clone();
     let etag = sums
         .md5
@@ -71,7 +71,7 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
     let body = body.ok_or_else(|| Problem::parse("the list of parts is larger than 4 MiB"))?;
     let named = parse(&body).ok_or_else(|| Problem::parse("the list of parts can't be read"))?;
     let selected =
-        assembly::select(&upload.parts(), &named, call.shared.gcs_config.part_size_min).map_err(misfit)?;
+        assembly::select(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
     let new = NewObject {
         attributes: upload.attributes.clone(),
         etag: Some(assembly::etag(&selected)),
@@ -80,13 +80,13 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
     };
     let written = assembly::join(&selected);
     let object = call
-        .shared
+        .state
         .objects
         .commit(call.bucket, call.key, written, new, &Precondition::default())
         .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    call.shared.objects.uploads.remove(&upload.id);
+    call.state.objects.uploads.remove(&upload.id);
     let mut document = Document::open("CompleteMultipartUploadResult");
-    document.element("Location", &format!("{}/{}/{}", call.shared.url, call.bucket, call.key));
+    document.element("Location", &format!("{}/{}/{}", call.state.url, call.bucket, call.key));
     document.element("Bucket", call.bucket);
     document.element("Key", call.key);
     document.element("ETag", &quoted(&object.etag));
@@ -101,7 +101,7 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
 
 pub(super) fn abort(call: &XmlCall<'_>) -> Answer {
     let upload = find(call)?;
-    call.shared.objects.uploads.remove(&upload.id);
+    call.state.objects.uploads.remove(&upload.id);
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
@@ -135,13 +135,13 @@ pub(super) fn list_parts(call: &XmlCall<'_>) -> Answer {
 }
 
 pub(super) fn list_uploads(call: &XmlCall<'_>) -> Answer {
-    let found = call.shared.objects.bucket(call.bucket);
+    let found = call.state.objects.bucket(call.bucket);
     found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let prefix = call.query.value("prefix").unwrap_or_default();
     let mut document = Document::open("ListMultipartUploadsResult");
     document.element("Bucket", call.bucket);
     document.element("IsTruncated", "false");
-    for upload in call.shared.objects.uploads.of(call.bucket) {
+    for upload in call.state.objects.uploads.of(call.bucket) {
         if upload.key.starts_with(prefix) {
             document.begin("Upload");
             document.element("Key", &upload.key);
@@ -155,7 +155,7 @@ pub(super) fn list_uploads(call: &XmlCall<'_>) -> Answer {
 
 fn find(call: &XmlCall<'_>) -> Result<Arc<Upload>, Problem> {
     let id = call.query.value("uploadId").unwrap_or_default();
-    let upload = call.shared.objects.uploads.find(call.bucket, call.key, id);
+    let upload = call.state.objects.uploads.find(call.bucket, call.key, id);
     upload.ok_or_else(|| Problem::not_found("The requested upload was not found."))
 }
 

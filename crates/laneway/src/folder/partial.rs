@@ -69,7 +69,7 @@ pub(crate) struct TakeUp<'a> {
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
     let TakeUp { subject, fresh, boot, .. } = *how;
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
-    // Nobody touches the journal who doesn't hold the file.
+    // Only who holds the file touches its journal.
     let Some(journal) = open_own(directory, &names.journal, OFlags::CREATE, SHARED)? else { return Ok(None) };
     let claims = match !fresh && file.metadata()?.len() == subject.size {
         true => read_journal(&journal, subject)?,

@@ -1,0 +1,154 @@
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+/// Names of the files, and everything else as text, both sorted.
+fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<String>) {
+    let mut batches = start(root.to_owned(), follow_links, false, threads).unwrap();
+    let (mut files, mut others) = (Vec::new(), Vec::new());
+    while let Some(batch) = batches.blocking_recv() {
+        assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
+        for found in batch {
+            match found {
+                Found::File(found) => files.push(found.name),
+                Found::Failed(_, error) => others.push(error.to_string()),
+                Found::LeftOut(warning) => others.push(warning.to_string()),
+            }
+        }
+    }
+    files.sort();
+    others.sort();
+    (files, others)
+}
+
+fn file(root: &Path, name: &str) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, name).unwrap();
+}
+
+#[test]
+fn every_file_is_found_once_by_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Vec::new();
+    for i in 0..40 {
+        for j in 0..30 {
+            expected.push(format!("{}/{i}/{j}", i % 7));
+            file(dir.path(), &expected[expected.len() - 1]);
+        }
+    }
+    expected.sort();
+    for threads in [1, 2, 5] {
+        assert_eq!(walked(dir.path(), false, threads), (expected.clone(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_tree_deeper_than_the_open_directories_is_walked_to_its_bottom() {
+    let dir = tempfile::tempdir().unwrap();
+    let deep = "d/".repeat(2 * OPEN_MAX) + "f";
+    file(dir.path(), &deep);
+    file(dir.path(), "d/d/g");
+    assert_eq!(walked(dir.path(), false, 1).0, [deep, "d/d/g".to_owned()]);
+}
+
+#[test]
+fn links_to_files_are_followed_and_links_to_directories_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "real/f");
+    symlink("real/f", dir.path().join("link-to-file")).unwrap();
+    symlink("real", dir.path().join("link-to-dir")).unwrap();
+    let (files, others) = walked(dir.path(), false, 2);
+    assert_eq!(files, ["link-to-file", "real/f"]);
+    assert!(others.len() == 1 && others[0].contains("link to a directory"));
+    assert_eq!(walked(dir.path(), true, 2).0, ["link-to-dir/f", "link-to-file", "real/f"]);
+}
+
+#[test]
+fn a_link_that_leads_back_up_does_not_loop() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "a/b/f");
+    symlink("../..", dir.path().join("a/b/up")).unwrap();
+    symlink(".", dir.path().join("self")).unwrap();
+    let (files, others) = walked(dir.path(), true, 3);
+    assert_eq!(files, ["a/b/f"]);
+    assert!(others.len() == 2 && others.iter().all(|o| o.contains("leads back")), "{others:?}");
+}
+
+#[test]
+fn what_is_no_file_is_left_out_and_what_cannot_be_read_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "f");
+    symlink("nowhere", dir.path().join("dangling")).unwrap();
+    fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"bad\xff")), "").unwrap();
+    std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    let (files, others) = walked(dir.path(), false, 1);
+    assert_eq!(files, ["f"]);
+    assert_eq!(others.len(), 3);
+    for part in ["not UTF-8", "leads nowhere", "no regular file"] {
+        assert!(others.iter().any(|o| o.contains(part)), "{part}: {others:?}");
+    }
+}
+
+#[test]
+fn what_downloads_left_is_left_out_and_nothing_that_only_looks_like_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = "0123456789abcdef";
+    let left = [
+        format!("d/.k.laneway-{mark}.part"),
+        format!("d/.k.laneway-{mark}.journal"),
+        "d/.k.laneway-0123beef.part".to_owned(),
+    ];
+    let own = [format!(".k.laneway-{mark}.part/f"), format!("k.laneway-{mark}.part"), "k.part".to_owned()];
+    left.iter().chain(&own).for_each(|name| file(dir.path(), name));
+    let (files, others) = walked(dir.path(), false, 1);
+    assert_eq!(files, own);
+    assert!(others.len() == 3 && others.iter().all(|o| o.contains("left of a download")), "{others:?}");
+}
+
+#[test]
+fn an_unreadable_directory_is_told_and_the_rest_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "open/f");
+    file(dir.path(), "closed/g");
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    let (files, others) = walked(dir.path(), false, 2);
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(files.contains(&"open/f".to_owned()));
+    // Root reads it nevertheless.
+    assert!(
+        others.iter().any(|o| o.contains("closed: can't be read")) || files.contains(&"closed/g".to_owned())
+    );
+}
+
+#[test]
+fn a_missing_root_is_told() {
+    let (files, others) = walked(Path::new("/nonexistent/x"), false, 2);
+    assert!(files.is_empty() && others.len() == 1);
+}
+
+#[test]
+fn a_walk_that_nobody_listens_to_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..(BATCH_MAX * (BATCHES_WAITING_MAX + 4)) {
+        fs::write(dir.path().join(i.to_string()), "").unwrap();
+    }
+    let mut batches = start(dir.path().to_owned(), false, false, 1).unwrap();
+    assert!(batches.blocking_recv().is_some());
+    drop(batches);
+}
+
+#[test]
+fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["c", "a", "b", "a.d"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    let mut batches = start(dir.path().to_owned(), false, true, 1).unwrap();
+    let names = batches.blocking_recv().unwrap().into_iter().map(|found| match found {
+        Found::File(found) => found.name,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
+}

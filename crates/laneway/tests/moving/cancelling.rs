@@ -1,7 +1,5 @@
 //! Jobs that are given up.
 
-use std::process::Command;
-
 use laneway::{CopyRequest, Event, Job, Location, Summary};
 
 use crate::stage::{DIALECTS, MIB, Place, Stage, at_once, names, noise};
@@ -53,9 +51,8 @@ fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
             let stage = Stage::with_faults(kind, &["part:2-9 stall@1MiB"]);
             let bytes = noise(60 * MIB, 1);
             let path = stage.file("big", &bytes);
-            let fifo = stage.path("fifo");
+            let fifo = stage.fifo("fifo");
             let writer = is_pipe.then(|| {
-                assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
                 let fifo = fifo.clone();
                 // It ends with an error when nobody reads any more.
                 std::thread::spawn(move || std::fs::write(fifo, bytes).is_ok())

@@ -4,7 +4,6 @@ use std::io::Read as _;
 
 use flate2::read::GzDecoder;
 use laneway::{CopyRequest, Location, ObjectMeta, PutOptions};
-use laneway_server::{Config, GcsConfig};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Place, Report, Stage, noise};
 
@@ -74,8 +73,7 @@ fn a_large_file_is_compressed_as_it_is_read_and_sent_in_parts() {
 
 #[test]
 fn without_multipart_a_large_file_is_compressed_into_a_session() {
-    let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
-    let stage = Stage::with(DIALECTS[0], Config { gcs, ..Config::default() });
+    let stage = Stage::without_multipart(DIALECTS[0]);
     let bytes = noise(20 * MIB, 9);
     let path = stage.file("big.txt", &bytes);
     stage.copy(request(&path, stage.url("big.txt"))).all_verified();

@@ -105,9 +105,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
         stage.object("k", &bytes);
         stage.cp(stage.url("k"), Location::Local("/dev/null".into())).all_verified();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
-        std::fs::create_dir_all(stage.path("")).unwrap();
-        let fifo = stage.path("fifo");
-        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let fifo = stage.fifo("fifo");
         // A dry run doesn't wait for who would read it.
         let request = CopyRequest::new(vec![stage.url("k")], Location::Local(fifo.clone()));
         let report = stage.copy(CopyRequest { dry_run: true, ..request });

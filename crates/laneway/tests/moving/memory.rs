@@ -1,25 +1,18 @@
 //! Budgets smaller than what is asked of them.
 
-use std::process::Command;
+use laneway::{ByteRange, Location, Outcome, Provider, ReadRequest};
 
-use laneway::{ByteRange, Engine, Location, Outcome, Provider, ReadRequest};
-use laneway_server::Config;
-
-use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Stage, noise};
+use crate::stage::{DIALECTS, KINDS, MIB, Stage, noise};
 
 /// Smaller than a slice, a slice and a half, and a little more than two.
 const BUDGETS: [usize; 3] = [MIB, 12 * MIB, 17 * MIB];
-
-fn with_memory(kind: crate::stage::Kind, memory: usize) -> Stage {
-    Stage::set_up_on(Engine::builder().memory(memory), kind, Config::default(), |settings| settings)
-}
 
 /// Whoever waits for memory for its next slice holds only slices that come before it, and those end by themselves.
 #[test]
 fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_other() {
     for kind in KINDS {
         for budget in BUDGETS {
-            let stage = with_memory(kind, budget);
+            let stage = Stage::with_memory(kind, budget);
             let bytes = noise(24 * MIB + 3, 1);
             stage.object("k", &bytes);
             std::thread::scope(|scope| {
@@ -46,7 +39,7 @@ fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_o
 fn what_streams_through_needs_no_more_than_the_budget() {
     for kind in DIALECTS {
         for budget in BUDGETS {
-            let stage = with_memory(kind, budget);
+            let stage = Stage::with_memory(kind, budget);
             stage.server.create_bucket("other").unwrap();
             let (one, two) = (noise(24 * MIB, 1), noise(17 * MIB + 1, 2));
             stage.object("t/one", &one);
@@ -63,18 +56,10 @@ fn what_streams_through_needs_no_more_than_the_budget() {
 #[test]
 fn a_pipe_and_a_tree_of_small_files_fit_any_budget() {
     for kind in DIALECTS {
-        let stage = with_memory(kind, MIB);
+        let stage = Stage::with_memory(kind, MIB);
         let bytes = noise(40 * MIB + 17, 3);
-        stage.file("content", &bytes);
-        let fifo = stage.path("fifo");
-        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        let writer = {
-            let (fifo, bytes) = (fifo.clone(), bytes.clone());
-            std::thread::spawn(move || std::fs::write(fifo, bytes))
-        };
-        stage.cp(&fifo, stage.url("piped")).all_verified();
-        writer.join().unwrap().unwrap();
-        assert!(stage.server.store().read(BUCKET, "piped").unwrap() == bytes, "{kind:?}");
+        stage.piped(&bytes, |fifo| stage.cp(fifo, stage.url("piped"))).all_verified();
+        assert!(stage.stored("piped") == bytes, "{kind:?}");
         for i in 0..40 {
             stage.file(&format!("tree/{i}"), noise(300 << 10, i));
         }

@@ -1,10 +1,10 @@
 //! Objects one by one, as programs ask for them.
 
 mod blocking;
-mod news;
 mod partly;
 mod readers;
 mod reading;
+mod unless;
 mod writing;
 
 use std::pin::pin;

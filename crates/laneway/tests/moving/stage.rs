@@ -1,13 +1,14 @@
 //! A server, a client of it, and a folder to work in.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use laneway::{
     Client, ClientBuilder, CopyRequest, Engine, EngineBuilder, Event, Item, Job, Location, Op, Outcome,
     Provider, RemoveRequest, Summary, Verified,
 };
-use laneway_server::{Config, Counters, Faults, Server, Tls};
+use laneway_server::{Config, Counters, Faults, GcsConfig, Server, Tls};
 use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
@@ -82,6 +83,17 @@ impl Stage {
         Self::set_up(kind, config, |settings| settings.stall_timeout(no_progress))
     }
 
+    /// A client of GCS without the multipart uploads of its XML API.
+    pub(crate) fn without_multipart(kind: Kind) -> Self {
+        let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
+        Self::with(kind, Config { gcs, ..Config::default() })
+    }
+
+    /// A client whose engine has so many bytes of memory for bodies.
+    pub(crate) fn with_memory(kind: Kind, bytes: usize) -> Self {
+        Self::set_up_on(Engine::builder().memory(bytes), kind, Config::default(), |settings| settings)
+    }
+
     /// A client that is set to more.
     pub(crate) fn set_up(
         kind: Kind,
@@ -141,6 +153,26 @@ impl Stage {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// Makes a pipe.
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    /// Hands over a pipe through which these bytes come, and waits until they have been read.
+    pub(crate) fn piped<T>(&self, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
+        let fifo = self.fifo("fifo");
+        let writer = {
+            let (fifo, bytes) = (fifo.clone(), bytes.to_vec());
+            std::thread::spawn(move || std::fs::write(fifo, bytes))
+        };
+        let read = read(&fifo);
+        writer.join().unwrap().unwrap();
+        read
     }
 
     /// The URL of a key in the bucket.

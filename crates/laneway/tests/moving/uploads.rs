@@ -1,12 +1,10 @@
 //! Single files, streams, and what can be wrong with a source.
 
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
-use laneway::{CopyRequest, Location, Outcome, Provider, PutOptions, Verified};
-use laneway_server::{Config, GcsConfig};
+use laneway::{CopyRequest, Location, Outcome, PutOptions, Verified};
 
-use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Stage, at_once, noise};
+use crate::stage::{DIALECTS, KINDS, MIB, Place, Stage, at_once, noise};
 
 #[test]
 fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
@@ -51,9 +49,7 @@ fn where_multipart_uploads_are_forbidden_a_large_file_goes_as_a_resumable_sessio
 
 #[test]
 fn without_multipart_a_large_file_goes_as_a_resumable_session() {
-    let kind = Kind { provider: Provider::Gcs, tls: false };
-    let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
-    let stage = Stage::with(kind, Config { gcs, ..Config::default() });
+    let stage = Stage::without_multipart(DIALECTS[0]);
     let bytes = noise(40 * MIB + 1, 3);
     let path = stage.file("big", &bytes);
     for _ in 0..2 {
@@ -89,15 +85,7 @@ fn a_pipe_is_uploaded_whole_whatever_its_length() {
         for len in [0, 1000, 16 * MIB, 40 * MIB + 17] {
             let stage = Stage::new(kind);
             let bytes = noise(len, len as u64);
-            stage.file("content", &bytes);
-            let fifo = stage.path("fifo");
-            assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-            let writer = {
-                let (fifo, bytes) = (fifo.clone(), bytes.clone());
-                std::thread::spawn(move || std::fs::write(fifo, bytes))
-            };
-            stage.cp(&fifo, stage.url("piped")).all_verified();
-            writer.join().unwrap().unwrap();
+            stage.piped(&bytes, |fifo| stage.cp(fifo, stage.url("piped"))).all_verified();
             assert!(stage.stored("piped") == bytes, "{kind:?} {len}");
             assert_eq!(stage.server.counters().multipart_open, 0);
         }
@@ -107,18 +95,9 @@ fn a_pipe_is_uploaded_whole_whatever_its_length() {
 #[test]
 fn a_pipe_without_multipart_is_a_session_also_when_it_ends_where_a_chunk_ends() {
     for len in [32 * MIB, 40 * MIB + 17] {
-        let gcs = GcsConfig { xml: false, ..GcsConfig::default() };
-        let stage = Stage::with(DIALECTS[0], Config { gcs, ..Config::default() });
+        let stage = Stage::without_multipart(DIALECTS[0]);
         let bytes = noise(len, len as u64);
-        stage.file("content", &bytes);
-        let fifo = stage.path("fifo");
-        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        let writer = {
-            let (fifo, bytes) = (fifo.clone(), bytes.clone());
-            std::thread::spawn(move || std::fs::write(fifo, bytes))
-        };
-        stage.cp(&fifo, stage.url("piped")).all_verified();
-        writer.join().unwrap().unwrap();
+        stage.piped(&bytes, |fifo| stage.cp(fifo, stage.url("piped"))).all_verified();
         assert!(stage.stored("piped") == bytes, "{len}");
         assert_eq!(stage.server.counters().resumable_open, 0);
     }
@@ -199,7 +178,7 @@ fn links_to_files_are_uploaded_and_special_files_left_out() {
         stage.file("tree/real", "x");
         symlink("real", stage.path("tree/link")).unwrap();
         symlink("nowhere", stage.path("tree/dangling")).unwrap();
-        assert!(Command::new("mkfifo").arg(stage.path("tree/fifo")).status().unwrap().success());
+        stage.fifo("tree/fifo");
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         assert_eq!(stage.keys(), ["tree/link", "tree/real"]);
         assert!(report.failure().1.contains("dangling"));
@@ -253,14 +232,7 @@ fn up_to_16_mib_one_request_suffices_from_files_and_pipes() {
             let bytes = noise(len, 5);
             let path = stage.file("file", &bytes);
             stage.cp(&path, stage.url("file")).all_verified();
-            let fifo = stage.path("fifo");
-            assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-            let writer = {
-                let (fifo, bytes) = (fifo.clone(), bytes.clone());
-                std::thread::spawn(move || std::fs::write(fifo, bytes))
-            };
-            stage.cp(&fifo, stage.url("piped")).all_verified();
-            writer.join().unwrap().unwrap();
+            stage.piped(&bytes, |fifo| stage.cp(fifo, stage.url("piped"))).all_verified();
             assert!(stage.stored("file") == bytes && stage.stored("piped") == bytes, "{kind:?} {len}");
             let counters = stage.server.counters();
             let parts = counters.requests_by_verb.get("part").copied();
@@ -275,18 +247,13 @@ fn up_to_16_mib_one_request_suffices_from_files_and_pipes() {
 fn a_stream_is_cut_for_the_size_that_is_expected() {
     let stage = Stage::new(DIALECTS[1]);
     let bytes = noise(70 * MIB, 6);
-    stage.file("content", &bytes);
-    let fifo = stage.path("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let writer = {
-        let (fifo, bytes) = (fifo.clone(), bytes.clone());
-        std::thread::spawn(move || std::fs::write(fifo, bytes))
-    };
     // 10,000 parts of 31 MiB.
     let expect_size = Some(300 << 30);
-    let request = CopyRequest::new(vec![Place::from(&fifo).0], stage.url("piped"));
-    stage.copy(CopyRequest { expect_size, ..request }).all_verified();
-    writer.join().unwrap().unwrap();
+    let report = stage.piped(&bytes, |fifo| {
+        let request = CopyRequest::new(vec![Place::from(fifo).0], stage.url("piped"));
+        stage.copy(CopyRequest { expect_size, ..request })
+    });
+    report.all_verified();
     assert!(stage.stored("piped") == bytes);
     assert_eq!(stage.requests("part"), 3);
 }

@@ -135,7 +135,7 @@ pub(crate) fn command() -> Command {
     relevance::arranged(whole())
 }
 
-/// The definition as it stands, for what tells all of it.
+/// The whole definition, for the manual, which lists every option of every verb.
 pub(crate) fn whole() -> Command {
     let statuses = exit::sentence();
     Arguments::command()
@@ -146,7 +146,8 @@ pub(crate) fn whole() -> Command {
 /// Reads a command line.
 ///
 /// # Errors
-/// For what can't be meant, and for help and the version, which are no mistakes: [`clap::Error::exit`] tells them apart.
+/// For a command line that makes no sense. Help and the version come as errors too, though they are no mistakes:
+/// [`clap::Error::use_stderr`] is false for them.
 pub(crate) fn parsed<T: Into<OsString> + Clone>(
     line: impl IntoIterator<Item = T>,
 ) -> Result<Arguments, clap::Error> {

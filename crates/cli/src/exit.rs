@@ -60,7 +60,7 @@ impl Tally {
         self.done = true;
     }
 
-    /// Counts a failure; `usage` says that the place could not be meant.
+    /// Counts a failure; `usage` says that what was typed makes no sense.
     pub(crate) fn failed(&mut self, usage: bool) {
         self.failed = true;
         self.usage |= usage;
@@ -95,7 +95,7 @@ impl BadUsage {
         Self { message: format!("{about}: {message}"), about: Some(about) }
     }
 
-    /// The same, about the only one of these, if there is but one.
+    /// The same, about `places` where there is only one of them.
     pub(crate) fn on(mut self, places: &[impl ToString]) -> Self {
         if let [place] = places {
             self.about = Some(place.to_string());
@@ -103,7 +103,7 @@ impl BadUsage {
         self
     }
 
-    /// The URL or path that it is about, if it is about one.
+    /// The one URL or path that is wrong, if it is one.
     pub(crate) fn about(&self) -> Option<&str> {
         self.about.as_deref()
     }

@@ -99,7 +99,7 @@ struct Seen {
     planned: bool,
     /// Whether the request as a whole made no sense.
     usage: bool,
-    /// Whether who reads the object on standard output has all that was wanted of it.
+    /// Whether the reader of standard output closed it: it has all of the object that it wanted.
     reader_left: bool,
 }
 
@@ -118,8 +118,8 @@ impl Seen {
     }
 }
 
-/// Whether an object was given up because nobody reads standard output any more, as with `cp gs://b/k - | head`. A move says
-/// so: its source is still there.
+/// Whether an object was given up because nobody reads standard output any more, as with `cp gs://b/k - | head`. That is no
+/// failure, except of a move, whose source is still there.
 fn has_enough(item: &Item, error: &laneway::Error) -> bool {
     error.is_broken_pipe() && item.op != Op::Move && item.destination.as_deref() == Some("-")
 }
@@ -131,7 +131,7 @@ fn print_warning(context: &Context, warning: &Warning) -> std::io::Result<()> {
 
 fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
     let options = &context.options;
-    // What Ctrl-C has ended is told by the one line about it.
+    // One line says that Ctrl-C was pressed; the items that it ended need none each.
     if let Outcome::Failed(error) = &item.outcome
         && !error.is_cancelled()
         && !has_enough(item, error)
@@ -146,7 +146,7 @@ fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
         return Ok(());
     }
     match line::item(item) {
-        // What a dry run finds is what was asked for; what `-v` tells is beside the point.
+        // What a dry run finds is its result and goes to standard output; what `-v` adds goes to stderr.
         Some(line) if planned => context.output.line(&line),
         Some(line) => {
             say(&line);

@@ -15,8 +15,8 @@ use crate::stderr::Above;
 
 const VARIABLE: &str = "LANEWAY_LOG";
 
-/// Starts logging if `-v` or `LANEWAY_LOG` (a level, or `target=level,...`) wants it; otherwise only what is being tried
-/// again is told, unless `-q` silences that. Times are seconds since the program `started`.
+/// Starts logging if `-v` or `LANEWAY_LOG` (a level, or `target=level,...`) wants it; otherwise only retries
+/// are reported, unless `-q` silences them. Times are seconds since the program `started`.
 ///
 /// # Errors
 /// [`BadUsage`] for a value of `LANEWAY_LOG` that can't be read.
@@ -51,7 +51,7 @@ pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Times as the seconds since then: those of `start_s` and `end_s` in `--json`.
+/// Times as the seconds since the program's start, as `start_s` and `end_s` in `--json` count them.
 struct Since(Instant);
 
 impl FormatTime for Since {

@@ -109,7 +109,7 @@ fn failure(context: &Context, error: &anyhow::Error) -> Exit {
         None => ErrorKind::Local.name(),
     };
     let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
-    // An error that tells its cause itself has it told once.
+    // The message of an I/O error has its cause already.
     let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
     let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);
     // When this can't be printed either, there is nobody left to tell.

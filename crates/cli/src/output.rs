@@ -11,10 +11,10 @@ use crate::standard_streams;
 /// Big enough that a listing of a million names is written with few system calls.
 const BUFFER: usize = 64 * 1024;
 
-/// Standard output, shared by the thread that prints and the ticker that flushes what has been left lying.
+/// Standard output, shared by the thread that prints and the ticker that flushes lines which are still in the buffer.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Not [`io::Stdout`], which takes a descriptor that can't be written for one that takes everything.
+    /// Not [`io::Stdout`], which reports success where the descriptor can't be written.
     writer: Mutex<io::Result<BufWriter<File>>>,
 }
 
@@ -63,7 +63,7 @@ impl Output {
     /// As [`Output::line`].
     pub(crate) fn flush(&self) -> io::Result<()> {
         match &*self.lock() {
-            // Nothing was to be written, or whoever wanted to write it has been told.
+            // Nothing was to be written, or its writer has had the error.
             Err(_) => return Ok(()),
             Ok(writer) if writer.buffer().is_empty() => return Ok(()),
             Ok(_) => {}
@@ -90,7 +90,7 @@ impl Output {
     }
 }
 
-/// An error of a system call says what happened, not to what.
+/// A system call's error, which by itself doesn't say that standard output is what it is about.
 #[derive(Debug)]
 struct Unwritten(io::Error);
 

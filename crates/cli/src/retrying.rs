@@ -1,5 +1,5 @@
-//! Says that a server is away and that it is back: one that takes no connections would otherwise be silence until it is given
-//! up.
+//! Prints that a server is away, and that it is back. Without these lines a run whose server takes no connections would say nothing
+//! until it gives up.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -37,7 +37,7 @@ impl EncryptionOptions {
     /// Sets what the options say, above what the environment does.
     ///
     /// # Errors
-    /// Bad usage for a file that holds no key. What it holds isn't told.
+    /// Bad usage for a file that holds no key. The message doesn't show what it holds.
     pub(crate) fn add_to(&self, mut client: ClientBuilder) -> Result<ClientBuilder, BadUsage> {
         if let Some(algorithm) = self.sse {
             client = client.sse(algorithm);

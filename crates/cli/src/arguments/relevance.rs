@@ -1,5 +1,5 @@
-//! Which of the options that every verb takes mean something to which verb. Those stand in what `-h` prints of it, all of
-//! them in what `--help` prints.
+//! Every verb takes the common options; this says which of them matter to which verb. `-h` of a verb shows those that do, `--help` all
+//! of them.
 
 use clap::{Arg, Command};
 
@@ -19,11 +19,11 @@ pub(crate) fn arranged(command: Command) -> Command {
                     .map(|option| option.clone().hide_short_help(!Meaning::of(&name).includes(option))),
             )
         })
-        // A list of verbs is wanted there; each of them tells its own options.
+        // The program's own `-h` lists the verbs; the `-h` of each verb shows its options.
         .mut_args(|arg| if arg.is_global_set() { arg.hide_short_help(true) } else { arg })
 }
 
-/// What a verb does, as far as it decides which options change that.
+/// What a verb does, as far as that decides which options matter to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
     /// Makes objects.
@@ -32,9 +32,9 @@ enum Meaning {
     Asks,
     /// Writes objects' bytes to standard output, which can't carry JSON as well.
     Streams,
-    /// Starts clients of its own, for which few options are handed on.
+    /// Starts clients of its own, to which few options are handed on.
     Measures,
-    /// Tells its progress and is no client of a store.
+    /// Shows its progress, and is no client of a store.
     Shows,
     /// Serves, until it is stopped.
     Serves,
@@ -43,7 +43,7 @@ enum Meaning {
 }
 
 impl Meaning {
-    /// A verb that nobody has entered is taken for one that makes objects: too many options are better than one missing.
+    /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
     fn of(verb: &str) -> Self {
         match verb {
             "ls" | "stat" | "rm" => Self::Asks,

@@ -1,4 +1,5 @@
-//! The classes of failures in `--json`: the names of the library's kinds, as they were before some were told apart.
+//! The classes of failures in `--json`: the names of the library's error kinds. Kinds that came later have the class that such
+//! failures had before, because programs read it.
 
 use laneway::ErrorKind;
 

@@ -63,7 +63,7 @@ pub(crate) struct SummaryRecord {
     /// Items that were found and not done before the job ended.
     #[serde(skip_serializing_if = "is_zero")]
     not_done: u64,
-    /// Whether there may be more of those.
+    /// Whether there may be more items that weren't done, because the search for them ended early.
     #[serde(skip_serializing_if = "is_false")]
     search_cut: bool,
     /// Bytes of items that were not done which stay for the same command to go on with.

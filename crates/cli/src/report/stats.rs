@@ -15,7 +15,7 @@ pub(crate) struct Stats {
     times: Times,
     /// Of each provider that was asked anything.
     requests: Vec<(Provider, Requests)>,
-    /// Bytes that arrived where they were to go, a second.
+    /// Bytes a second that arrived at their destination.
     goodput: Option<u64>,
     /// User and system time of all threads.
     cpu: Duration,

@@ -21,7 +21,7 @@ use crate::report::object::{ObjectRecord, PlaceRecord};
 ///
 /// -h is help, as everywhere; beside -l it means --readable-sizes, so that `ls -lh` does what it does elsewhere.
 #[derive(Args, Debug)]
-// The flag of the same letter below decides by what stands beside it.
+// `short_h` below is help or --readable-sizes, by whether -l is given too.
 #[command(disable_help_flag = true)]
 pub(crate) struct Ls {
     /// What to list: gs://bucket/prefix/, a pattern, or gs:// for all buckets

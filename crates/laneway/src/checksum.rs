@@ -35,7 +35,7 @@ impl Wanted {
         }
     }
 
-    /// What comparing with a store's checksums needs: one that it tells, the cheapest first. Where it tells none
+    /// Which checksum to compute for a comparison with a store's: of those that the store has, the cheapest. Where it has none
     /// that can be computed, CRC32C, so that the two ends of a copy can still be compared.
     pub(crate) fn to_compare_with(stored: &Checksums, in_order: bool) -> Self {
         let none = Self::default();
@@ -53,7 +53,7 @@ impl Wanted {
     }
 }
 
-/// A checksum of which that of a whole can be combined from those of its parts.
+/// A checksum that can be combined: the whole's comes from its parts'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crc {
     Crc32c,
@@ -62,7 +62,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// The one by which a store's knowledge of an object is compared, if it tells any.
+    /// The one to compare with, of those that a store has of an object.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(Wanted::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -213,7 +213,7 @@ impl Run {
         }
     }
 
-    /// Compares with what a store tells about the same bytes.
+    /// Compares with a store's checksums of the same bytes.
     ///
     /// # Errors
     /// The name of a checksum that differs, and both values.
@@ -267,7 +267,7 @@ pub(crate) fn composite_crc32c(parts: impl IntoIterator<Item = u32>) -> u32 {
     crc.finalize() as u32
 }
 
-/// A checksum as everything that Laneway tells writes it: base64 of its bytes, the highest first, which is how both stores'
+/// A checksum as Laneway shows it everywhere: base64 of its bytes, the highest first, which is how both stores'
 /// headers and listings have it, so that the two can be compared by eye.
 pub(crate) fn written(sum: &[u8]) -> String {
     STANDARD.encode(sum)

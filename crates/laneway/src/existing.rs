@@ -24,7 +24,7 @@ const STRETCHES_MAX: usize = 64;
 const LISTED_MIN: usize = 2;
 /// From how many keys on that were named one by one: they need not be neighbours.
 const NAMED_LISTED_MIN: usize = 32;
-/// A page that answers for fewer of many keys tells that others lie between them.
+/// A page that answers for fewer of many keys shows that other objects lie between them.
 const POOR: usize = 8;
 /// After so many poor pages the rest of the keys are asked for one by one.
 const POOR_MAX: usize = 2;
@@ -120,7 +120,7 @@ impl Existing {
             }
             let (bucket, prefix) = &self.place;
             let mut list = List::new(bucket, prefix);
-            // The first page begins where the prefix does: of what is new, or has few objects, it tells all.
+            // The first page begins where the prefix does: a prefix that is new, or has few objects, fits into it.
             let is_first = self.stretches.is_empty();
             let first = if is_first { prefix } else { *first };
             if !is_first {
@@ -161,8 +161,8 @@ impl Existing {
     }
 }
 
-/// Ends an item that was to become an object: a destination that exists already is skipped where that was asked for. That
-/// it exists is looked up before it is said: stores refuse for other reasons too, and some by the same status.
+/// Ends an item that was to become an object: a destination that exists already is skipped where that was asked for. Whether
+/// it exists is looked up first: stores refuse for other reasons too, and some by the same status.
 pub(crate) async fn end(
     job: &Running,
     request: &CopyRequest,

@@ -2,7 +2,7 @@
 //!
 //! A child has none of its parent's threads, and may hold locks that those had taken, which nobody gives back. So a child
 //! touches nothing that its parent's threads used: it neither looks at such values nor drops them, and makes its own.
-//! A process is told apart by its number; a child that got its parent's own number, in another namespace, isn't.
+//! Processes are distinguished by their numbers, so that a child which has its parent's number, in another namespace, goes unnoticed.
 
 use std::fmt;
 use std::process;

@@ -1,11 +1,11 @@
-//! Which file it is, and in which state.
+//! Which file a path named, and in which state the file was.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is another for another file, or the same one changed.
+/// Differs between two files, and between two states of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) inode: u64,

@@ -1,5 +1,5 @@
-//! How large are the objects that a user named one by one: where there are many, a listing tells with one request what
-//! would else be learned from each answer, so that small objects need not wait behind large ones.
+//! The sizes of objects that a user named one by one. Where there are many, a listing brings with one request what
+//! would otherwise be learned from each answer, so that small objects need not wait behind large ones.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const NAMED_MIN: usize = 32;
 /// Pages that are read at most for each thousand named objects: beyond, most of what is listed is not asked for.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
-/// The sizes of the objects that a request names, as far as a lookup tells them.
+/// The sizes of the objects that a request names, as far as a lookup has found them.
 pub(crate) struct Sizes {
     coming: Option<oneshot::Receiver<HashMap<String, u64>>>,
     known: HashMap<String, u64>,

@@ -56,7 +56,7 @@ pub(super) async fn send(
 /// The copy, and the state of the source that it is of.
 pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
-/// An object in two requests. `known` is what a listing or a description told of it.
+/// Copies an object with two requests. `known` is what a listing or a description said of it.
 async fn small(
     job: &Running,
     ends: &Ends,
@@ -227,7 +227,7 @@ impl Input for StoreInput<'_> {
     }
 }
 
-/// What both ends need: CRC32C is sent along, and what the source tells is compared.
+/// What both ends need: CRC32C is sent along, and the source's own checksum is compared.
 fn both(stored: &Checksums) -> Wanted {
     Wanted { crc32c: true, ..Wanted::to_compare_with(stored, true) }
 }

@@ -152,7 +152,7 @@ fn first(wish: Option<ByteRange>) -> (Option<GetRange>, Option<u64>) {
             let len = (range.end - range.start).min(SLICE);
             (slice(range.start, len), Some(len))
         }
-        // How much is there, the answer tells.
+        // The answer says how long the object is.
         Some(GetRange::From(start)) => (slice(start, SLICE), None),
         Some(GetRange::Last(len)) => (Some(GetRange::Last(len)), Some(len).filter(|len| *len <= SLICE)),
     }
@@ -177,9 +177,9 @@ struct InOrder<'a> {
 type Slice = Result<(Bytes, Run, Held, u32), Error>;
 
 impl InOrder<'_> {
-    /// The first request brings the object's size and state, and a slice at most: the rest comes in slices of that state. Of a whole
-    /// object it asks without a range, which makes the store tell its checksum; what it brings whole is compared before it is handed
-    /// on, and fetched once more where it is wrong. `room` is reserved for it where its length isn't known.
+    /// The first request brings the object's size and state, and a slice at most: the rest comes in slices of that state. Where the
+    /// whole object is wanted, that request has no range, so that the store's answer has the checksum; an object that this answer holds whole is
+    /// compared before it is handed on, and fetched once more where it is wrong. `room` is reserved for the answer where its length isn't known.
     async fn open(
         &mut self,
         wish: Option<ByteRange>,

@@ -67,8 +67,8 @@ async fn fetch_once(
         return rest.fetch_planned(meta, destination).await;
     }
     let at = destination.clone();
-    // Of an object that a listing has shown to be large others are likely to be under way: one more request, which waits
-    // for none of them, tells what an unranged one would, and that one's connection would have to be closed where the
+    // Where a listing has shown the object to be large, other objects are likely to be under way. A request for its first range, which waits
+    // for none of them, brings the same description as an unranged one, whose connection would have to be closed where the
     // slices begin.
     let is_listed = known.as_ref().is_some_and(|meta| is_sliced(meta.size));
     if is_listed || job.engine.files.run(move || at.place.is_begun(&at.source)).await? {

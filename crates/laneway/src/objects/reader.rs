@@ -18,7 +18,7 @@ use crate::{Bucket, Error};
 /// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
 /// [`Bucket::open`].
 ///
-/// It is [`AsyncRead`] and [`AsyncSeek`] too, reading ahead of whoever reads on and on, and nothing ahead of who jumps about. Others
+/// It is [`AsyncRead`] and [`AsyncSeek`] too: read in order it reads ahead, more and more, and nothing ahead after a jump. Other readers
 /// of the same object, made by [`again`](Self::again), share what was fetched with the opening request.
 pub struct Reader {
     object: Arc<Object>,

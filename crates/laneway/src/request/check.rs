@@ -7,7 +7,7 @@ use crate::{CopyRequest, Error, Location, RemoveRequest, folder, glob};
 
 impl CopyRequest {
     /// Checks what can be checked before anything is asked of a store. [`Client::copy`](crate::Client::copy) does so
-    /// by itself, and tells the error as its first item.
+    /// by itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.
@@ -127,7 +127,7 @@ impl CopyRequest {
 
 impl RemoveRequest {
     /// Checks what can be checked before anything is asked of a store. [`Client::remove`](crate::Client::remove) does
-    /// so by itself, and tells the error as its first item.
+    /// so by itself, and reports the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`.

@@ -178,7 +178,7 @@ impl Journal {
         if self.end.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.append(b"\n") }
     }
 
-    /// Forgets what it says: that is of an upload which can't be gone on with.
+    /// Makes the journal count for nothing: its upload can't be gone on with.
     pub(crate) fn void(&self) {
         self.is_good.store(false, Ordering::Relaxed);
     }

@@ -21,7 +21,7 @@ use crate::running::{Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error, gzip};
 
-/// Uploads one file in parts, and tells which state of it. None of it is held in memory: a part's CRC32C is computed from the
+/// Uploads one file in parts, and returns which state of the file that was. None of it is held in memory: a part's CRC32C is computed from the
 /// page cache just before the part is sent from there. A file that is compressed goes as a stream does, because its length
 /// isn't known.
 ///

@@ -232,7 +232,7 @@ impl Parts<'_> {
         Ok(sent)
     }
 
-    /// Sends a part, unless it is there and the bytes that it would be made of are the same still.
+    /// Sends a part, unless the store has it and the file's bytes are still those that it was made of.
     async fn part<I: Input>(
         &self,
         upload: &Multipart,
@@ -300,8 +300,8 @@ impl Parts<'_> {
     }
 }
 
-/// What is computed of each part: its CRC32C, by which it is known again. Where the store isn't given that of the parts,
-/// it may have computed a CRC64/NVME of the whole by itself, as S3 does.
+/// What is computed of each part: its CRC32C, by which a later run recognises it. A store that isn't given the parts' CRC32C
+/// may have computed a CRC64/NVME of the whole by itself, as S3 does.
 fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
 }

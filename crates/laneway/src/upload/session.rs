@@ -50,8 +50,8 @@ impl Parts<'_> {
     ) -> Result<(ObjectMeta, Run), Error> {
         let mut whole = Run::of(b"", Wanted::CRC32C);
         loop {
-            // No look-ahead to find the last part: whoever holds a part and waits for memory for the next one can
-            // wait for ever beside others that do the same.
+            // No look-ahead to find the last part: uploads that each hold a part and wait for memory for the next one could
+            // wait for each other for ever.
             let part = match input.next().await? {
                 Some(begun) => input.prepare(begun, Wanted::CRC32C).await?,
                 None => ReadyPart {

@@ -1,4 +1,4 @@
-//! Experiments of which the time is told, and what it took: requests and connections.
+//! Experiments that report a time and what it took: requests and connections.
 
 use serde::{Deserialize, Serialize};
 

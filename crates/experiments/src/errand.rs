@@ -1,7 +1,7 @@
 //! One run of one rung, carried out in this process or in one of its own.
 //!
-//! A process of its own tells the rung's processor time and memory apart from those of the embedded store, and starts
-//! every rung with nothing, as a user's program starts. What it is told comes on its standard input, what it found goes
+//! In a process of its own a rung's processor time and memory are apart from those of the embedded store, and
+//! every rung starts with nothing, as a user's program does. Its orders come on its standard input, what it found goes
 //! to its standard output, as JSON.
 
 use std::io::{Read, Write};
@@ -101,7 +101,7 @@ impl Workers {
             .spawn()
             .map_err(|e| failed("starting", e.to_string()))?;
         if let Some(mut input) = child.stdin.take() {
-            // A process that has ended already tells why below.
+            // Why a process has ended already is found out below.
             let _ = input.write_all(&order).await;
         }
         let output = child.wait_with_output().await.map_err(|e| failed("waiting for", e.to_string()))?;

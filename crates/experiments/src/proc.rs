@@ -1,5 +1,5 @@
-//! What Linux tells in `/proc` of the machine and of this process. Other systems have no such files, where each answer is `None`: reports then
-//! say that it isn't known, and nothing is concluded from it.
+//! What Linux says in `/proc` of the machine and of this process. Other systems have no such files; each answer is `None` there, and reports
+//! say that it isn't known.
 
 /// The processor's name.
 pub(crate) fn processor() -> Option<String> {

@@ -28,7 +28,7 @@ use crate::site::{Origin, Site};
 use crate::trace::{Role, Trace, Tracer};
 pub(crate) use connection::{Connection, Http1, Http2, Sender};
 
-/// How long a connection, an answer or, of a long one, the next piece may take.
+/// How long a connection, an answer or, of a long one, the next chunk may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer that is read; a page of a listing has less than 1 MiB.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -118,7 +118,7 @@ struct Inner {
     tracer: Tracer,
 }
 
-/// A connection's place in the trace, which is told when it ends.
+/// A connection's place in the trace, which records when it ends.
 struct Lane {
     number: u64,
     rival: Rival,

@@ -1,4 +1,4 @@
-//! Where an experiment's objects lie, as the rivals and Laneway are told.
+//! Where an experiment's objects lie, as the rivals and Laneway are handed it.
 
 mod requests;
 

@@ -306,7 +306,7 @@ impl<'a> Stage<'a> {
 }
 
 /// Sets a stage on a target, for files of so many bytes in a folder, has it used, and clears it whatever came of that. What
-/// can't be cleared is told.
+/// can't be cleared is reported.
 ///
 /// # Errors
 /// What keeps the store from being used; what `climb` says.
@@ -329,7 +329,7 @@ pub(crate) fn on_stage<T>(
 async fn settle(site: &Site, rtt: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < SETTLED_WITHIN {
-        // What keeps it from being reached is the run's to tell.
+        // The run will say why the store can't be reached.
         match Rival::new(site, Protocol::H1).probe().await {
             Ok((now, _)) if now > rtt * 3 / 2 + JITTER => {}
             Ok(_) | Err(_) => return,

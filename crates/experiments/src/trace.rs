@@ -26,7 +26,7 @@ pub struct Trace {
 pub struct Span {
     /// Which connection, numbered in the order of dialling.
     pub lane: u64,
-    /// Whether it carried a small thing or a piece of a large one.
+    /// Whether it carried a small thing or a part of a large one.
     pub role: Role,
     /// What it was.
     pub label: String,
@@ -45,7 +45,7 @@ pub enum Role {
     /// Something small.
     #[default]
     Express,
-    /// A piece of something large.
+    /// A part of something large.
     Freight,
 }
 

@@ -10,7 +10,7 @@ use crate::proc;
 pub struct Usage {
     /// Processor seconds, of all threads, in the kernel and outside.
     pub cpu_s: f64,
-    /// The most memory that was resident at once, in bytes; `None` where the system doesn't tell.
+    /// The most memory that was resident at once, in bytes; `None` where the system doesn't say.
     pub peak_bytes: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::fault::Faults;
 use crate::habits::Habits;
 
-/// Everything a server can be told. `Config::default()` is a plain-HTTP server in memory on a free port of the
+/// All settings of a server. `Config::default()` is a plain-HTTP server in memory on a free port of the
 /// loopback interface, without delay, bandwidth limit or faults.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -40,7 +40,7 @@ pub struct Config {
     pub create_buckets: bool,
     /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
     pub threads: Option<usize>,
-    /// Which service's habits to have; as strict as GCS and S3 unless told otherwise.
+    /// Which service's habits to have; as strict as GCS and S3 unless it is set otherwise.
     pub habits: Habits,
     /// What only the S3 dialect asks for.
     pub s3: S3Config,

@@ -28,7 +28,7 @@ pub struct Habits {
     pub conflicts: bool,
     /// Request headers that the S3 side refuses, by how their names begin.
     pub refused_headers: Option<RefusedHeaders>,
-    /// Whether the S3 side checks, keeps and tells `x-amz-checksum-*`. Where not, they are passed over in silence, but for
+    /// Whether the S3 side checks, keeps and returns `x-amz-checksum-*`. Where not, they are passed over in silence, but for
     /// what `refused_headers` says; Content-MD5 is checked everywhere.
     pub checksums: bool,
     /// Whether the CRC32 or CRC32C of a multipart upload may be chosen to be the full object's. Where not, only CRC64NVME
@@ -51,7 +51,7 @@ pub struct Habits {
     /// [Protocol buffers](https://protobuf.dev/programming-guides/json/#field-representation)
     pub empty_sizes: bool,
     /// How many requests for a bucket of another region are answered 307 `TemporaryRedirect`, which is what S3 does
-    /// until the name of a new bucket has spread, before 301 or 400 tell its region.
+    /// until the name of a new bucket has spread, before 301 or 400 say its region.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html)
     pub temporary_redirects: u32,
 }

@@ -5,9 +5,9 @@
 //! handed the time and say when each byte is let out. `pump` carries them out on sockets.
 //!
 //! The queue drops nothing. It is kept short by its senders' windows, which come to equal shares within a round trip. A
-//! receiver that doesn't read closes its sender's window; one that tells a smaller window than it could is not known of,
-//! because loopback acknowledges at once, and its kernel tunes windows for a round trip of microseconds: what it tells
-//! would hold back those most who leave that to it.
+//! receiver that doesn't read closes its sender's window; one that announces a smaller window than it could isn't noticed.
+//! For loopback acknowledges at once, and its kernel tunes windows for a round trip of microseconds: what it announces
+//! would most hold back those clients that leave their windows to the kernel.
 
 pub(crate) mod pump;
 pub(crate) mod unsent;

@@ -21,7 +21,7 @@ pub(crate) struct Route {
     pub(crate) verb: Verb,
     /// Empty where the request has none.
     pub(crate) bucket: String,
-    /// The key as far as the URL tells it; the name inside a GCS multipart upload isn't looked for.
+    /// The key as far as the URL has it; the name inside a GCS multipart upload isn't looked for.
     pub(crate) key: String,
 }
 

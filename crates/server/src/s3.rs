@@ -160,7 +160,7 @@ pub(crate) async fn answer(
         unmarked::tell(&state.objects, bucket, key, answer.headers_mut());
     }
     answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
-    // By it clients tell S3 from any other server with ETags.
+    // By it clients recognise S3 among servers with ETags.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
     if let Ok(id) = http::HeaderValue::try_from(id) {
         answer.headers_mut().insert("x-amz-request-id", id);
@@ -288,7 +288,7 @@ fn refusal(refused: Refused) -> S3Error {
     }
 }
 
-/// The same for a reader, who gets 304 when what it must not match does.
+/// The same for a read, which is answered 304 where the object is the one that it must not be.
 fn refusal_to_read(refused: Refused) -> S3Error {
     match refused {
         Refused::Precondition(Failed::NotMatch) => s3_error!(NotModified),

@@ -1,4 +1,4 @@
-//! Laneway's library, told a prefix.
+//! Laneway's library, which is given a prefix.
 
 use std::time::Instant;
 

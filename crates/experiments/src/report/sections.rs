@@ -17,16 +17,16 @@ pub(super) use ladder::ladder;
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
-/// A measure of all ways, for the head of the page.
+/// A measure of all rungs, for the head of the page.
 #[derive(Clone, Debug)]
 pub(super) struct Quickest {
     /// What is timed.
     pub(super) what: &'static str,
     /// Laneway's seconds, if it has any.
     pub(super) ours: Option<f64>,
-    /// The seconds of the quickest other way, and what it does.
+    /// The seconds of the quickest other rung, and what it does.
     pub(super) other: Option<(f64, &'static str)>,
-    /// The slowest other way's seconds.
+    /// The slowest other rung's seconds.
     pub(super) slowest: Option<f64>,
     /// The least seconds that the path allows.
     pub(super) floor_s: f64,

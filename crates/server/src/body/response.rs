@@ -18,7 +18,7 @@ use crate::objects::content::Reader;
 pub(crate) struct ResponseBody {
     kind: ResponseKind,
     damage: Option<Box<Damage>>,
-    /// The length isn't told, so that the body goes out in chunks.
+    /// The length isn't announced, so that the body goes out in chunks.
     untold: bool,
     /// Kept until the body has gone out.
     under_way: Option<UnderWay>,

@@ -30,7 +30,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// Of a request that doesn't tell how long it is.
+    /// Of a request that doesn't say how long it is.
     pub(crate) const LENGTH_REQUIRED: Self = Self { status: 411, reason: None, retry_after: None };
 }
 

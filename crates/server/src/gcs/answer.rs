@@ -13,7 +13,7 @@ use crate::objects::precondition::Failed;
 
 pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
 
-/// An error as the JSON API tells it, and in [`Problem::xml`] as the XML API does.
+/// An error as the JSON API writes it, and in [`Problem::xml`] as the XML API does.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -97,7 +97,7 @@ impl Problem {
         }
     }
 
-    /// The same for a reader, who gets 304 when what it must not match does.
+    /// The same for a read, which is answered 304 where the object is the one that it must not be.
     pub(crate) fn refused_to_read(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::Precondition(Failed::NotMatch) => {

@@ -35,7 +35,7 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<Encryptio
     })
 }
 
-/// Lets a request through that has the key of what it touches.
+/// Lets a request through only with the key of the object that it touches.
 pub(super) fn admit(sent: Option<&Encryption>, object: &Object) -> Result<(), Problem> {
     match fits(sent, object.attributes.asked.encryption.as_ref()) {
         Fit::Opens => Ok(()),

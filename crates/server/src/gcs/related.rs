@@ -33,7 +33,7 @@ pub(crate) struct Head {
     pub(crate) media_type: Option<String>,
 }
 
-/// Why a body is not what it says.
+/// Why a body isn't what its `Content-Type` announces.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 

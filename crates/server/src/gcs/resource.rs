@@ -146,7 +146,7 @@ impl<'a> ObjectResource<'a> {
         }
     }
 
-    /// Leaves out what only who has an object's key is told.
+    /// Leaves out what only a client with the object's key gets.
     pub(crate) fn hide_hashes_of(&mut self, object: &Object) {
         if matches!(object.attributes.asked.encryption, Some(Encryption::Customer { .. })) {
             self.crc32c = None;

@@ -136,7 +136,7 @@ pub(super) async fn append(mut call: JsonCall<'_>) -> Answer {
     if let Some(first) = range.first {
         encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &session.attributes.asked)?;
         if first > writer.size() {
-            // A gap can't be filled; the answer tells where to go on.
+            // A gap can't be filled; the answer says where to go on.
             return Ok(incomplete(writer.size(), &call.head.headers));
         }
         // What the session already has of this chunk is passed over.
@@ -211,7 +211,7 @@ fn final_attributes(session: &Session, headers: &HeaderMap) -> Attributes {
 }
 
 /// 308 with what has come. To clients whose HTTP library would follow it as a redirect, and who say so by
-/// `X-GUploader-No-308`, it is told in a header of a 200.
+/// `X-GUploader-No-308`, a 200 says it in a header.
 fn incomplete(persisted: u64, headers: &HeaderMap) -> Response<ResponseBody> {
     let disguised = headers.get("x-guploader-no-308").is_some_and(|value| value == "yes");
     let mut answer = empty(if disguised { StatusCode::OK } else { INCOMPLETE });

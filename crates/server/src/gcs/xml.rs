@@ -219,7 +219,7 @@ fn stored(object: &Object) -> Response<ResponseBody> {
     answer
 }
 
-/// What the XML API's headers tell of every object.
+/// What the XML API's headers say of every object.
 fn tell(headers: &mut HeaderMap, object: &Object) {
     headers.insert("x-goog-generation", object.generation.into());
     headers.insert("x-goog-metageneration", object.metageneration.into());

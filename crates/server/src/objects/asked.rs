@@ -1,4 +1,4 @@
-//! What the writer of an object asks for beyond bytes and description: kept and told, as far as a demo store can.
+//! What the writer of an object asks for beyond bytes and description: kept and given back, as far as a demo store can.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ pub enum Encryption {
     },
     /// With the customer's own, of which hashes in base64 are kept.
     Customer {
-        /// S3 tells it by this.
+        /// What S3's answers name the key by.
         md5: String,
-        /// GCS tells it by this.
+        /// What GCS's answers name it by.
         sha256: String,
     },
 }

@@ -63,7 +63,7 @@ impl Writer {
                         if !open.is_empty() {
                             segments.push(std::mem::take(open).freeze());
                         }
-                        // of a length that nobody told, each segment is as large as all before it.
+                        // Where no length was announced, each segment is as large as all before it.
                         let room = expected.map_or(written, |expected| expected.saturating_sub(written));
                         let least = bytes.len().min(SEGMENT_BYTES);
                         *open = BytesMut::with_capacity((room as usize).clamp(least, SEGMENT_BYTES));

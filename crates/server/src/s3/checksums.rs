@@ -111,7 +111,7 @@ pub(super) fn of(object: &Object) -> StoredChecksum {
     })
 }
 
-/// The checksum of an object that was written in one piece.
+/// The checksum of an object that was written whole.
 pub(super) fn stored(sums: &Sums, announced: &Announced) -> Option<StoredChecksum> {
     // Without a choice S3 computes CRC64NVME by itself.
     let algorithm = announced.checksum.as_ref().map_or(Algorithm::Crc64Nvme, |(algorithm, _)| *algorithm);

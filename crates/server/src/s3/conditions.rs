@@ -25,8 +25,8 @@ pub(super) fn of_write(
 }
 
 impl Dialect {
-    /// A conditional write that began at `begun_us` and during which its key was deleted ends as a conflict: what the
-    /// condition was about is not what it meets any more.
+    /// A conditional write that began at `begun_us` and during which its key was deleted ends as a conflict: the
+    /// object that the condition was about is gone.
     pub(super) fn conflict(
         &self,
         bucket: &str,

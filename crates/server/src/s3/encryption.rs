@@ -1,4 +1,4 @@
-//! Server-side encryption as its headers ask for it: kept and told. A customer's key is checked as S3 checks it.
+//! Server-side encryption as its headers ask for it: kept and given back. A customer's key is checked as S3 checks it.
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
@@ -66,7 +66,7 @@ pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3R
     Ok(customer.or(managed))
 }
 
-/// Lets a request through that has the key of what it touches.
+/// Lets a request through only with the key of the object that it touches.
 pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> S3Result<()> {
     match customer_key::fits(sent, written) {
         Fit::Opens => Ok(()),

@@ -118,7 +118,7 @@ pub(super) fn query(
 pub(super) struct Writing {
     /// Whether keys are percent-encoded, for those that XML can't hold.
     encoded: bool,
-    /// Whether it is told what was restored from archives.
+    /// Whether entries say what was restored from archives.
     restores: bool,
 }
 

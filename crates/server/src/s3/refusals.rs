@@ -19,7 +19,7 @@ const NOT_IMPLEMENTED: &str = "A header you provided implies functionality that 
 /// Status, code and message of an answer that refuses.
 pub(super) type Refusal = (StatusCode, &'static str, &'static str);
 
-/// Why a request is refused, as far as its head alone tells.
+/// Why a request is refused, as far as its head alone shows.
 pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     match query.value("versionId") {

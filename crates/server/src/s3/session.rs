@@ -26,7 +26,7 @@ const TOKEN: &str = "x-amz-s3session-token";
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Table>);
 
-/// The sessions that were opened, by their tokens. One that has ended is kept as long again, to be told from one that never
+/// The sessions that were opened, by their tokens. One that has ended is kept as long again, to be distinguished from one that never
 /// was, and forgotten when another is opened.
 #[derive(Debug, Default)]
 struct Table {

@@ -1,5 +1,5 @@
 //! Requests that bear no mark of S3's. They may as well be meant for the XML API of GCS: `object_store` writes nothing but
-//! method and path to an emulator of it. So they are told what either dialect tells.
+//! method and path to an emulator of it. So their answers hold what either dialect's do.
 
 use http::header::{AUTHORIZATION, ETAG};
 use http::{HeaderMap, Uri};
@@ -13,7 +13,7 @@ pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
     !marked && !signed && !headers.contains_key(AUTHORIZATION)
 }
 
-/// Adds what the XML API tells of an object, if it is still the one that the answer is about.
+/// Adds what the XML API says of an object, if it is still the one that the answer is about.
 pub(super) fn tell(objects: &Objects, bucket: &str, key: &str, headers: &mut HeaderMap) {
     let Some(object) = objects.object(bucket, key) else { return };
     let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());

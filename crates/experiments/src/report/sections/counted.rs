@@ -14,7 +14,7 @@ struct Words {
     text: String,
     bars: &'static str,
     floor: &'static str,
-    /// What is timed, and what the names of the ways begin with that can be compared.
+    /// What is timed, and what the names of those rungs begin with that can be compared.
     timed: &'static [(&'static str, &'static str)],
 }
 

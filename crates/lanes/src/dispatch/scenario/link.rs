@@ -1,249 +1,470 @@
-//! One direction of the machine's link, as a fluid: bodies flow at rates, and something is computed only when a rate
-//! changes.
+//! One direction of the machine's link: connections send bursts of packets through their path's bottleneck and the link's, which
+//! have finite queues; random ones are lost; what arrives is acknowledged half a round trip later. What the dispatcher says of
+//! windows, send buffers, bulk in the kernel and yielding holds for them.
 //!
-//! Connections share the link, their origin's path and, where they carry bulk, the valve by max-min fairness; the
-//! streams of a connection share it equally. A connection sends a window a round trip, which doubles whenever it was
-//! used up.
+//! Left out: acknowledgements are never lost or delayed, packets keep their order, and only the dispatcher closes windows.
 
-use std::cmp::Ordering;
+pub(super) mod congestion;
+mod flow;
+mod queue;
+mod tests;
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHashMap;
 
-use super::network::{Nanos, Path};
+use super::network::{Nanos, Path, Wire, nanos};
 use super::*;
+#[cfg(test)]
+use congestion::Control;
+use flow::{Flow, Held, Sent};
+use queue::Queue;
 
-const INITIAL_WINDOW: f64 = 10.0 * 1448.0;
+/// Bytes of a body in a packet.
+const MSS: u64 = 1448;
 
-/// Bytes that are taken for none: what rates are rounded by.
-const NOTHING: f64 = 0.01;
+/// What a connection writes of one body before it is the next one's turn.
+const CHUNK: u64 = 16 << 10;
+
+/// What the system lets a connection have outstanding where nobody clamps it: to us, and from us.
+const RECEIVE_MAX: u64 = 6 << 20;
+const SEND_MAX: u64 = 4 << 20;
+
+/// What a sender's program is ahead of its kernel where nothing bounds it.
+const AHEAD: u64 = 256 << 10;
+
+/// How often held bulk gets what it may move.
+const TURN: Nanos = 1_000_000;
+
+/// Which way bytes go, seen from us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Down,
+    Up,
+}
+
+/// What the link tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrived {
+    /// The first bytes of a body.
+    First(AttemptId),
+    /// All of it.
+    All(AttemptId),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    /// A burst comes to the link's bottleneck.
+    Enters(LaneId, Sent),
+    Arrives(LaneId, Sent),
+    /// What was received without a gap, and what the receiver takes now.
+    Acked(LaneId, Sent, u64, u64),
+    Opens(LaneId, u64),
+    Paced(LaneId),
+    Timeout(LaneId),
+    Turn,
+}
+
+/// An event by its time, and by when it was made.
+#[derive(Debug)]
+struct At(Nanos, u64, Due);
+
+impl PartialEq for At {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+impl Eq for At {}
+impl PartialOrd for At {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for At {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+#[derive(Debug)]
+struct Body {
+    lane: LaneId,
+    bytes: u64,
+    left: u64,
+}
 
 #[derive(Debug)]
 pub(super) struct Link {
-    rate: f64,
-    /// Rate, round trip and one stream's rate of each origin's path.
-    paths: Vec<(f64, Nanos, f64)>,
+    side: Side,
+    paths: Vec<Path>,
+    queue: Queue,
+    path_queues: Vec<Queue>,
+    /// Packets until the next one is lost, and how often one is.
+    until_lost: u64,
+    loss: f64,
+    random: StdRng,
+    flows: BTreeMap<LaneId, Flow>,
+    bodies: FxHashMap<AttemptId, Body>,
     valve: Option<f64>,
-    pipes: Vec<Pipe>,
-    /// The windows of connections on which nothing flows.
-    resting: FxHashMap<LaneId, f64>,
-    at: Nanos,
-    /// Whether the rates have to be found anew.
-    stale: bool,
-    next: Option<Nanos>,
-    /// Bytes that have flowed, and how many of each origin's were bulk.
-    pub(super) carried: f64,
-    pub(super) bulk: Vec<f64>,
-}
-
-/// A connection on which something flows.
-#[derive(Debug)]
-struct Pipe {
-    lane: LaneId,
-    origin: usize,
-    role: Role,
-    /// The streams and the number of bytes each ends at, the first to end last.
-    streams: Vec<(f64, AttemptId)>,
-    /// Bytes that each stream present from the beginning would have had.
-    served: f64,
-    rate: f64,
-    window: f64,
-    /// What is left of the window in this round trip, and when that ends.
-    credit: f64,
-    round_ends: Nanos,
-    /// Whether the window holds it back at its rate; where it doesn't, rounds go by unseen.
-    is_held: bool,
+    allowance: f64,
+    is_turning: bool,
+    /// Clamps by role.
+    windows: [Option<u64>; 2],
+    send_buffers: [Option<u64>; 2],
+    unsent: u64,
+    due: BinaryHeap<Reverse<At>>,
+    order: u64,
+    now: Nanos,
+    arrived: Vec<Arrived>,
+    /// Bytes that have come or, on their way from us, were acknowledged; how many of each origin's were bulk that came; and how
+    /// many were sent, and lost.
+    pub(super) carried: u64,
+    pub(super) bulk: Vec<u64>,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
 }
 
 impl Link {
-    pub(super) fn new(rate: f64, paths: &[Path]) -> Self {
-        Self {
-            rate,
-            paths: paths.iter().map(|p| (p.rate, super::network::nanos(p.rtt), p.stream_rate)).collect(),
+    pub(super) fn new(side: Side, wire: Wire, paths: &[Path], seed: u64) -> Self {
+        let queue = |rate: f64| Queue::new(rate, wire.queue as f64);
+        let mut link = Self {
+            side,
+            paths: paths.to_vec(),
+            queue: queue(wire.rate),
+            path_queues: paths.iter().map(|path| queue(path.rate)).collect(),
+            until_lost: u64::MAX,
+            loss: wire.loss,
+            random: StdRng::seed_from_u64(seed ^ side as u64),
+            flows: BTreeMap::new(),
+            bodies: FxHashMap::default(),
             valve: None,
-            pipes: Vec::new(),
-            resting: FxHashMap::default(),
-            at: 0,
-            stale: false,
-            next: None,
-            carried: 0.0,
-            bulk: vec![0.0; paths.len()],
+            allowance: 0.0,
+            is_turning: false,
+            windows: [None; 2],
+            send_buffers: [None; 2],
+            unsent: u64::from(crate::dispatch::UNSENT_UNKNOWN),
+            due: BinaryHeap::new(),
+            order: 0,
+            now: 0,
+            arrived: Vec::new(),
+            carried: 0,
+            bulk: vec![0; paths.len()],
+            sent: 0,
+            lost: 0,
+        };
+        link.draw();
+        link
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse(at)| at.0)
+    }
+
+    /// How long a packet waits now in the queues on an origin's path.
+    pub(super) fn delay(&self, now: Nanos, origin: usize) -> Nanos {
+        self.path_queues[origin].delay(now) + self.queue.delay(now)
+    }
+
+    /// A body begins to be sent.
+    pub(super) fn begin(
+        &mut self,
+        now: Nanos,
+        lane: LaneId,
+        place: (usize, Role),
+        attempt: AttemptId,
+        bytes: u64,
+    ) {
+        self.now = now;
+        let (origin, role) = place;
+        let edge = self.window(role);
+        let control = self.paths[origin].control;
+        let flow = self.flows.entry(lane).or_insert_with(|| Flow::new(origin, role, control, edge));
+        flow.role = role;
+        flow.begin(attempt, bytes);
+        self.bodies.insert(attempt, Body { lane, bytes, left: bytes });
+        if self.is_held(role) && !self.is_turning {
+            self.is_turning = true;
+            self.at(TURN, Due::Turn);
         }
+        self.pump(lane);
     }
 
-    /// When a body ends or a rate changes by itself.
-    pub(super) fn next(&mut self) -> Option<Nanos> {
-        if std::mem::take(&mut self.stale) {
-            self.share();
-            self.foresee();
-        }
-        self.next
-    }
-
-    /// A body begins to flow. The link has been [advanced](Self::advance) to now.
-    pub(super) fn begin(&mut self, lane: LaneId, origin: usize, role: Role, attempt: AttemptId, bytes: u64) {
-        self.stale = true;
-        let at = self.pipes.iter().position(|p| p.lane == lane).unwrap_or_else(|| {
-            let window = self.resting.remove(&lane).unwrap_or(INITIAL_WINDOW);
-            let round_ends = self.at + self.paths[origin].1;
-            let (streams, served, rate) = (Vec::new(), 0.0, 0.0);
-            self.pipes.push(Pipe {
-                lane,
-                origin,
-                role,
-                streams,
-                served,
-                rate,
-                window,
-                credit: window,
-                round_ends,
-                is_held: false,
-            });
-            self.pipes.len() - 1
-        });
-        let pipe = &mut self.pipes[at];
-        let until = pipe.served + bytes as f64;
-        let place = pipe.streams.partition_point(|(other, _)| *other > until);
-        pipe.streams.insert(place, (until, attempt));
-    }
-
-    /// A body stops flowing before its end.
+    /// A body stops before its end.
     pub(super) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
-        if let Some(pipe) = self.pipes.iter_mut().find(|p| p.lane == lane) {
-            pipe.streams.retain(|(_, other)| *other != attempt);
-            self.rest();
+        self.bodies.remove(&attempt);
+        if let Some(flow) = self.flows.get_mut(&lane) {
+            flow.stop(attempt);
         }
     }
 
-    /// A connection is gone, and nothing flows on it.
+    /// A connection is gone.
     pub(super) fn close(&mut self, lane: LaneId) {
-        self.resting.remove(&lane);
+        self.flows.remove(&lane);
+        self.bodies.retain(|_, body| body.lane != lane);
     }
 
-    pub(super) fn set_valve(&mut self, rate: Option<u64>) {
-        self.valve = rate.map(|r| r as f64);
-        self.stale = true;
+    pub(super) fn set_valve(&mut self, now: Nanos, rate: Option<u64>) {
+        self.now = now;
+        self.valve = rate.map(|rate| rate as f64);
+        self.allowance = 0.0;
+        if rate.is_none() || !self.is_turning {
+            self.is_turning = true;
+            self.at(0, Due::Turn);
+        }
     }
 
-    /// Lets everything flow until `now`; the attempts whose bodies have ended are added to `ended`.
-    pub(super) fn advance(&mut self, now: Nanos, ended: &mut Vec<AttemptId>) {
-        // With the rates that held until now.
-        self.next();
-        let seconds = (now - self.at) as f64 * 1e-9;
-        self.at = now;
-        let is_due = self.next.is_some_and(|at| at <= now);
-        for pipe in &mut self.pipes {
-            let moved = pipe.rate * seconds;
-            self.carried += moved;
-            if pipe.role == Role::Freight {
-                self.bulk[pipe.origin] += moved;
-            }
-            pipe.credit -= moved;
-            pipe.served += moved / pipe.streams.len() as f64;
-            if pipe.round_ends <= now {
-                if pipe.is_held && pipe.credit <= NOTHING {
-                    pipe.window *= 2.0;
-                }
-                pipe.credit = pipe.window;
-                pipe.round_ends = now + self.paths[pipe.origin].1;
-                self.stale |= pipe.is_held;
-            }
-            while pipe.streams.last().is_some_and(|(until, _)| *until <= pipe.served + NOTHING) {
-                ended.extend(pipe.streams.pop().map(|(_, attempt)| attempt));
-            }
-        }
-        if is_due {
-            self.rest();
-        }
+    /// What each connection of a role may have on its way to us.
+    pub(super) fn set_window(&mut self, role: Role, bytes: Option<u32>) {
+        self.windows[role as usize] = bytes.map(u64::from);
+    }
+
+    /// What each connection of a role may hold in its send buffer.
+    pub(super) fn set_send_buffer(&mut self, role: Role, bytes: Option<u32>) {
+        self.send_buffers[role as usize] = bytes.map(u64::from);
+    }
+
+    pub(super) fn set_unsent(&mut self, bytes: u32) {
+        self.unsent = u64::from(bytes);
     }
 
     /// What flows, and how many bytes of it are still to come.
-    pub(super) fn flowing(&self) -> Vec<(AttemptId, u64)> {
-        let of_pipe = |pipe: &Pipe| -> Vec<_> {
-            pipe.streams
-                .iter()
-                .map(|(until, attempt)| (*attempt, (until - pipe.served).ceil() as u64))
-                .collect()
-        };
-        self.pipes.iter().flat_map(of_pipe).collect()
+    pub(super) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
+        let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
+        all.sort();
+        all.into_iter()
     }
 
-    fn rest(&mut self) {
-        self.stale = true;
-        let resting = &mut self.resting;
-        self.pipes.retain(|pipe| {
-            if pipe.streams.is_empty() {
-                resting.insert(pipe.lane, pipe.window);
-            }
-            !pipe.streams.is_empty()
-        });
-    }
-
-    /// Fills all connections evenly; each stops at its own cap or where something that it shares is full.
-    fn share(&mut self) {
-        // The link, the valve, what express lanes have in its place, and the paths: what is left, and for how many.
-        let mut limits =
-            vec![(self.rate, 0_u32), (self.valve.unwrap_or(f64::INFINITY), 0), (f64::INFINITY, 0)];
-        limits.extend(self.paths.iter().map(|(rate, _, _)| (*rate, 0)));
-        let of = |pipe: &Pipe| [0, if pipe.role == Role::Freight { 1 } else { 2 }, 3 + pipe.origin];
-        let mut filling: Vec<(f64, usize)> = Vec::with_capacity(self.pipes.len());
-        for (i, pipe) in self.pipes.iter_mut().enumerate() {
-            pipe.rate = 0.0;
-            let (_, rtt, stream_rate) = self.paths[pipe.origin];
-            if pipe.credit > NOTHING || is_wide(self.rate, pipe.window, rtt) {
-                filling.push((stream_rate * pipe.streams.len() as f64, i));
-                for limit in of(pipe) {
-                    limits[limit].1 += 1;
+    /// Does what is due first, at its time; what has arrived by it is added to `arrived`.
+    pub(super) fn step(&mut self, arrived: &mut Vec<Arrived>) {
+        let Some(Reverse(At(at, _, due))) = self.due.pop() else { return };
+        self.now = at;
+        match due {
+            Due::Enters(lane, burst) => self.enters(lane, burst),
+            Due::Arrives(lane, burst) => self.arrives(lane, burst),
+            Due::Acked(lane, burst, received, edge) => self.acked(lane, burst, received, edge),
+            Due::Opens(lane, edge) => {
+                if let Some(flow) = self.flows.get_mut(&lane) {
+                    flow.opens(edge);
+                    self.pump(lane);
                 }
             }
-        }
-        let mut level = 0.0;
-        while !filling.is_empty() {
-            let shares = limits.iter().filter(|l| l.1 > 0).map(|l| l.0 / f64::from(l.1));
-            let caps = filling.iter().map(|(cap, _)| cap - level);
-            let step = shares.chain(caps).fold(f64::INFINITY, f64::min).max(0.0);
-            level += step;
-            for limit in limits.iter_mut().filter(|l| l.1 > 0) {
-                limit.0 -= step * f64::from(limit.1);
+            Due::Paced(lane) => {
+                if let Some(flow) = self.flows.get_mut(&lane) {
+                    flow.is_paced = false;
+                    self.pump(lane);
+                }
             }
-            filling.retain(|(cap, i)| {
-                let pipe = &mut self.pipes[*i];
-                let is_full = *cap <= level * (1.0 + 1e-9) || of(pipe).iter().any(|l| limits[*l].0 <= 1e-3);
-                if is_full {
-                    pipe.rate = level;
-                    for limit in of(pipe) {
-                        limits[limit].1 -= 1;
+            Due::Timeout(lane) => self.timeout(lane),
+            Due::Turn => self.turn(),
+        }
+        arrived.append(&mut self.arrived);
+    }
+
+    fn at(&mut self, after: Nanos, due: Due) {
+        self.order += 1;
+        self.due.push(Reverse(At(self.now + after, self.order, due)));
+    }
+
+    fn half(&self, origin: usize) -> Nanos {
+        nanos(self.paths[origin].rtt) / 2
+    }
+
+    /// What a connection of a role takes beyond what it has read.
+    fn window(&self, role: Role) -> u64 {
+        match self.side {
+            Side::Down => self.windows[role as usize].unwrap_or(RECEIVE_MAX),
+            Side::Up => RECEIVE_MAX,
+        }
+    }
+
+    fn is_held(&self, role: Role) -> bool {
+        role == Role::Freight && self.valve.is_some()
+    }
+
+    /// Writes what may be written, and sends what may be sent.
+    fn pump(&mut self, lane: LaneId) {
+        let Some((role, origin)) = self.flows.get(&lane).map(|flow| (flow.role, flow.origin)) else { return };
+        let may_write = self.side == Side::Down || !self.is_held(role);
+        loop {
+            let room = self.room(lane);
+            let flow = self.flows.get_mut(&lane).expect("it is there");
+            if may_write {
+                flow.write(room);
+            }
+            let streams = flow.bodies().max(1) as f64;
+            let burst = match flow.next_burst(self.now, self.paths[origin].stream_rate * streams) {
+                Ok(burst) => burst,
+                Err(Held::Waits) => break,
+                Err(Held::Until(at)) => {
+                    if !flow.is_paced {
+                        flow.is_paced = true;
+                        self.at(at - self.now, Due::Paced(lane));
                     }
+                    break;
                 }
-                !is_full
-            });
+            };
+            // A burst ends before a packet that is lost, and that one goes alone.
+            let is_lost = self.until_lost == 0;
+            let burst = match is_lost {
+                true => burst.first(burst.bytes.min(MSS)),
+                false => burst.first(burst.bytes.min(self.until_lost.saturating_mul(MSS))),
+            };
+            flow.left(burst);
+            self.sent += burst.bytes;
+            self.watch(lane);
+            if is_lost {
+                self.lost += burst.bytes;
+                self.draw();
+                continue;
+            }
+            self.until_lost -= burst.segments();
+            match self.path_queues[origin].pass(self.now, burst.bytes) {
+                Some(at) if at > self.now => self.at(at - self.now, Due::Enters(lane, burst)),
+                Some(_) => self.enters(lane, burst),
+                None => self.lost += burst.bytes,
+            }
         }
     }
 
-    fn foresee(&mut self) {
-        let (mut soonest, mut round) = (f64::INFINITY, Nanos::MAX);
-        for pipe in &mut self.pipes {
-            let each = pipe.rate / pipe.streams.len() as f64;
-            if let Some((until, _)) = pipe.streams.last().filter(|_| each > 0.0) {
-                soonest = soonest.min((until - pipe.served) / each);
+    /// What a connection's sender may write into its kernel.
+    fn room(&self, lane: LaneId) -> u64 {
+        let flow = &self.flows[&lane];
+        if self.side == Side::Down {
+            return AHEAD.saturating_sub(flow.unsent());
+        }
+        // The kernel fills a buffer by three quarters on average before it asks for more.
+        let buffer = self.send_buffers[flow.role as usize].map_or(SEND_MAX, |bytes| bytes * 3 / 4);
+        let in_buffer = flow.written - flow.acknowledged;
+        let unsent = if flow.role == Role::Freight { self.unsent } else { SEND_MAX };
+        buffer.saturating_sub(in_buffer).min(unsent.saturating_sub(flow.unsent()))
+    }
+
+    fn watch(&mut self, lane: LaneId) {
+        let flow = self.flows.get_mut(&lane).expect("it is there");
+        if let Some(deadline) = flow.deadline.filter(|_| !flow.is_timed) {
+            flow.is_timed = true;
+            self.at(deadline.saturating_sub(self.now), Due::Timeout(lane));
+        }
+    }
+
+    fn enters(&mut self, lane: LaneId, burst: Sent) {
+        let Some(origin) = self.flows.get(&lane).map(|flow| flow.origin) else { return };
+        match self.queue.pass(self.now, burst.bytes) {
+            Some(at) => self.at(at - self.now + self.half(origin), Due::Arrives(lane, burst)),
+            None => self.lost += burst.bytes,
+        }
+    }
+
+    fn arrives(&mut self, lane: LaneId, burst: Sent) {
+        let Some(flow) = self.flows.get_mut(&lane) else { return };
+        let (role, origin) = (flow.role, flow.origin);
+        flow.arrives(burst);
+        if self.side == Side::Up || !self.is_held(role) {
+            self.reads(lane, u64::MAX);
+        }
+        let flow = &self.flows[&lane];
+        let (received, edge) = (flow.read + flow.unread(), flow.read + self.window(role));
+        self.at(self.half(origin), Due::Acked(lane, burst, received, edge));
+    }
+
+    /// The receiver's program takes what has come, up to so many bytes.
+    fn reads(&mut self, lane: LaneId, most: u64) {
+        let flow = self.flows.get_mut(&lane).expect("it is there");
+        let bytes = flow.unread().min(most);
+        let (bodies, arrived) = (&mut self.bodies, &mut self.arrived);
+        flow.read(bytes, |attempt, bytes| {
+            let Some(body) = bodies.get_mut(&attempt) else { return };
+            if body.left == body.bytes {
+                arrived.push(Arrived::First(attempt));
             }
-            let rtt = self.paths[pipe.origin].1;
-            let left = pipe.round_ends.saturating_sub(self.at) as f64 * 1e-9;
-            let lasts = pipe.credit > pipe.rate * left && pipe.window > pipe.rate * rtt as f64 * 1e-9;
-            pipe.is_held = !(is_wide(self.rate, pipe.window, rtt) || lasts && pipe.rate > 0.0);
-            if pipe.is_held {
-                round = round.min(pipe.round_ends);
-                if pipe.rate > 0.0 {
-                    soonest = soonest.min(pipe.credit / pipe.rate);
-                }
+            body.left -= bytes;
+            if body.left == 0 {
+                bodies.remove(&attempt);
+                arrived.push(Arrived::All(attempt));
+            }
+        });
+        if self.side == Side::Down {
+            self.carried += bytes;
+            if flow.role == Role::Freight {
+                self.bulk[flow.origin] += bytes;
             }
         }
-        let flows = soonest.partial_cmp(&1e9) == Some(Ordering::Less);
-        let flow = if flows { self.at + (soonest * 1e9).max(0.0).ceil() as Nanos } else { Nanos::MAX };
-        self.next = Some(flow.min(round)).filter(|at| *at < Nanos::MAX);
     }
-}
 
-/// Whether a window is more than the link carries in a round trip: then it holds nothing back.
-fn is_wide(rate: f64, window: f64, rtt: Nanos) -> bool {
-    window >= rate * rtt as f64 * 1e-9
+    fn acked(&mut self, lane: LaneId, burst: Sent, received: u64, edge: u64) {
+        let Some(flow) = self.flows.get_mut(&lane) else { return };
+        let new = flow.acked(self.now, burst, received);
+        flow.opens(edge);
+        if self.side == Side::Up {
+            self.carried += new;
+        }
+        self.watch(lane);
+        self.pump(lane);
+    }
+
+    fn timeout(&mut self, lane: LaneId) {
+        let Some(flow) = self.flows.get_mut(&lane) else { return };
+        flow.is_timed = false;
+        let Some(deadline) = flow.deadline else { return };
+        if deadline <= self.now {
+            flow.timed_out();
+            self.pump(lane);
+        }
+        self.watch(lane);
+    }
+
+    /// Held bulk moves by so many bytes, read or written.
+    fn moves(&mut self, lane: LaneId, most: u64) -> u64 {
+        let Some(flow) = self.flows.get(&lane) else { return 0 };
+        let (role, origin) = (flow.role, flow.origin);
+        if self.side == Side::Down {
+            let before = flow.read;
+            self.reads(lane, most);
+            let read = self.flows[&lane].read;
+            if read > before {
+                let edge = read + self.window(role);
+                self.at(self.half(origin), Due::Opens(lane, edge));
+            }
+            return read - before;
+        }
+        let room = self.room(lane).min(most);
+        let written = self.flows.get_mut(&lane).expect("it is there").write(room);
+        self.pump(lane);
+        written
+    }
+
+    /// Held bulk gets its allowance of a moment, the connections in turn; what is held no more moves.
+    fn turn(&mut self) {
+        self.is_turning = self.valve.is_some();
+        let rate = self.valve.unwrap_or(f64::INFINITY);
+        self.allowance = (self.allowance + rate * TURN as f64 * 1e-9).min(rate * 0.01 + MSS as f64);
+        let bulk = self.flows.iter().filter(|(_, flow)| flow.role == Role::Freight);
+        let mut lanes: Vec<_> = bulk.map(|(lane, _)| *lane).collect();
+        let first = if lanes.is_empty() { 0 } else { self.order as usize % lanes.len() };
+        lanes.rotate_left(first);
+        for lane in lanes {
+            if self.allowance < MSS as f64 {
+                break;
+            }
+            let moved = self.moves(lane, self.allowance as u64);
+            self.allowance -= moved as f64;
+        }
+        if self.valve.is_some() && !self.flows.is_empty() {
+            self.at(TURN, Due::Turn);
+        } else {
+            self.is_turning = false;
+        }
+    }
+
+    /// Draws how many packets get through until one is lost.
+    fn draw(&mut self) {
+        if self.loss > 0.0 {
+            let chance: f64 = self.random.random_range(f64::MIN_POSITIVE..1.0);
+            self.until_lost = (chance.ln() / (1.0 - self.loss).ln()) as u64;
+        }
+    }
 }

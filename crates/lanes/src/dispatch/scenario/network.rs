@@ -1,5 +1,6 @@
 //! Servers, the paths to them, and what a program asks of them.
 
+use super::link::congestion::Control;
 use super::*;
 
 /// Nanoseconds since the world began.
@@ -7,6 +8,27 @@ pub(super) type Nanos = u64;
 
 pub(super) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+/// The machine's link: what it carries in each direction in bytes a second, how many bytes wait before it drops some, and which
+/// part of the packets gets lost anyway.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    pub(super) rate: f64,
+    pub(super) queue: u64,
+    pub(super) loss: f64,
+}
+
+impl Wire {
+    /// A link with a queue of 8 ms, but of 128 KiB at least, and without loss.
+    pub(super) fn new(rate: f64) -> Self {
+        Self { rate, queue: (rate * 0.008).max(131_072.0) as u64, loss: 0.0 }
+    }
+
+    /// As the rig's links are named: megabits a second, KiB, percent.
+    pub(super) fn of(mbit: u64, queue_kib: u64, loss_percent: f64) -> Self {
+        Self { rate: mbit as f64 * 125e3, queue: queue_kib << 10, loss: loss_percent / 100.0 }
+    }
 }
 
 /// A server and the path to it. Rates are bytes a second.
@@ -28,6 +50,7 @@ pub(super) struct Path {
     /// After so long it closes an idle one.
     pub(super) idle_max: Duration,
     pub(super) ending: Ending,
+    pub(super) control: Control,
     pub(super) faults: Faults,
 }
 
@@ -69,6 +92,7 @@ impl Path {
             answers_max: usize::MAX,
             idle_max: Duration::MAX,
             ending: Ending::Found,
+            control: Control::Rate,
             faults: Faults::default(),
         }
     }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::link::congestion::Control;
 use super::network::{Ending, Faults, Path, Want};
 use super::world::World;
 use super::*;
@@ -128,6 +129,7 @@ fn path(random: &mut StdRng) -> Path {
         streams_max: random.random_range(1..130),
         answers_max: if random.random_range(0..4) > 0 { usize::MAX } else { random.random_range(1..50) },
         idle_max,
+        control: if random.random() { Control::Loss } else { Control::Rate },
         ending: if is_patient { ending } else { Ending::Found },
         faults: Faults {
             dials_fail: if random.random_range(0..20) == 0 { 1000 } else { often(random, 400) },

@@ -11,12 +11,15 @@ use rand::{Rng, SeedableRng};
 
 use hedging::Hedging;
 
-use super::link::Link;
-use super::network::{Nanos, Path, Want, nanos};
+use super::link::{Arrived, Link, Side};
+use super::network::{Nanos, Path, Want, Wire, nanos};
 use super::*;
 
 /// What takes more steps than this never ends.
 const STEPS_MAX: usize = 200_000;
+
+/// Bytes of a request's and an answer's head.
+const HEAD: u64 = 400;
 
 /// A request and what became of it.
 #[derive(Clone, Debug)]
@@ -73,20 +76,14 @@ enum Due {
     Cancel(AttemptId),
     Reached(LaneId, Nanos),
     DialEnds(LaneId, Nanos),
-    Answer(AttemptId, LaneId),
+    /// The server begins to answer.
+    Serve(AttemptId, LaneId),
     GiveUp(AttemptId, LaneId),
     Reset(LaneId),
     /// The server's end of a connection that has been idle since then comes.
     IdleEnds(LaneId, Nanos),
     Stale(AttemptId, LaneId),
     Valve(Side, Option<u64>, usize),
-}
-
-/// Which link, so that it can be ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
-    Down,
-    Up,
 }
 
 pub(super) struct World {
@@ -113,18 +110,27 @@ pub(super) struct World {
     now: Nanos,
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
     order: u64,
-    down: Link,
-    up: Link,
+    wire: Wire,
+    pub(super) down: Link,
+    pub(super) up: Link,
+    /// What the link that moved last has brought.
+    arrived: Vec<Arrived>,
+    side: Side,
     connections: BTreeMap<LaneId, Connection>,
     /// When each server has done the handshakes that it was asked for.
     shaken: Vec<Nanos>,
     /// Bulk bytes of each origin that were sent and answered.
-    answered: Vec<f64>,
+    answered: Vec<u64>,
 }
 
 impl World {
     /// Servers reached over a link that carries `rate` bytes a second in each direction.
     pub(super) fn new(rate: f64, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
+        Self::over(Wire::new(rate), paths, ceiling, seed)
+    }
+
+    /// Servers reached over a link.
+    pub(super) fn over(wire: Wire, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
         Self {
             dispatcher: Dispatcher::new(ceiling),
             requests: Vec::new(),
@@ -143,11 +149,14 @@ impl World {
             now: 0,
             due: BinaryHeap::new(),
             order: 0,
-            down: Link::new(rate, &paths),
-            up: Link::new(rate, &paths),
+            wire,
+            down: Link::new(Side::Down, wire, &paths, seed),
+            up: Link::new(Side::Up, wire, &paths, seed),
+            arrived: Vec::new(),
+            side: Side::Down,
             connections: BTreeMap::new(),
             shaken: vec![0; paths.len()],
-            answered: vec![0.0; paths.len()],
+            answered: vec![0; paths.len()],
             paths,
         }
     }
@@ -194,18 +203,23 @@ impl World {
             assert!(step < STEPS_MAX, "the world doesn't come to rest: {:?}", self.dispatcher);
             let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
             let due = self.due.peek().map(|Reverse((at, _, _))| *at);
-            let next = [due, self.down.next(), self.up.next()].into_iter().flatten().min();
-            if next.is_none() && self.dispatcher.attempts() == 0 {
+            let flows = self.down.next().is_some() || self.up.next().is_some();
+            if due.is_none() && self.dispatcher.attempts() == 0 {
                 break;
             }
-            let now =
-                [next, tick, self.next_look()].into_iter().flatten().min().expect("attempts are forgotten");
-            only_ticks = if next == Some(now) { 0 } else { only_ticks + 1 };
+            let until = [due, tick, self.next_look()].into_iter().flatten().min();
+            let arrived = self.flow(until.unwrap_or(Nanos::MAX));
+            let Some(now) = arrived.or(until) else {
+                // What was still on its way were acknowledgements.
+                assert_eq!(self.dispatcher.attempts(), 0, "attempts are forgotten");
+                break;
+            };
+            only_ticks = if arrived.is_some() || due == Some(now) || flows { 0 } else { only_ticks + 1 };
             assert!(only_ticks < 10_000, "{} attempts are forgotten", self.dispatcher.attempts());
             let dials_max = 100 + 20 * self.requests.len() * (1 + self.now as usize / 1_000_000_000);
             assert!(self.dials <= dials_max, "{} dials", self.dials);
             self.now = self.now.max(now);
-            self.flow();
+            self.arrive();
             while let Some(Reverse((at, _, _))) = self.due.peek()
                 && *at <= self.now
             {
@@ -226,25 +240,39 @@ impl World {
 
     fn tick(&mut self) {
         for origin in 0..self.paths.len() {
-            let bytes = (self.down.bulk[origin] + self.answered[origin]) as u64;
+            let bytes = self.down.bulk[origin] + self.answered[origin];
             self.tell(Event::FreightMoved { origin: OriginId(origin), bytes });
         }
-        let up = self.tells_acknowledged.then_some(self.up.carried as u64);
-        let down = self.down.carried as u64;
+        let up = self.tells_acknowledged.then_some(self.up.carried);
+        let down = self.down.carried;
         self.tell(Event::BytesMoved { down, up });
         self.tell(Event::Tick);
     }
 
-    /// Lets the links flow until now.
-    fn flow(&mut self) {
-        let (mut sent, mut received) = (Vec::new(), Vec::new());
-        self.up.advance(self.now, &mut sent);
-        self.down.advance(self.now, &mut received);
-        for attempt in sent {
-            self.wait_for_answer(attempt);
+    /// Lets the links flow until then, or until something arrives: when that is.
+    fn flow(&mut self, until: Nanos) -> Option<Nanos> {
+        loop {
+            let (down, up) = (self.down.next(), self.up.next());
+            let at = [down, up].into_iter().flatten().min().filter(|at| *at <= until)?;
+            let (link, side) =
+                if down == Some(at) { (&mut self.down, Side::Down) } else { (&mut self.up, Side::Up) };
+            link.step(&mut self.arrived);
+            if !self.arrived.is_empty() {
+                self.side = side;
+                return Some(at);
+            }
         }
-        for attempt in received {
-            self.end(attempt, true);
+    }
+
+    /// What has arrived is taken.
+    fn arrive(&mut self) {
+        for arrived in std::mem::take(&mut self.arrived) {
+            match (self.side, arrived) {
+                (Side::Up, Arrived::First(_)) => {}
+                (Side::Up, Arrived::All(attempt)) => self.serve(attempt),
+                (Side::Down, Arrived::First(attempt)) => self.answer(attempt),
+                (Side::Down, Arrived::All(attempt)) => self.end(attempt, true),
+            }
             self.carry_out();
         }
     }
@@ -270,7 +298,7 @@ impl World {
                 self.tell(Event::Reached { lane, rtt: Duration::from_nanos(rtt) });
             }
             Due::DialEnds(lane, rtt) => self.dial_ends(lane, Duration::from_nanos(rtt)),
-            Due::Answer(attempt, lane) if self.is_on(attempt, lane) => self.answer(attempt, lane),
+            Due::Serve(attempt, lane) if self.is_on(attempt, lane) => self.send_answer(attempt, lane),
             Due::GiveUp(attempt, lane) if self.is_on(attempt, lane) => {
                 self.end(attempt, false);
             }
@@ -279,10 +307,10 @@ impl World {
             Due::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
             Due::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => match direction
             {
-                Side::Down => self.down.set_valve(rate),
-                Side::Up => self.up.set_valve(rate),
+                Side::Down => self.down.set_valve(self.now, rate),
+                Side::Up => self.up.set_valve(self.now, rate),
             },
-            Due::Cancel(_) | Due::Answer(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
+            Due::Cancel(_) | Due::Serve(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
         }
     }
 

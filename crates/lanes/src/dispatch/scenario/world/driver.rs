@@ -11,16 +11,30 @@ const BOUNCES_MAX: u32 = 4;
 /// What a large object of unknown size is cut into once its size is known.
 const SLICE: u64 = 16 << 20;
 
+/// What it takes until a first packet that was lost is sent again, and one in the middle of a handshake.
+const SYN_TIMEOUT: Nanos = 1_000_000_000;
+const HELLO_TIMEOUT: Nanos = 200_000_000;
+
 impl World {
+    /// What so many packets that get lost by chance cost until they come.
+    fn lost_for(&mut self, packets: u32, each: Nanos) -> Nanos {
+        let lost = (0..packets).filter(|_| self.random.random::<f64>() < self.wire.loss).count();
+        lost as Nanos * each
+    }
+
     fn dial(&mut self, lane: LaneId, origin: usize, role: Role) {
         self.dials += 1;
+        // Its packets stand in the queues too, and may be lost.
+        let queues = self.down.delay(self.now, origin) + self.up.delay(self.now, origin);
         let path = &self.paths[origin];
-        let rtt = nanos(path.rtt);
-        let greeted = (self.now + rtt + rtt / 2).max(self.shaken[origin]) + nanos(path.handshake);
+        let (rtt, handshake) = (nanos(path.rtt) + queues, nanos(path.handshake));
+        let syn = self.lost_for(2, SYN_TIMEOUT);
+        let hello = self.lost_for(6, 2 * rtt + HELLO_TIMEOUT);
+        let greeted = (self.now + syn + rtt + rtt / 2).max(self.shaken[origin]) + handshake;
         self.shaken[origin] = greeted;
-        let ends = greeted + rtt / 2 - self.now;
-        self.at(rtt, Due::Reached(lane, rtt));
-        self.at(ends, Due::DialEnds(lane, ends - rtt));
+        let ends = greeted + rtt / 2 + hello - self.now;
+        self.at(syn + rtt, Due::Reached(lane, rtt));
+        self.at(ends, Due::DialEnds(lane, ends - syn - rtt));
         let connection = Connection {
             origin,
             role,
@@ -60,11 +74,13 @@ impl World {
                     assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
-                // The simulated path has no queue of its own beyond what flows.
-                Action::Window { .. } | Action::Unsent { .. } => {}
-                Action::SendBuffer { role: Role::Express, .. } => {}
-                Action::SendBuffer { role: Role::Freight, bytes } => {
-                    self.send_buffers.push((Duration::from_nanos(self.now), bytes))
+                Action::Window { role, bytes } => self.down.set_window(role, bytes),
+                Action::Unsent { bytes } => self.up.set_unsent(bytes),
+                Action::SendBuffer { role, bytes } => {
+                    self.up.set_send_buffer(role, bytes);
+                    if role == Role::Freight {
+                        self.send_buffers.push((Duration::from_nanos(self.now), bytes));
+                    }
                 }
                 Action::Yield { direction, rate } => {
                     let direction = if direction == Direction::Down { Side::Down } else { Side::Up };
@@ -73,10 +89,7 @@ impl World {
                     if direction == Side::Down {
                         self.hold_bulk(rate.is_some());
                     }
-                    // What was sent already still comes.
-                    let far = self.paths.iter().map(|p| nanos(p.rtt)).max().unwrap_or_default();
-                    let after = if rate.is_some() && direction == Side::Down { far } else { 0 };
-                    self.at(after, Due::Valve(direction, rate, said));
+                    self.at(0, Due::Valve(direction, rate, said));
                 }
                 Action::Fail { attempt, .. } => {
                     let now = self.now;
@@ -161,58 +174,81 @@ impl World {
             let after = self.random.random_range(0..200_000_000);
             self.at(after, Due::Reset(lane));
         }
-        if want.up > 0 {
-            let role = self.request(attempt).role;
-            self.up.begin(lane, want.origin, role, attempt, want.up);
-        } else {
-            self.wait_for_answer(attempt);
-        }
+        let role = self.request(attempt).role;
+        self.up.begin(self.now, lane, (want.origin, role), attempt, HEAD + want.up);
     }
 
-    pub(super) fn wait_for_answer(&mut self, attempt: AttemptId) {
+    /// The server has the whole request.
+    pub(super) fn serve(&mut self, attempt: AttemptId) {
         let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
         let path = &self.paths[origin];
-        let usual = nanos(path.rtt + path.service);
+        let (rtt, usual) = (nanos(path.rtt), nanos(path.service));
         let stalls = self.chance(path.faults.stalls);
         let stall = if stalls { self.random.random_range(0..2 * NO_PROGRESS) } else { 0 };
         self.stalled += Duration::from_nanos(stall.min(NO_PROGRESS));
         if stall < NO_PROGRESS {
-            self.at(usual + stall, Due::Answer(attempt, lane));
+            self.at(usual + stall, Due::Serve(attempt, lane));
         } else {
-            self.at(usual + NO_PROGRESS, Due::GiveUp(attempt, lane));
+            self.at(usual + NO_PROGRESS + rtt, Due::GiveUp(attempt, lane));
+        }
+    }
+
+    /// The server sends the answer, of a large object as much as its opener takes.
+    pub(super) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
+        let Request { want, role, .. } = self.requests[attempt.0 as usize];
+        let role = match self.is_large_opener(&want) && self.is_h1(lane) {
+            true => Role::Freight,
+            false => role,
+        };
+        let body = self.taken(&want, role, lane);
+        self.down.begin(self.now, lane, (want.origin, role), attempt, HEAD + body);
+    }
+
+    fn is_h1(&self, lane: LaneId) -> bool {
+        self.connections[&lane].protocol == Some(Protocol::H1)
+    }
+
+    fn is_large_opener(&self, want: &Want) -> bool {
+        !want.known && want.down > FREIGHT_ABOVE
+    }
+
+    /// How much of an object an attempt takes by itself.
+    fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
+        match self.is_large_opener(want) {
+            false => want.down,
+            true if self.is_h1(lane) || role == Role::Freight => SLICE.min(want.down),
+            true => 0,
         }
     }
 
     /// The answer's head comes.
-    pub(super) fn answer(&mut self, attempt: AttemptId, lane: LaneId) {
+    pub(super) fn answer(&mut self, attempt: AttemptId) {
+        let lane = *self.request(attempt).lanes.last().unwrap();
         let (want, role) = (self.request(attempt).want, self.request(attempt).role);
         self.track(attempt, |tracker, now| tracker.head(now));
         let path = &self.paths[want.origin];
         let (answers_max, drains) = (path.answers_max, path.faults.drains);
         let drains = self.chance(drains);
+        let is_h1 = self.is_h1(lane);
         let connection = self.connections.get_mut(&lane).unwrap();
         connection.answers += 1;
-        let is_h1 = connection.protocol == Some(Protocol::H1);
         let is_last = drains || connection.answers >= answers_max;
         connection.is_last |= is_last;
         if role == Role::Freight {
-            self.answered[want.origin] += want.up as f64;
+            self.answered[want.origin] += want.up;
         }
-        let mut body = want.down;
         if !want.known {
             self.tell(Event::Sized { attempt, bytes: want.down });
         }
-        if !want.known && want.down > FREIGHT_ABOVE {
+        if self.is_large_opener(&want) {
             // What the opener doesn't take itself is asked for in slices.
-            let by_itself = if is_h1 || role == Role::Freight { SLICE.min(want.down) } else { 0 };
-            let mut left = want.down - by_itself;
+            let mut left = want.down - self.taken(&want, role, lane);
             while left > 0 {
                 let slice = left.clamp(FREIGHT_ABOVE + 1, SLICE);
                 self.submit(Duration::ZERO, Want::get(slice).of(want.origin));
                 left = left.saturating_sub(slice);
             }
-            body = by_itself;
             if is_h1 && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
                 self.tell(Event::TurnedFreight { attempt });
@@ -220,12 +256,6 @@ impl World {
         }
         if is_last && is_h1 {
             self.tell(Event::Draining { lane });
-        }
-        if body > 0 {
-            let role = self.request(attempt).role;
-            self.down.begin(lane, want.origin, role, attempt, body);
-        } else {
-            self.end(attempt, true);
         }
     }
 

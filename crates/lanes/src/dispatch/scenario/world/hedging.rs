@@ -74,7 +74,8 @@ impl World {
 
     /// Looks for stragglers and sends hedges.
     pub(super) fn look(&mut self) {
-        for (attempt, left) in self.down.flowing() {
+        let flowing: Vec<_> = self.down.flowing().collect();
+        for (attempt, left) in flowing {
             self.flowed(attempt, left);
         }
         let (now, is_all) = (self.instant(), self.dispatcher.attempts() <= 1);

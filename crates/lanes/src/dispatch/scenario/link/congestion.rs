@@ -1,0 +1,312 @@
+//! How much a sender has on its way, and how fast it sends: by loss, as CUBIC, or by measured rate, as BBR's first version.
+
+use super::super::network::Nanos;
+use super::MSS;
+
+/// Which of the two a host's TCP does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in super::super) enum Control {
+    Loss,
+    Rate,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) now: Nanos,
+    pub(super) bytes: u64,
+    pub(super) rtt: Nanos,
+    /// Bytes acknowledged in all, and when this was sent.
+    pub(super) delivered: u64,
+    pub(super) delivered_when_sent: u64,
+    /// Bytes a second since it was sent.
+    pub(super) rate: f64,
+    /// The sender had nothing more to send when this was sent.
+    pub(super) is_app_limited: bool,
+    pub(super) in_flight: u64,
+}
+
+const INITIAL: u64 = 10 * MSS;
+const LEAST: u64 = 4 * MSS;
+
+#[derive(Debug)]
+pub(super) enum Congestion {
+    Loss(Cubic),
+    Rate(Bbr),
+}
+
+impl Congestion {
+    pub(super) fn new(control: Control) -> Self {
+        match control {
+            Control::Loss => Self::Loss(Cubic::default()),
+            Control::Rate => Self::Rate(Bbr::default()),
+        }
+    }
+
+    /// Bytes that may be on their way.
+    pub(super) fn window(&self) -> u64 {
+        match self {
+            Self::Loss(cubic) => cubic.window as u64,
+            Self::Rate(bbr) => bbr.window,
+        }
+    }
+
+    /// Bytes a second at which it sends; infinite where acknowledgements alone set the pace.
+    pub(super) fn pace(&self) -> f64 {
+        match self {
+            Self::Loss(_) => f64::INFINITY,
+            Self::Rate(bbr) => bbr.pace(),
+        }
+    }
+
+    pub(super) fn acked(&mut self, acked: Acked) {
+        match self {
+            Self::Loss(cubic) => cubic.acked(acked),
+            Self::Rate(bbr) => bbr.acked(acked),
+        }
+    }
+
+    /// Something was lost that was sent at `sent`.
+    pub(super) fn lost(&mut self, now: Nanos, sent: Nanos) {
+        if let Self::Loss(cubic) = self {
+            cubic.lost(now, sent);
+        }
+    }
+
+    /// Nothing was acknowledged for so long that everything is taken for lost.
+    pub(super) fn timed_out(&mut self) {
+        match self {
+            Self::Loss(cubic) => cubic.timed_out(),
+            Self::Rate(bbr) => bbr.window = MSS,
+        }
+    }
+}
+
+/// CUBIC (RFC 9438) with HyStart's delay test.
+#[derive(Debug)]
+pub(super) struct Cubic {
+    window: f64,
+    threshold: f64,
+    /// The window before it was cut last, and when that was.
+    top: f64,
+    cut: Option<Nanos>,
+    shortest: Nanos,
+    /// The round trip that is under way: where it ends, the shortest of its first acknowledgements, and how many came.
+    round_ends: u64,
+    round_shortest: Nanos,
+    samples: u32,
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        let window = INITIAL as f64;
+        Self {
+            window,
+            threshold: f64::INFINITY,
+            top: window,
+            cut: None,
+            shortest: Nanos::MAX,
+            round_ends: 0,
+            round_shortest: Nanos::MAX,
+            samples: 0,
+        }
+    }
+}
+
+impl Cubic {
+    const CUT: f64 = 0.7;
+    /// Segments per second cubed.
+    const GROWTH: f64 = 0.4;
+    /// Acknowledgements of a round trip that HyStart looks at.
+    const SAMPLES: u32 = 8;
+
+    fn acked(&mut self, acked: Acked) {
+        let Acked { now, bytes, rtt, in_flight, .. } = acked;
+        self.shortest = self.shortest.min(rtt);
+        if acked.delivered_when_sent >= self.round_ends {
+            (self.round_ends, self.round_shortest, self.samples) = (acked.delivered, Nanos::MAX, 0);
+        }
+        self.round_shortest = self.round_shortest.min(rtt);
+        self.samples += 1;
+        let mss = MSS as f64;
+        // What the application doesn't use doesn't grow.
+        if ((in_flight + bytes) as f64) < self.window / 2.0 {
+            return;
+        }
+        if self.window < self.threshold {
+            self.window += bytes as f64;
+            let longer = (self.shortest / 8).clamp(4_000_000, 16_000_000);
+            if self.samples == Self::SAMPLES && self.round_shortest > self.shortest + longer {
+                self.threshold = self.window;
+                (self.top, self.cut) = (self.window, Some(now));
+            }
+            return;
+        }
+        let since = (now - *self.cut.get_or_insert(now)) as f64 * 1e-9 + rtt as f64 * 1e-9;
+        let back = ((self.top * (1.0 - Self::CUT)) / mss / Self::GROWTH).cbrt();
+        let cubic = self.top + Self::GROWTH * (since - back).powi(3) * mss;
+        let reno = self.top * Self::CUT
+            + 3.0 * (1.0 - Self::CUT) / (1.0 + Self::CUT) * mss * since / (rtt as f64 * 1e-9);
+        let aim = cubic.max(reno).min(1.5 * self.window);
+        if aim > self.window {
+            self.window += (aim - self.window) * bytes as f64 / self.window;
+        }
+    }
+
+    fn lost(&mut self, now: Nanos, sent: Nanos) {
+        // All that is lost of one window cuts it once.
+        if self.cut.is_some_and(|cut| sent < cut) && self.threshold.is_finite() {
+            return;
+        }
+        self.top = self.window;
+        self.window = (self.window * Self::CUT).max(2.0 * MSS as f64);
+        (self.threshold, self.cut) = (self.window, Some(now));
+    }
+
+    fn timed_out(&mut self) {
+        self.threshold = (self.window * Self::CUT).max(2.0 * MSS as f64);
+        (self.top, self.window, self.cut) = (self.window, MSS as f64, None);
+    }
+}
+
+/// BBR's first version: the most that the path has delivered in ten round trips, times the shortest round trip of ten seconds.
+#[derive(Debug)]
+pub(super) struct Bbr {
+    window: u64,
+    phase: Phase,
+    shortest: Nanos,
+    shortest_at: Nanos,
+    /// The best rate of the rounds, the latest last.
+    rates: [f64; 10],
+    rounds: u64,
+    round_ends: u64,
+    /// The rate when it last grew by a quarter, and rounds since.
+    grown: f64,
+    rounds_since: u32,
+    /// In `Steady`: which eighth of the cycle, and since when.
+    eighth: usize,
+    eighth_at: Nanos,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Startup,
+    Drain,
+    Steady,
+    /// The window is let down for a moment to see the shortest round trip, until then.
+    Looking(Nanos),
+}
+
+impl Default for Bbr {
+    fn default() -> Self {
+        Self {
+            window: INITIAL,
+            phase: Phase::Startup,
+            shortest: Nanos::MAX,
+            shortest_at: 0,
+            rates: [0.0; 10],
+            rounds: 0,
+            round_ends: 0,
+            grown: 0.0,
+            rounds_since: 0,
+            eighth: 2,
+            eighth_at: 0,
+        }
+    }
+}
+
+impl Bbr {
+    const STARTUP: f64 = 2.885;
+    const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+    const SHORTEST_FOR: Nanos = 10_000_000_000;
+    const LOOKS_FOR: Nanos = 200_000_000;
+
+    fn rate(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn product(&self) -> f64 {
+        match self.shortest {
+            Nanos::MAX => INITIAL as f64,
+            shortest => self.rate() * shortest as f64 * 1e-9,
+        }
+    }
+
+    fn pace(&self) -> f64 {
+        if self.shortest == Nanos::MAX {
+            return f64::INFINITY;
+        }
+        let first = INITIAL as f64 / (self.shortest.max(1) as f64 * 1e-9);
+        let gain = match self.phase {
+            Phase::Startup => Self::STARTUP,
+            Phase::Drain => 1.0 / Self::STARTUP,
+            Phase::Steady => Self::CYCLE[self.eighth],
+            Phase::Looking(_) => 1.0,
+        };
+        // A hundredth less, so that queues go down. At first it never goes slower than the first window did.
+        match self.phase {
+            Phase::Startup => gain * self.rate().max(first),
+            _ => gain * self.rate() * 0.99,
+        }
+    }
+
+    fn acked(&mut self, acked: Acked) {
+        let now = acked.now;
+        let is_round = acked.delivered_when_sent >= self.round_ends;
+        if is_round {
+            self.round_ends = acked.delivered;
+            self.rounds += 1;
+            self.rates[self.rounds as usize % 10] = 0.0;
+        }
+        if !acked.is_app_limited || acked.rate > self.rate() {
+            let best = &mut self.rates[self.rounds as usize % 10];
+            *best = best.max(acked.rate);
+        }
+        let is_old = now > self.shortest_at + Self::SHORTEST_FOR && self.shortest < Nanos::MAX;
+        if acked.rtt <= self.shortest || is_old {
+            (self.shortest, self.shortest_at) = (acked.rtt, now);
+        }
+        if is_old && !matches!(self.phase, Phase::Looking(_)) && !acked.is_app_limited {
+            self.phase = Phase::Looking(now + Self::LOOKS_FOR);
+        }
+        match self.phase {
+            Phase::Startup if is_round && !acked.is_app_limited => {
+                if self.rate() >= self.grown * 1.25 {
+                    (self.grown, self.rounds_since) = (self.rate(), 0);
+                } else {
+                    self.rounds_since += 1;
+                }
+                if self.rounds_since >= 3 {
+                    self.phase = Phase::Drain;
+                }
+            }
+            Phase::Drain if acked.in_flight as f64 <= self.product() => self.steady(now),
+            Phase::Steady => self.turn(acked),
+            Phase::Looking(until) if now >= until => {
+                self.shortest_at = now;
+                self.steady(now);
+            }
+            _ => {}
+        }
+        let gain = if self.phase == Phase::Startup { Self::STARTUP } else { 2.0 };
+        let aim = ((gain * self.product()) as u64).max(LEAST);
+        self.window = match self.phase {
+            Phase::Looking(_) => LEAST,
+            // It grows by what is acknowledged, and before the path is full never shrinks.
+            Phase::Startup => (self.window + acked.bytes).min(aim.max(self.window)),
+            _ => (self.window + acked.bytes).min(aim),
+        };
+    }
+
+    fn steady(&mut self, now: Nanos) {
+        (self.phase, self.eighth, self.eighth_at) = (Phase::Steady, 2, now);
+    }
+
+    fn turn(&mut self, acked: Acked) {
+        let is_over = acked.now > self.eighth_at + self.shortest;
+        let is_drained = self.eighth == 1 && acked.in_flight as f64 <= self.product();
+        if is_over || is_drained {
+            (self.eighth, self.eighth_at) = ((self.eighth + 1) % 8, acked.now);
+        }
+    }
+}

@@ -105,7 +105,7 @@ pub(crate) fn encode_md5(value: [u8; 16]) -> String {
     STANDARD.encode(value)
 }
 
-/// The MD5 of a body; `None` where a file of its can't be read, which sending it will tell.
+/// The MD5 of a body; `None` where its file can't be read: sending the body says why.
 pub(crate) fn md5_of(body: &Body) -> Option<[u8; 16]> {
     let mut md5 = Md5::new();
     for segment in body.segments() {

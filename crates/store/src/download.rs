@@ -1,4 +1,4 @@
-//! What a download is told, and what it hands back.
+//! What a download is given, and what it hands back.
 
 use std::fmt;
 use std::ops::Range;

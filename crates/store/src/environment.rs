@@ -26,7 +26,7 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<String> {
         let value = match &self.0 {
             Some(variables) => variables.get(name).cloned(),
-            // What is no UTF-8 shall not count as unset: it names a file that will not be found, which is told.
+            // What is no UTF-8 shall not count as unset: it names a file that won't be found, and that is reported.
             None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         };
         value.filter(|value| !value.is_empty())

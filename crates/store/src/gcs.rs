@@ -116,7 +116,7 @@ impl Gcs {
     }
 }
 
-/// A JSON call's target that asks for an answer without indentation, which GCS gives unless it is told
+/// A JSON call's target that asks for an answer without indentation, which GCS's answers have by default
 /// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#query>).
 fn compact(target: &str) -> Cow<'_, str> {
     let is_json = target.starts_with("/storage/v1/") || target.starts_with("/upload/storage/v1/");

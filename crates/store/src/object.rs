@@ -1,4 +1,4 @@
-//! What an object is: its name, its state, what the store tells about it.
+//! What an object is: its name, its state, what the store says about it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,7 +69,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a store tells about an object. What it leaves out is `None` or empty.
+/// What a store says about an object. What it leaves out is `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectMeta {
     /// Its name.
@@ -109,7 +109,7 @@ pub struct ObjectMeta {
     pub customer_key: Option<String>,
     /// Whether a key of the bucket stands between object and KMS key.
     pub bucket_key: bool,
-    /// How many tags the object has, where the store tells.
+    /// How many tags the object has, where the store says.
     pub tags: Option<u32>,
     /// Until when it can't be removed.
     pub retention: Option<Retention>,

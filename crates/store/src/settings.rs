@@ -1,4 +1,4 @@
-//! What a store is told from outside: flags and variables.
+//! What is set from outside: flags and variables.
 
 mod configured;
 

@@ -1,4 +1,4 @@
-//! What an upload is told, and what it hands back.
+//! What an upload is given, and what it hands back.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,7 @@ impl PutOptions {
         self.retention.is_some() || self.legal_hold
     }
 
-    /// With what it leaves empty taken from an object: stores that are told a part of a copy's description forget the
+    /// These options, with what they leave empty taken from an object: a store that is given a part of a copy's description drops the
     /// rest.
     pub(crate) fn described_like(&self, source: &ObjectMeta) -> Self {
         let mut merged = self.clone();
@@ -142,9 +142,9 @@ pub struct Part {
     pub etag: String,
     /// Bytes.
     pub size: u64,
-    /// CRC32C of its bytes; `None` for a copied part of which the store didn't tell it.
+    /// CRC32C of its bytes; `None` for a copied part where the store didn't say it.
     pub crc32c: Option<u32>,
-    /// MD5 of its bytes, where the store tells no other checksum and its entity tag was compared with it.
+    /// MD5 of its bytes, where the store says no other checksum and its entity tag was compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<[u8; 16]>,
 }
@@ -163,7 +163,7 @@ pub struct StoredPart {
 }
 
 impl StoredPart {
-    /// Whether it is the part that an answer told of earlier. Quotes around entity tags come and go.
+    /// Whether it is the part that an earlier answer was about. Quotes around entity tags come and go.
     pub fn is_same(&self, part: &Part) -> bool {
         self.number == part.number
             && self.size == part.size

@@ -31,7 +31,7 @@ fn request(
     Ok(outgoing)
 }
 
-/// What media tells of its object. Its `Cache-Control` is about the answer, where not everybody may read the object
+/// What the headers of a media answer say of its object. Its `Cache-Control` is about the answer, where not everybody may read the object
 /// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
 fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
     ObjectMeta { cache_control: None, ..from_head(id, head) }

@@ -147,7 +147,7 @@ impl SpeaksMultipart for Gcs {
 
     const REPEATS_CHECKSUMS: bool = false;
 
-    /// Its paths look like S3's, which servers that speak both dialects tell apart by the headers; Google's clients name
+    /// Its paths look like S3's, so that servers that speak both dialects look at the headers; Google's clients name
     /// themselves in this one. A customer's key comes with each request of an upload.
     fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
         let target = format!("/{}/{}{query}", component(&id.bucket), path(&id.key));

@@ -102,7 +102,7 @@ impl Gcs {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // A copy that is told any of its description, or a storage class, is told all of it.
+        // A copy whose request names any of its description, or a storage class, loses what the request leaves out.
         let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
             true => {
                 let source = self

@@ -50,7 +50,7 @@ impl Cutter {
 #[derive(Debug)]
 pub(crate) struct Xml {
     tags: (&'static [u8], &'static [u8]),
-    /// What can't be told yet.
+    /// The last bytes, which may be the beginning of a tag.
     ahead: Vec<u8>,
     is_inside: bool,
     rest: Vec<u8>,

@@ -114,7 +114,7 @@ impl S3 {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        // A copy that is told any of its description is told all of it.
+        // A copy whose request names any of its description loses what the request leaves out.
         let merged = match options.describes() {
             true => {
                 let source = self

@@ -1,5 +1,5 @@
-//! Writes under a condition that the endpoint may not keep: the object is looked at before and after. Between those another
-//! writer can come, which is why [`S3::is_kept`] tells whoever reports the write.
+//! Writes under a condition that the endpoint may not keep: the object is looked at before and after. Another
+//! writer can come between, so that [`S3::is_kept`] says of a write whether its condition was kept by the store.
 
 use super::S3;
 use super::write_conditions::{Treatment, Write};

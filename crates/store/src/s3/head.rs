@@ -47,7 +47,7 @@ impl S3 {
         Ok(head.content_length().filter(|_| is_part))
     }
 
-    /// What a HEAD tells of what was just written, or what is known anyway where it may not be asked: who may write may
+    /// What a HEAD says of the object that was just written; what is known anyway where HEAD is refused, because who may write may
     /// not always read.
     pub(super) async fn described_or(&self, written: ObjectMeta) -> Result<ObjectMeta, Error> {
         match self.head(&written.id, None).await {

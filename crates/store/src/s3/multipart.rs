@@ -130,8 +130,8 @@ impl S3 {
         }
     }
 
-    /// The MD5 that a part's ETag is, where nothing cheaper is told of the part: by it alone what has arrived can be
-    /// verified. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
+    /// The MD5 that a part's ETag is, where the store says no cheaper checksum of it: then only the MD5 can show that the part arrived as it was
+    /// sent. Of parts that are encrypted with a key of their own, and of directory buckets, the ETag is none.
     fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()

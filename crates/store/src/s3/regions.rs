@@ -60,7 +60,7 @@ impl Regions {
         is_new
     }
 
-    /// Takes in that the bucket is elsewhere. Whether asking can tell where, or has told it since.
+    /// Takes in that the bucket is elsewhere. True where the store can be asked for the region, or has said it since.
     pub(super) fn lost(&self, bucket: &str) -> bool {
         let place = self.place(bucket);
         self.change(bucket, |place| place.is_lost = true);

@@ -1,6 +1,6 @@
 //! What an endpoint makes of conditions on writes. Amazon keeps them everywhere; others refuse them, or pass them over
-//! without a word, which nothing but another writer's lost object would show. So it is told by who answers, until
-//! an answer shows better; where it isn't sure, the object is looked at before and after the write. Who passes conditions over
+//! without a word, which nothing but another writer's lost object would show. So the host and the answers' headers decide which it is taken for, until
+//! an answer shows better; where neither is sure, the object is looked at before and after the write. Who passes conditions over
 //! may well call itself `AmazonS3`, so that name counts at Amazon's own hosts alone.
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -53,7 +53,7 @@ enum Service {
 }
 
 impl Service {
-    /// Where the host tells.
+    /// By the host.
     fn at(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
         match host.as_str() {
@@ -65,7 +65,7 @@ impl Service {
         }
     }
 
-    /// Where an answer tells, whatever the host: through proxies and under names of one's own.
+    /// By an answer, whatever the host: through proxies and under names of one's own.
     fn in_answer(head: &Head) -> Self {
         let server = head.header("server").unwrap_or_default();
         if server == "laneway" {

@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't
-    /// tell: GCS forgets parts, some S3 servers pay no attention to the question.
+    /// say: GCS forgets parts, some S3 servers pay no attention to the question.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` when the object isn't in the state `version` any more; what the server calls a part
@@ -89,14 +89,14 @@ impl Store {
         ask!(self, dialect => dialect.get(get, self.reads).await)
     }
 
-    /// An answer in chunks that tells no size anywhere: the object's description does.
+    /// An answer in chunks that says no size anywhere: the object's description says it.
     async fn measured(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let Ok(meta) = self.head(get.id, get.version).await else { return Err(refused) };
         let version = get.version.or(meta.version.as_ref());
         self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
     }
 
-    /// An empty object has no byte 0, so that a range from there is refused; whoever asked means its emptiness.
+    /// An empty object has no byte 0, so that a range from there is refused, though the caller means all of the object.
     async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let whole = Get { range: None, sink: None, ..get.clone() };
         let meta = self.head(get.id, get.version).await?;

@@ -3,10 +3,10 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint platforms bench docs interop
+.PHONY: help demo test soak lint platforms bench docs public-api interop
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build the program and watch it work, without an account or a network; leaves laneway-report.html
 	$(CARGO) run --release --locked -p laneway-cli -- demo
@@ -38,6 +38,9 @@ bench: ## measure Laneway beside the usual ways on an embedded store; leaves lan
 
 docs: ## build the documentation of the crates
 	$(CARGO) doc --workspace --no-deps --locked
+
+public-api: ## write crates/laneway/public-api.txt anew, the list of what the library shows
+	LANEWAY_WRITE_PUBLIC_API=1 $(CARGO) test -p laneway-testkit --locked --test public_api
 
 interop: ## run against other people's servers and clients: MinIO, moto, gcloud, boto3, rclone, ... (installs them)
 	interop/run

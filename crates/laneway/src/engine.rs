@@ -28,8 +28,8 @@ static DEFAULT: OnceLock<Engine> = OnceLock::new();
 /// their own within the engine, and each of these ways may have [`connections_max`](EngineBuilder::connections_max).
 ///
 /// After a `fork` the child has an engine of its own, of the same budgets, from its first call on. What ran in the parent
-/// goes on there: a job of the parent's has no more events in the child, and a call that was being awaited while the
-/// process forked is not to be awaited there.
+/// goes on there: a job of the parent's has no more events in the child, and its calls, downloads, writers and streams are errors of
+/// kind cancelled there; a reader reads on.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 

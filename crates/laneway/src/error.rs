@@ -107,6 +107,11 @@ impl Error {
         Self::own(ErrorKind::Cancelled, target, "cancelled")
     }
 
+    /// A parent of this process began the call, and nobody here goes on with it.
+    pub(crate) fn forked(target: impl Into<String>) -> Self {
+        Self::own(ErrorKind::Cancelled, target, "was begun before a fork, in the parent of this process")
+    }
+
     /// A call took longer than its caller allows.
     pub(crate) fn timed_out(target: impl Into<String>, deadline: Duration) -> Self {
         Self::own(ErrorKind::Timeout, target, format!("not done within {} s", deadline.as_secs_f64()))

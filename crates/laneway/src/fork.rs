@@ -5,8 +5,10 @@
 //! Processes are distinguished by their numbers, so that a child which has its parent's number, in another namespace, goes unnoticed.
 
 use std::fmt;
+use std::pin::Pin;
 use std::process;
 use std::sync::OnceLock;
+use std::task::{Context, Poll};
 
 /// A value that is no business of a child's.
 pub(crate) struct OfProcess<T> {
@@ -24,9 +26,31 @@ impl<T> OfProcess<T> {
         self.value.as_ref().filter(|_| self.process == process::id())
     }
 
+    /// The same, taken out.
+    pub(crate) fn into_inner(mut self) -> Option<T> {
+        match self.process == process::id() {
+            true => self.value.take(),
+            // Kept from being dropped.
+            false => None,
+        }
+    }
+
     /// The same to be changed.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         self.value.as_mut().filter(|_| self.process == process::id())
+    }
+}
+
+/// What a thread of this process completes; `None` in a child, where nobody ever does.
+impl<F: Future + Unpin> Future for OfProcess<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.get_mut() {
+            Some(future) => Pin::new(future).poll(context).map(Some),
+            None => Poll::Ready(None),
+        }
     }
 }
 

@@ -68,14 +68,14 @@ impl Runtime {
     /// Runs a task and waits for it on whatever the caller runs on. Dropping the wait ends the task.
     ///
     /// # Errors
-    /// Those of the task; class `cancelled` when the runtime ended first.
+    /// Those of the task; `ErrorKind::Cancelled` when the runtime ended first, and in a child of a `fork` that came meanwhile.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let running = self.handle.spawn(task);
         let _ends_with_this = Task::of(running.abort_handle());
-        match running.await {
+        match OfProcess::new(running).await.ok_or_else(|| Error::forked("the request"))? {
             Ok(done) => done,
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             Err(_) => Err(Error::cancelled("the request")),

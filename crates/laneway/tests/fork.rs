@@ -5,12 +5,21 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use laneway::{Client, CopyRequest, Engine, Event, Job, Location, Outcome};
+use futures_util::{FutureExt as _, StreamExt as _};
+use laneway::{
+    Bucket, Client, CopyRequest, Download, Engine, Error, ErrorKind, Event, Job, List, Location,
+    ObjectRanges, Outcome, Ranges, Reader, Writer, Written,
+};
 use laneway_server::{Config, Server};
 use rustix::process::{Pid, Signal, WaitOptions};
+use tokio::io::AsyncReadExt as _;
 
 /// Forks beside a busy engine: a lock that one of its threads holds is met by some of them.
 const FORKS: u32 = 24;
+/// One in so many comes while calls of every kind are under way.
+const BUSY: u32 = 8;
+/// More than a part of an upload, and than what is read ahead.
+const LARGE: usize = 17 << 20;
 /// How long a child may take until it counts as hanging.
 const CHILD_MAX: Duration = Duration::from_secs(60);
 /// What a child ends with where all is well.
@@ -34,18 +43,25 @@ fn main() {
         };
         let client = client.expect("a client");
         put_and_get(&client, dir.path(), "before");
+        let large = client.bucket("gs://bucket/").expect("a bucket").put("large", vec![7; LARGE]);
+        large.call().expect("it is written");
         for n in 0..FORKS {
             // It runs while the process forks, and in the parent to its end.
             let tree = Location::Local(dir.path().join("tree"));
             let to = Location::object(laneway::Provider::Gcs, "bucket", format!("tree-{n}/"));
             let job = client.copy(CopyRequest { recursive: true, ..CopyRequest::new(vec![tree], to) });
+            let begun = n
+                .is_multiple_of(BUSY)
+                .then(|| Begun::new(&client.bucket("gs://bucket/").expect("a bucket"), n));
             match fork() {
                 None => {
+                    begun.into_iter().for_each(Begun::end_at_once);
                     child(&client, job, dir.path(), n, builder);
                     // SAFETY: ends the process; nothing of the parent's is flushed or dropped twice.
                     unsafe { libc::_exit(WELL) }
                 }
                 Some(child) => {
+                    begun.into_iter().for_each(Begun::go_on);
                     put_and_get(&client, dir.path(), &format!("parent-{n}"));
                     assert_eq!(done(job), 40, "the parent's job");
                     assert_eq!(ended(child), Some(WELL), "child {n}");
@@ -54,6 +70,112 @@ fn main() {
         }
     }
     println!("{} forks: ok", 2 * FORKS);
+}
+
+/// What is begun and read on in vain, so that it is under way when the process forks.
+struct Begun {
+    get: laneway::Pending<Download>,
+    download: Download,
+    other_download: Download,
+    reader: Reader,
+    writer: Writer,
+    other_writer: Writer,
+    put: laneway::Pending<Written>,
+    list: List,
+    ranges: Ranges,
+    objects: ObjectRanges,
+}
+
+impl Begun {
+    fn new(bucket: &Bucket, n: u32) -> Self {
+        let get = bucket.get("large").into_future();
+        let begun = || {
+            let mut download = bucket.get("large").call().expect("it is read");
+            download.chunk_blocking().expect("it is read").expect("a chunk");
+            download
+        };
+        let (download, other_download) = (begun(), begun());
+        let mut reader = bucket.open("large").call().expect("it is open");
+        read_on(&mut reader, 4 << 20);
+        let mut list = bucket.list("");
+        list.next_blocking().expect("an object").expect("an object");
+        let mut ranges = bucket.get_ranges("large", [0..9, 16_000_000..16_000_100]).stream();
+        ranges.next_blocking().expect("a range").expect("a range");
+        let mut objects = bucket.get_ranges_of((0..100).map(|_| ("large", [0..9, 20..22])));
+        objects.next_blocking().expect("an object").1.expect("its range");
+        let written = |name: &str| {
+            let mut writer = bucket.writer(&format!("{name}-{n}"));
+            pollster::block_on(writer.write(&[7; LARGE])).expect("it is written");
+            writer
+        };
+        let (writer, other_writer) = (written("written"), written("other"));
+        let mut put = bucket.put(&format!("put-{n}"), vec![7; LARGE]).into_future();
+        let mut get = get;
+        assert!((&mut put).now_or_never().is_none() && (&mut get).now_or_never().is_none());
+        Self { get, download, other_download, reader, writer, other_writer, put, list, ranges, objects }
+    }
+
+    /// In a child they are errors, and nothing is left to be waited for.
+    fn end_at_once(self) {
+        let Self { get, mut download, mut other_download, .. } = self;
+        let Self { mut reader, writer, other_writer, put, list, mut ranges, mut objects, .. } = self;
+        is_forked(&pollster::block_on(get).map(drop).expect_err("a get"));
+        is_forked(&pollster::block_on(put).map(drop).expect_err("a put"));
+        is_forked(&download.chunk_blocking().map(drop).expect_err("a download"));
+        is_forked(&pollster::block_on(other_download.chunk()).map(drop).expect_err("a download"));
+        is_forked(&pollster::block_on(writer.finish()).expect_err("a writer"));
+        pollster::block_on(other_writer.abort());
+        // What it has read is here, what it was about to read is not, and is read anew.
+        read_on(&mut reader, 8 << 20);
+        let listed: Vec<_> = pollster::block_on(list.collect());
+        is_forked(listed.last().and_then(|last| last.as_ref().err()).expect("an error"));
+        is_forked(&ranges.next_blocking().expect("an error").expect_err("ranges"));
+        assert!(ranges.next_blocking().is_none());
+        let (at, lost) = objects.next_blocking().expect("an error");
+        is_forked(&lost.expect_err("ranges of objects"));
+        assert!(at == usize::MAX && objects.next_blocking().is_none());
+    }
+
+    /// The parent's go on.
+    fn go_on(self) {
+        let Self {
+            get,
+            download,
+            other_download,
+            mut reader,
+            writer,
+            other_writer,
+            put,
+            list,
+            ranges,
+            objects,
+        } = self;
+        assert_eq!(
+            pollster::block_on(get).and_then(Download::bytes_blocking).expect("it is read").len(),
+            LARGE
+        );
+        download.bytes_blocking().expect("it is read");
+        pollster::block_on(other_download.bytes()).expect("it is read");
+        read_on(&mut reader, 8 << 20);
+        assert_eq!(pollster::block_on(writer.finish()).expect("it is written").size, LARGE as u64);
+        pollster::block_on(other_writer.abort());
+        assert_eq!(pollster::block_on(put).expect("it is written").size, LARGE as u64);
+        assert!(pollster::block_on(list.all(async |one| one.is_ok())));
+        assert_eq!(pollster::block_on(ranges.map(|one| one.expect("a range")).count()), 1);
+        assert_eq!(pollster::block_on(objects.map(|(_, one)| one.expect("ranges")).count()), 99);
+    }
+}
+
+/// Reads on, some bytes at a time.
+fn read_on(reader: &mut Reader, bytes: usize) {
+    let mut into = vec![0; bytes];
+    pollster::block_on(reader.read_exact(&mut into)).expect("it is read");
+}
+
+#[track_caller]
+fn is_forked(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(error.to_string().contains("before a fork"), "{error}");
 }
 
 /// What a child does with what it has got.

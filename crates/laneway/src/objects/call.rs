@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::running::Running;
 use tokio::sync::oneshot;
 
+use crate::fork::OfProcess;
+use crate::running::Running;
 use crate::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
@@ -80,6 +81,7 @@ pub(super) fn cleaning<T: Send + 'static>(
     transfer: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> impl Future<Output = Result<T, Error>> + Send + 'static {
     let (end, ended) = oneshot::channel();
+    let ended = OfProcess::new(ended);
     let begun = client.worker().map(|worker| {
         let engine = client.clone();
         worker.spawn(async move {
@@ -90,9 +92,9 @@ pub(super) fn cleaning<T: Send + 'static>(
     });
     async move {
         begun?;
-        let ended = ended.await.unwrap_or_else(|_| Err(Error::cancelled("the request")));
+        let ended = ended.await.ok_or_else(|| Error::forked("the request"))?;
         drop(owner);
-        ended
+        ended.unwrap_or_else(|_| Err(Error::cancelled("the request")))
     }
 }
 

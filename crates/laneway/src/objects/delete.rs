@@ -139,10 +139,20 @@ async fn remove(bucket: Bucket, keys: Vec<String>) -> Result<Vec<Result<(), Erro
     let client = bucket.client().clone();
     let batch = async move {
         let store = bucket.store()?;
-        let objects: Vec<Deletion> =
-            keys.iter().map(|key| Deletion::any(format!("{}{key}", bucket.prefix()))).collect();
-        let results = store.delete_many(bucket.name(), &objects).await;
-        Ok(results.into_iter().map(|result| result.map_err(Error::from)).collect())
+        let named: Vec<Result<Deletion, Error>> =
+            keys.iter().map(|key| Ok(Deletion::any(bucket.id(key)?.key))).collect();
+        let objects: Vec<Deletion> = named.iter().filter_map(|one| one.as_ref().ok().cloned()).collect();
+        let mut results = match objects.is_empty() {
+            true => Vec::new(),
+            false => store.delete_many(bucket.name(), &objects).await,
+        }
+        .into_iter();
+        let outcome = |one: Result<Deletion, Error>| {
+            let Deletion { key, .. } = one?;
+            // One has come for each.
+            results.next().map_or_else(|| Err(Error::cancelled(key)), |result| Ok(result?))
+        };
+        Ok(named.into_iter().map(outcome).collect())
     };
     client.worker()?.run(batch).await
 }

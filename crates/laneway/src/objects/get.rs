@@ -15,6 +15,7 @@ use super::call::{callable, job, within};
 use super::conditions::conditional;
 use crate::download::in_order::{self, Chunk, Described, Wish};
 use crate::event::Verified;
+use crate::fork::OfProcess;
 use crate::runtime::Task;
 use crate::{Bucket, ByteRange, Error};
 
@@ -103,7 +104,7 @@ impl Get {
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
         bucket.relative(&mut meta);
-        let state = State::Coming { taken, ended, _task: task };
+        let state = State::Coming(OfProcess::new(Coming { taken, ended, _task: task }));
         Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
     }
 }
@@ -164,13 +165,16 @@ pub struct Download {
 
 #[derive(Debug)]
 enum State {
-    Coming {
-        taken: mpsc::Receiver<Chunk>,
-        ended: oneshot::Receiver<Result<Verified, Error>>,
-        /// Dropped, it ends the reading.
-        _task: Task,
-    },
+    Coming(OfProcess<Coming>),
     Over,
+}
+
+#[derive(Debug)]
+struct Coming {
+    taken: mpsc::Receiver<Chunk>,
+    ended: oneshot::Receiver<Result<Verified, Error>>,
+    /// Dropped, it ends the reading.
+    _task: Task,
 }
 
 impl Download {
@@ -217,14 +221,17 @@ impl Download {
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
         }
-        let State::Coming { taken, .. } = &mut self.state else { return Ok(None) };
-        if let Some(chunk) = taken.blocking_recv() {
-            return Ok(Some(chunk.bytes));
-        }
-        let State::Coming { ended, .. } = std::mem::replace(&mut self.state, State::Over) else {
-            return Ok(None);
+        let State::Coming(coming) = &mut self.state else { return Ok(None) };
+        let ended = match coming.get_mut() {
+            Some(Coming { taken, ended, .. }) => match taken.blocking_recv() {
+                Some(chunk) => return Ok(Some(chunk.bytes)),
+                // It is there, or comes at once.
+                None => pollster::block_on(ended).unwrap_or_else(|_| Err(Error::cancelled(&self.url))),
+            },
+            None => Err(Error::forked(&self.url)),
         };
-        self.end(ended.blocking_recv().unwrap_or_else(|_| Err(Error::cancelled(&self.url))))
+        self.state = State::Over;
+        self.end(ended)
     }
 
     /// Like [`bytes`](Self::bytes), blocking the thread. Not to be called on a thread that runs async tasks.
@@ -243,13 +250,18 @@ impl Download {
         if !self.rest.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
         }
-        let State::Coming { taken, ended, .. } = &mut self.state else { return Poll::Ready(Ok(None)) };
-        if let Some(chunk) = ready!(taken.poll_recv(context)) {
-            return Poll::Ready(Ok(Some(chunk.bytes)));
-        }
-        let ended = ready!(Pin::new(ended).poll(context));
+        let State::Coming(coming) = &mut self.state else { return Poll::Ready(Ok(None)) };
+        let ended = match coming.get_mut() {
+            Some(Coming { taken, ended, .. }) => match ready!(taken.poll_recv(context)) {
+                Some(chunk) => return Poll::Ready(Ok(Some(chunk.bytes))),
+                None => {
+                    ready!(Pin::new(ended).poll(context)).unwrap_or_else(|_| Err(Error::cancelled(&self.url)))
+                }
+            },
+            None => Err(Error::forked(&self.url)),
+        };
         self.state = State::Over;
-        Poll::Ready(self.end(ended.unwrap_or_else(|_| Err(Error::cancelled(&self.url)))))
+        Poll::Ready(self.end(ended))
     }
 
     fn end(&mut self, ended: Result<Verified, Error>) -> Result<Option<Bytes>, Error> {

@@ -9,6 +9,7 @@ use futures_util::Stream;
 use laneway_store::ObjectMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::fork::OfProcess;
 use crate::runtime::Task;
 use crate::{Bucket, Error};
 
@@ -145,7 +146,7 @@ impl Stream for ListDir {
 struct Pages {
     bucket: Bucket,
     list: laneway_store::List,
-    arriving: Option<Arriving>,
+    arriving: Option<OfProcess<Arriving>>,
     entries: VecDeque<Listed>,
     is_over: bool,
 }
@@ -185,7 +186,10 @@ impl Pages {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            let some = ready!(self.arriving().batches.poll_recv(context));
+            let some = match self.arriving() {
+                Some(arriving) => ready!(arriving.batches.poll_recv(context)),
+                None => Some(self.forked()),
+            };
             if let Some(error) = self.take(some) {
                 return Poll::Ready(Some(Err(error)));
             }
@@ -200,7 +204,10 @@ impl Pages {
             if self.is_over {
                 return None;
             }
-            let some = self.arriving().batches.blocking_recv();
+            let some = match self.arriving() {
+                Some(arriving) => arriving.batches.blocking_recv(),
+                None => Some(self.forked()),
+            };
             if let Some(error) = self.take(some) {
                 return Some(Err(error));
             }
@@ -225,9 +232,15 @@ impl Pages {
         None
     }
 
-    fn arriving(&mut self) -> &mut Arriving {
+    /// What a listing ends with in a child of the process that began it.
+    fn forked(&self) -> Batch {
+        Batch::Failed(Error::forked(self.bucket.url()))
+    }
+
+    /// What arrives in this process; `None` where a parent of it has begun.
+    fn arriving(&mut self) -> Option<&mut Arriving> {
         let (bucket, list) = (&self.bucket, &self.list);
-        self.arriving.get_or_insert_with(|| {
+        let begin = || {
             let (out, batches) = mpsc::unbounded_channel();
             let task = match bucket.client().worker() {
                 Ok(worker) => Some(worker.task(fill(bucket.clone(), list.clone(), out))),
@@ -237,8 +250,9 @@ impl Pages {
                     None
                 }
             };
-            Arriving { batches, _task: task }
-        })
+            OfProcess::new(Arriving { batches, _task: task })
+        };
+        self.arriving.get_or_insert_with(begin).get_mut()
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ pub use prices::PriceList;
 use tokio::sync::mpsc;
 
 use super::call::{callable, within};
+use crate::fork::OfProcess;
 use crate::runtime::Task;
 use crate::{Bucket, Error};
 
@@ -97,13 +98,14 @@ impl Bucket {
         let bucket = self.clone();
         let calls = objects.into_iter().map(move |(key, ranges)| bucket.get_ranges(key.as_ref(), ranges));
         let (out, results) = mpsc::channel(1);
+        let results = OfProcess::new(results);
         let limits = Limits::of_taken();
         let worker = match self.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
                 // There is room for one.
-                drop(out.try_send((0, Err(error))));
-                return ObjectRanges { results, _task: None };
+                drop(out.try_send(Some((NONE, Err(error)))));
+                return ObjectRanges { results, url: self.url(), is_over: false, _task: None };
             }
         };
         let task = worker.task(async move {
@@ -120,19 +122,20 @@ impl Bucket {
                     running.push(read(call));
                 }
                 if running.is_empty() && done.is_empty() {
-                    return;
+                    // Who doesn't hear of it has gone.
+                    return drop(out.send(None).await);
                 }
                 // Those under way go on while results wait to be taken: they hold memory that others need.
                 tokio::select! {
                     Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
                     room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
-                        (Ok(room), Some(result)) => room.send(result),
+                        (Ok(room), Some(result)) => room.send(Some(result)),
                         _ => return,
                     },
                 }
             }
         });
-        ObjectRanges { results, _task: Some(task) }
+        ObjectRanges { results, url: self.url(), is_over: false, _task: Some(task) }
     }
 }
 
@@ -162,22 +165,22 @@ impl GetRanges {
     /// among them. Dropped, it ends the reading.
     pub fn stream(self) -> Ranges {
         let (out, results) = mpsc::unbounded_channel();
+        let (results, url) = (OfProcess::new(results), self.bucket.url_of(&self.key));
         let worker = match self.bucket.client().worker() {
             Ok(worker) => worker,
             Err(error) => {
                 // The other end is here.
-                drop(out.send(Err(error)));
-                return Ranges { results, _task: None };
+                drop(out.send(Some(Err(error))));
+                return Ranges { results, url, is_over: false, _task: None };
             }
         };
         let task = worker.task(async move {
             let limits = Limits::of_taken();
-            let take = |at, bytes, room| drop(out.send(Ok((at, bytes, room))));
-            if let Err(error) = self.each(&limits, take).await {
-                drop(out.send(Err(error)));
-            }
+            let take = |at, bytes, room| drop(out.send(Some(Ok((at, bytes, room)))));
+            let failed = self.each(&limits, take).await.err();
+            drop(out.send(failed.map(Err)));
         });
-        Ranges { results, _task: Some(task) }
+        Ranges { results, url, is_over: false, _task: Some(task) }
     }
 
     async fn run(self) -> Result<Vec<Bytes>, Error> {
@@ -213,9 +216,13 @@ impl GetRanges {
     }
 }
 
-/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error.
+/// Ranges of an object as they come; made by [`GetRanges::stream`]. Ends after the first error; where it ends without one every range has
+/// come.
 pub struct Ranges {
-    results: mpsc::UnboundedReceiver<One>,
+    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
+    results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
+    url: String,
+    is_over: bool,
     /// Dropped, it ends the reading.
     _task: Option<Task>,
 }
@@ -224,7 +231,22 @@ impl Ranges {
     /// The next range that is there: its place among those asked for, and its bytes. Blocks the thread; not to be called on one that
     /// runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
-        Some(self.results.blocking_recv()?.map(|(at, bytes, _)| (at, bytes)))
+        if self.is_over {
+            return None;
+        }
+        let some = self.results.get_mut().map(mpsc::UnboundedReceiver::blocking_recv);
+        self.taken(some)
+    }
+
+    /// What has come: nothing at all where a parent of this process has begun.
+    fn taken(&mut self, some: Option<Option<Option<One>>>) -> Option<Result<(usize, Bytes), Error>> {
+        let result = match some {
+            Some(Some(result)) => result,
+            Some(None) => Some(Err(Error::cancelled(&self.url))),
+            None => Some(Err(Error::forked(&self.url))),
+        };
+        self.is_over = !matches!(result, Some(Ok(_)));
+        Some(result?.map(|(at, bytes, _)| (at, bytes)))
     }
 }
 
@@ -233,8 +255,14 @@ impl Stream for Ranges {
     type Item = Result<(usize, Bytes), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let taken = |result: One| result.map(|(at, bytes, _)| (at, bytes));
-        self.results.poll_recv(context).map(|result| result.map(taken))
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let some = match self.results.get_mut() {
+            Some(results) => Some(ready!(results.poll_recv(context))),
+            None => None,
+        };
+        Poll::Ready(self.taken(some))
     }
 }
 
@@ -244,9 +272,16 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// Ranges of many objects; made by [`Bucket::get_ranges_of`].
+/// What concerns no single object is the last result, with this place.
+const NONE: usize = usize::MAX;
+
+/// Ranges of many objects; made by [`Bucket::get_ranges_of`]. Where not all can be read for a cause that concerns no single object, an
+/// engine that has ended or an iterator that panicked, that is the last result, and its place is `usize::MAX`.
 pub struct ObjectRanges {
-    results: mpsc::Receiver<(usize, All)>,
+    /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
+    results: OfProcess<mpsc::Receiver<Option<(usize, All)>>>,
+    url: String,
+    is_over: bool,
     /// Dropped, it ends the reading.
     _task: Option<Task>,
 }
@@ -255,7 +290,25 @@ impl ObjectRanges {
     /// The next object that is done: its place among those asked for, and its ranges in the order asked for. Blocks the thread; not
     /// to be called on one that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<(usize, Result<Vec<Bytes>, Error>)> {
-        let (at, result) = self.results.blocking_recv()?;
+        if self.is_over {
+            return None;
+        }
+        let some = self.results.get_mut().map(mpsc::Receiver::blocking_recv);
+        self.taken(some)
+    }
+
+    /// What has come: nothing at all where a parent of this process has begun.
+    fn taken(
+        &mut self,
+        some: Option<Option<Option<(usize, All)>>>,
+    ) -> Option<(usize, Result<Vec<Bytes>, Error>)> {
+        let result = match some {
+            Some(Some(result)) => result,
+            Some(None) => Some((NONE, Err(Error::cancelled(&self.url)))),
+            None => Some((NONE, Err(Error::forked(&self.url)))),
+        };
+        self.is_over = result.as_ref().is_none_or(|(at, _)| *at == NONE);
+        let (at, result) = result?;
         Some((at, result.map(|(bytes, _)| bytes)))
     }
 }
@@ -265,13 +318,48 @@ impl Stream for ObjectRanges {
     type Item = (usize, Result<Vec<Bytes>, Error>);
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let taken = |(at, result): (usize, All)| (at, result.map(|(bytes, _)| bytes));
-        self.results.poll_recv(context).map(|result| result.map(taken))
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let some = match self.results.get_mut() {
+            Some(results) => Some(ready!(results.poll_recv(context))),
+            None => None,
+        };
+        Poll::Ready(self.taken(some))
     }
 }
 
 impl fmt::Debug for ObjectRanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ObjectRanges").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_nobody_brings_any_more_are_an_error_and_no_end() {
+        let begun = || {
+            let (out, results) = mpsc::unbounded_channel();
+            let ranges = Ranges {
+                results: OfProcess::new(results),
+                url: "s3://b/k".to_owned(),
+                is_over: false,
+                _task: None,
+            };
+            (out, ranges)
+        };
+        let (out, mut lost) = begun();
+        out.send(Some(Ok((7, Bytes::new(), None)))).unwrap();
+        drop(out);
+        assert_eq!(lost.next_blocking().unwrap().unwrap().0, 7);
+        let error = lost.next_blocking().unwrap().unwrap_err();
+        assert!(error.is_cancelled() && error.to_string().contains("s3://b/k"), "{error}");
+        assert!(lost.next_blocking().is_none());
+        let (out, mut whole) = begun();
+        out.send(None).unwrap();
+        assert!(whole.next_blocking().is_none() && whole.next_blocking().is_none());
     }
 }

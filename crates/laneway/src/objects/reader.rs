@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
 use super::call::Pending;
 use super::read_ahead::ReadAhead;
+use crate::fork::OfProcess;
 use crate::{Bucket, Error};
 
 /// An object that is open for reads, all of which are of one version: once it has been replaced, reads are errors. Made by
@@ -27,8 +28,10 @@ pub struct Reader {
     /// What was read last, and from where on.
     have: (u64, Bytes),
     /// What is being read.
-    coming: Option<(Range<u64>, Pending<Vec<Bytes>>)>,
+    coming: Option<OfProcess<Coming>>,
 }
+
+type Coming = (Range<u64>, Pending<Vec<Bytes>>);
 
 struct Object {
     bucket: Bucket,
@@ -116,15 +119,14 @@ impl Reader {
                 return Poll::Ready(Ok(bytes));
             }
             let position = self.position;
-            let coming = match self.coming.take_if(|(range, _)| !range.contains(&position)) {
-                Some(_elsewhere) => None,
-                None => self.coming.take(),
-            };
-            let coming = coming.unwrap_or_else(|| {
+            // What a parent of this process began before a fork never comes here.
+            let is_useful =
+                |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
+            let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
                 let range = self.ahead.wanted(position, len as u64, self.object.meta.size);
-                (range.clone(), self.object.fetch(range))
+                OfProcess::new((range.clone(), self.object.fetch(range)))
             });
-            let (range, fetch) = self.coming.insert(coming);
+            let Some((range, fetch)) = self.coming.insert(coming).get_mut() else { continue };
             let read = ready!(Pin::new(fetch).poll(context));
             let start = range.start;
             self.coming = None;
@@ -153,7 +155,7 @@ impl Reader {
             let mut fetch = self.object.fetch(range.clone());
             // It begins with its first poll. What comes of it is looked at when it is wanted.
             if Pin::new(&mut fetch).poll(context).is_pending() {
-                self.coming = Some((range, fetch));
+                self.coming = Some(OfProcess::new((range, fetch)));
             }
         }
     }

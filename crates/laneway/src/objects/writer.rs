@@ -15,9 +15,10 @@ use super::attributes::describable;
 use super::call::{Pending, cleaning, job, pending};
 use super::handed::Handed;
 use super::put::write;
+use crate::fork::OfProcess;
 use crate::plan::parts::{Cut, PARTS_MAX};
 use crate::upload::{Given, Parts};
-use crate::{Bucket, Error, Written, content_type};
+use crate::{Bucket, Canceller, Error, Written, content_type};
 
 /// Writes an object from the bytes that are put into it; made by [`Bucket::writer`].
 ///
@@ -32,7 +33,9 @@ pub struct Writer {
     gathered: BytesMut,
     /// Parts that have gone.
     parts: u32,
-    upload: Option<Upload>,
+    upload: Option<OfProcess<Upload>>,
+    /// Cancels the upload.
+    canceller: Option<Canceller>,
     /// Ends the object, once that was asked for.
     ending: Option<Pending<Written>>,
     /// What has come of it; `None` inside where it failed.
@@ -79,6 +82,7 @@ impl Bucket {
             gathered: BytesMut::new(),
             parts: 0,
             upload: None,
+            canceller: None,
             ending: None,
             ended: None,
         }
@@ -114,12 +118,16 @@ impl Writer {
         std::future::poll_fn(|context| self.poll_finish(context)).await
     }
 
-    /// Gives the object up, and waits until nothing of it is left in the store. Where its end was asked for before, by a `shutdown`
-    /// that wasn't awaited, it may have come into being all the same.
+    /// Gives the object up, and waits until nothing unfinished is left of it in the store. Where its end was asked for before, by a
+    /// `shutdown` that wasn't awaited, it may have come into being all the same.
     pub async fn abort(self) {
-        let Self { upload, ending, .. } = self;
-        drop(ending);
-        if let Some(Upload { sender, room, ended, .. }) = upload {
+        let Self { upload, canceller, ending, .. } = self;
+        if let (Some(canceller), Some(ending)) = (canceller, ending) {
+            canceller.cancel();
+            drop(ending.await);
+        }
+        // Nothing of a parent's, from before a fork, is this process's to give up.
+        if let Some(Upload { sender, room, ended, .. }) = upload.and_then(OfProcess::into_inner) {
             drop((sender, room));
             // Without its end the upload ends as cancelled, after it has cleaned up.
             drop(ended.await);
@@ -144,11 +152,15 @@ impl Writer {
     /// How long the part that gathers is to be.
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
-            Some(upload) => upload.cut,
+            Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
             None => Cut::new(self.bucket.store()?.takes_unequal_parts(), None),
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
         len.ok_or_else(|| self.misused(&format!("has more than the {PARTS_MAX} parts that there may be")))
+    }
+
+    fn forked(&self) -> Error {
+        Error::forked(self.bucket.url_of(&self.key))
     }
 
     fn misused(&self, why: &str) -> Error {
@@ -157,10 +169,13 @@ impl Writer {
 
     /// Hands over what has gathered.
     fn poll_send(&mut self, context: &mut Context<'_>, is_last: bool) -> Poll<Result<(), Error>> {
-        if self.upload.is_none() {
-            self.upload = Some(self.begin()?);
-        }
-        let Some(upload) = &mut self.upload else { return Poll::Ready(Ok(())) };
+        let begun = match self.upload.take() {
+            Some(upload) => upload,
+            None => OfProcess::new(self.begin()?),
+        };
+        let Some(upload) = self.upload.insert(begun).get_mut() else {
+            return Poll::Ready(Err(Error::forked(self.bucket.url_of(&self.key))));
+        };
         let sender = &upload.sender;
         let room = upload.room.get_or_insert_with(|| {
             let sender = sender.clone();
@@ -187,6 +202,7 @@ impl Writer {
         let cut = Cut::new(store.takes_unequal_parts(), None);
         let (sender, parts) = mpsc::channel(1);
         let (owner, job) = job(&self.bucket)?;
+        self.canceller = Some(owner.canceller());
         let input = Handed::new(job.clone(), given, parts);
         let send = async move {
             let parts = Parts { job: &job, store: &store, id: &id, options: &options, unfinished: None };
@@ -217,7 +233,7 @@ impl Writer {
         let ending = match self.ending.take() {
             Some(ending) => ending,
             None => match self.upload.take() {
-                Some(upload) => upload.ended,
+                Some(upload) => upload.into_inner().ok_or_else(|| self.forked())?.ended,
                 None => self.whole(),
             },
         };

@@ -266,3 +266,18 @@ fn ranges_of_another_version_than_the_one_wanted_are_refused() {
         assert_eq!(read().unwrap_err().kind(), ErrorKind::Precondition, "{kind:?}");
     });
 }
+
+#[test]
+fn objects_whose_iterator_fails_end_with_an_error_that_is_none_of_theirs() {
+    let stage = Stage::new(KINDS[0]);
+    stage.object("k", b"0123456789");
+    let objects = (0..3).map(|n| {
+        assert!(n < 2, "the iterator fails");
+        ("k", [n..n + 1])
+    });
+    let mut coming = bucket(&stage).get_ranges_of(objects);
+    let mut results: Vec<_> = std::iter::from_fn(|| coming.next_blocking()).collect();
+    let (at, last) = results.pop().unwrap();
+    assert_eq!((at, last.unwrap_err().kind()), (usize::MAX, ErrorKind::Cancelled));
+    assert!(results.iter().all(|(_, read)| read.is_ok()), "{results:?}");
+}

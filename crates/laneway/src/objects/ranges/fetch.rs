@@ -225,6 +225,7 @@ impl Bringing<'_> {
             }
             Err(error) => return Err(error.into()),
         };
+        // An answer of another range than the one that was asked for is refused by the store already.
         let got = self.of_one_state(&request, got).await?;
         Ok(Answer { bytes: got.body, request, size: got.meta.size })
     }

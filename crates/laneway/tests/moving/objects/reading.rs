@@ -128,6 +128,28 @@ fn listings_are_streams_of_keys_as_the_verbs_take_them() {
 }
 
 #[test]
+fn a_key_that_names_nothing_is_an_error_among_many_that_are_removed() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        for key in ["a", "b", "p/"] {
+            stage.object(key, b"x");
+        }
+        let removed = |prefix: &str, keys: &[&str]| {
+            let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+            let outcomes = bucket(&stage, prefix).delete_many(futures_util::stream::iter(keys));
+            wait(outcomes.map(|(key, outcome)| (key, outcome.err().map(|e| e.kind()))).collect::<Vec<_>>())
+        };
+        let refused = || Some(ErrorKind::Usage);
+        let outcomes = [("a".to_owned(), None), (String::new(), refused()), ("b".to_owned(), None)];
+        assert_eq!(removed("", &["a", "", "b"]), outcomes);
+        assert_eq!(removed("", &[""]), [(String::new(), refused())]);
+        // Below a prefix it is the prefix's own object.
+        assert_eq!(removed("p/", &[""]), [(String::new(), None)]);
+        assert!(stage.keys().is_empty());
+    });
+}
+
+#[test]
 fn a_call_that_is_dropped_or_late_holds_nothing() {
     let stage = Stage::with_faults(DIALECTS[1], &["get key=silent stall"]);
     stage.object("silent", b"never told");

@@ -1,10 +1,13 @@
 //! Writing: at once, from a file, from a stream, and byte after byte.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use laneway::{ErrorKind, Payload, Verified};
+use laneway_server::Faults;
 use laneway_testkit::random_bytes;
 use tokio::io::AsyncWriteExt as _;
 
@@ -120,6 +123,21 @@ fn what_is_given_up_half_way_leaves_nothing_behind() {
             of("begin") >= 2 && counters.multipart_open == 0
         });
         assert!(stage.keys().is_empty());
+    });
+}
+
+#[test]
+fn who_gives_up_an_object_whose_end_was_asked_for_waits_until_nothing_is_left_of_its_upload() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["part delay 60m"]);
+        let mut writer = bucket(&stage, "").writer("k");
+        wait(writer.write(&random_bytes(8, 34 * MIB))).unwrap();
+        let mut shutdown = pin!(writer.shutdown());
+        assert!(shutdown.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        stage.wait_for("part", 1);
+        stage.server.set_faults(Faults::default());
+        wait(writer.abort());
+        assert_eq!((stage.server.counters().multipart_open, stage.keys().len()), (0, 0), "{kind:?}");
     });
 }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use ::laneway::Provider;
 use serde::{Deserialize, Serialize};
 
-use crate::counted::{Bench, Counted, Found, figures};
+use crate::counted::{Bench, Counted, Found};
 use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung, turns};
+use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What to delete, and where.
@@ -93,15 +93,13 @@ pub fn run(
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
-    tell(Event::Begun { bench: "clean", store: stage.store(), rtt: stage.rtt });
-    let rtt_s = stage.rtt.as_secs_f64();
     // TCP, TLS, and one request.
-    let floor_s = rtt_s * if stage.tls() { 3.0 } else { 2.0 };
+    let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
     let supplies: Vec<Supply> = (0..plan.objects)
         .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })
         .collect();
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
-    let one = |(provider, broom), _| {
+    let one = |(provider, broom)| {
         stage.stock(&supplies)?;
         let errand = Errand { broom, prefix: stage.key("old/"), keys: keys.clone() };
         let ran = stage.carry_as(provider, errand)?;
@@ -110,7 +108,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             let _ = stage.clear("old/");
         }
         Ok(ran.and_then(|measured| match left {
-            0 => Ok(figures(measured, rtt_s, floor_s)),
+            0 => Ok(measured),
             left => Err(Failure::Different(format!("{left} objects are still there"))),
         }))
     };
@@ -118,7 +116,5 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         Target::Embedded(_) => RUNGS.to_vec(),
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
-    let rows = turns(&rungs, plan.runs, tell, one, |figures| figures.seconds)?;
-    let (store, objects) = (stage.store().to_owned(), plan.objects);
-    Ok(Counted { bench: Bench::Clean, store, objects, rtt_s, floor_s, rows })
+    Counted::find(Bench::Clean, (plan.objects, plan.runs), stage, floor_s, &rungs, tell, one)
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counted::{Bench, Counted, Found, figures};
+use crate::counted::{Bench, Counted, Found};
 use crate::errand;
 use crate::place::Target;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung, turns};
+use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// Round trips of the quickest client there can be: TCP, TLS, all reads at once, all writes at once.
@@ -98,15 +98,8 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         .map(|n| Supply { name: format!("table/{n:05}.json"), seed: n as u64, size: plan.size })
         .collect();
     stage.stock(&supplies)?;
-    tell(Event::Begun { bench: "commit", store: stage.store(), rtt: stage.rtt });
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
-    let rtt_s = stage.rtt.as_secs_f64();
-    let floor_s = rtt_s * (TRIPS + if stage.tls() { 2.0 } else { 1.0 });
-    let one = |writer, _| {
-        let ran = stage.carry(Errand { writer, keys: keys.clone() })?;
-        Ok(ran.map(|measured| figures(measured, rtt_s, floor_s)))
-    };
-    let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
-    let (store, objects) = (stage.store().to_owned(), plan.objects);
-    Ok(Counted { bench: Bench::Commit, store, objects, rtt_s, floor_s, rows })
+    let floor_s = stage.rtt.as_secs_f64() * (TRIPS + if stage.tls() { 2.0 } else { 1.0 });
+    let one = |writer| stage.carry(Errand { writer, keys: keys.clone() });
+    Counted::find(Bench::Commit, (plan.objects, plan.runs), stage, floor_s, &RUNGS, tell, one)
 }

@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::errand::Measured;
 use crate::rival::Tally;
+use crate::stage::Stage;
 use crate::table::{Line, Table, seconds};
 use crate::trace::Trace;
-use crate::turns::{Row, Run};
+use crate::turns::{Event, Row, Run, Rung, turns};
+use crate::{Error, Failure};
 
 /// What was found of many small things that are done to objects.
 #[derive(Debug)]
@@ -83,7 +85,7 @@ pub(crate) struct Found {
     pub(crate) trace: Trace,
 }
 
-pub(crate) fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
+fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
     let Found { seconds, tally, trace } = measured.found;
     let figures = Figures {
         seconds,
@@ -96,6 +98,26 @@ pub(crate) fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Ru
 }
 
 impl Counted {
+    /// Has every rung take its turns at so many objects, so often.
+    ///
+    /// # Errors
+    /// As `one`. A rung that fails is a row that says so.
+    pub(crate) fn find<M: Copy>(
+        bench: Bench,
+        (objects, runs): (usize, usize),
+        stage: &Stage<'_>,
+        floor_s: f64,
+        rungs: &[Rung<M>],
+        tell: &mut dyn FnMut(Event<'_>),
+        mut one: impl FnMut(M) -> Result<Result<Measured<Found>, Failure>, Error>,
+    ) -> Result<Self, Error> {
+        tell(Event::Begun { bench: bench.name(), store: stage.store(), rtt: stage.rtt });
+        let rtt_s = stage.rtt.as_secs_f64();
+        let one = |method, _| Ok(one(method)?.map(|measured| figures(measured, rtt_s, floor_s)));
+        let rows = turns(rungs, runs, tell, one, |figures| figures.seconds)?;
+        Ok(Self { bench, store: stage.store().to_owned(), objects, rtt_s, floor_s, rows })
+    }
+
     /// What people are shown.
     pub fn table(&self) -> Table {
         let head = vec!["way", "seconds", "requests", "connections", "round trips", "times the floor"];

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::counted::{Bench, Counted, Found, figures};
+use crate::counted::{Bench, Counted, Found};
 use crate::errand;
 use crate::place::Target;
 use crate::random::Random;
 use crate::site::Site;
 use crate::slices::floor_s;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::turns::{Event, Rung, turns};
+use crate::turns::{Event, Rung};
 use crate::{Error, Failure, Stop, Workers};
 
 /// What the object's bytes are made from, and where in it the ranges are.
@@ -132,18 +132,14 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.may_be_parted("object");
     stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     let mut job = |bench: Bench, lots: Vec<Vec<Range<u64>>>| {
-        tell(Event::Begun { bench: bench.name(), store: stage.store(), rtt: stage.rtt });
-        let rtt_s = stage.rtt.as_secs_f64();
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
         // The first lot's round trip is in it.
-        let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * rtt_s;
-        let one = |reader, _| {
-            let errand = Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() };
-            Ok(stage.carry(errand)?.map(|measured| figures(measured, rtt_s, floor_s)))
+        let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
+        let one = |reader| {
+            stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })
         };
-        let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
-        let objects = lots.iter().map(Vec::len).sum();
-        Ok::<_, Error>(Counted { bench, store: stage.store().to_owned(), objects, rtt_s, floor_s, rows })
+        let ranges = lots.iter().map(Vec::len).sum();
+        Counted::find(bench, (ranges, plan.runs), stage, floor_s, &RUNGS, tell, one)
     };
     let scattered = job(Bench::Ranges, jobs::scattered(plan.ranges, plan.size))?;
     let columns = job(Bench::Columns, jobs::columns(plan.size))?;

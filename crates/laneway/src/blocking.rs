@@ -60,13 +60,7 @@ impl Reader {
     /// # Errors
     /// What the store says; an object that was replaced.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let end = offset.saturating_add(buffer.len() as u64).min(self.size());
-        if offset >= end {
-            return Ok(0);
-        }
-        let bytes = block_on(self.0.read_range(offset..end))?;
-        buffer[..bytes.len()].copy_from_slice(&bytes);
-        Ok(bytes.len())
+        block_on(self.0.read_into(offset, buffer))
     }
 
     /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.

@@ -69,17 +69,19 @@ impl Reader {
     /// # Errors
     /// What the store says; an object that was replaced.
     pub async fn read_at(&self, offset: u64, mut buffer: Vec<u8>) -> (Result<usize, Error>, Vec<u8>) {
+        let read = self.read_into(offset, &mut buffer).await;
+        (read, buffer)
+    }
+
+    /// The same into a buffer that its owner leaves alone until this returns.
+    pub(crate) async fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let end = offset.saturating_add(buffer.len() as u64).min(self.size());
         if offset >= end {
-            return (Ok(0), buffer);
+            return Ok(0);
         }
-        match self.read_range(offset..end).await {
-            Ok(bytes) => {
-                buffer[..bytes.len()].copy_from_slice(&bytes);
-                (Ok(bytes.len()), buffer)
-            }
-            Err(error) => (Err(error), buffer),
-        }
+        let bytes = self.read_range(offset..end).await?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     }
 
     /// Reads one range: as [`read_ranges`](Self::read_ranges) does.

@@ -69,9 +69,9 @@ impl Context {
     /// The library, set up by the environment and, above it, the options.
     ///
     /// # Errors
-    /// As [`ClientBuilder::from_env`] and [`ClientBuilder::build`]; bad usage for a key that is none.
+    /// As [`ClientBuilder::build`]; bad usage for a key that is none.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        let mut client = self.options.encryption.add_to(ClientBuilder::from_env()?.epoch(self.started))?;
+        let mut client = self.options.encryption.add_to(ClientBuilder::from_env().epoch(self.started))?;
         let options = self.options.clone();
         for file in options.ca_certs {
             client = client.ca_file(file);

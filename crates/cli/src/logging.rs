@@ -15,13 +15,16 @@ use crate::stderr::Above;
 
 const VARIABLE: &str = "LANEWAY_LOG";
 
-/// Starts logging if `-v` or `LANEWAY_LOG` (a level, or `target=level,...`) wants it; otherwise only retries
+/// Starts logging if `-v`, or else `LANEWAY_LOG` (a level, or `target=level,...`), wants it; otherwise only retries
 /// are reported, unless `-q` silences them. Times are seconds since the program `started`.
 ///
 /// # Errors
-/// [`BadUsage`] for a value of `LANEWAY_LOG` that can't be read.
+/// [`BadUsage`] for a value of `LANEWAY_LOG` that counts and can't be read.
 pub(crate) fn start(options: &Options, started: Instant) -> anyhow::Result<()> {
-    let wanted = std::env::var(VARIABLE).unwrap_or_default();
+    let wanted = match options.verbose {
+        0 => std::env::var(VARIABLE).unwrap_or_default(),
+        _ => String::new(),
+    };
     let filter = match (wanted.as_str(), options.verbose) {
         ("", 0) => {
             if !options.quiet {

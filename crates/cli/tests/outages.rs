@@ -92,5 +92,8 @@ fn how_long_is_retried_is_an_option_or_a_variable_and_has_to_be_a_time() {
     laneway.run(dead.iter().chain(&["--retry-for", "soon"])).exits(2);
     let run = laneway.clone().with("LANEWAY_RETRY_FOR", "0").run(dead).exits(1);
     assert!(run.stderr.contains("1 attempt"), "{}", run.stderr);
-    laneway.with("LANEWAY_RETRY_FOR", "soon").run(dead).exits(2);
+    let laneway = laneway.with("LANEWAY_RETRY_FOR", "soon");
+    laneway.run(dead).exits(2).complains(&["LANEWAY_RETRY_FOR"]);
+    // What the command line says goes before a variable, whatever that holds.
+    laneway.run(dead.iter().chain(&["--retry-for", "0"])).exits(1);
 }

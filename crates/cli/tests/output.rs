@@ -311,6 +311,7 @@ fn logs_are_written_where_they_are_asked_for() {
     let (_endpoint, laneway) = stocked();
     let bad = laneway.clone().with("LANEWAY_LOG", "no=such=level").run(["ls", "gs://bucket"]).exits(2);
     bad.complains(&["LANEWAY_LOG"]);
+    laneway.clone().with("LANEWAY_LOG", "no=such=level").run(["ls", "-v", "gs://bucket"]).succeeds();
     laneway.with("LANEWAY_LOG", "error").run(["ls", "gs://bucket"]).succeeds();
 }
 

@@ -12,6 +12,7 @@ use laneway_store::{
 };
 
 use crate::engine::EngineBuilder;
+use crate::environment::Unreadable;
 use crate::settings::Settings;
 use crate::{Client, CopySizes, Engine, Error, environment};
 
@@ -25,6 +26,8 @@ pub struct ClientBuilder {
     settings: Settings,
     engine: Option<Engine>,
     budgets: EngineBuilder,
+    /// Variables that can't be read, and that nothing goes before.
+    unreadable: Vec<Unreadable>,
 }
 
 impl Client {
@@ -36,9 +39,9 @@ impl Client {
     /// A client of what the environment's variables say: see [`ClientBuilder::from_env`].
     ///
     /// # Errors
-    /// As [`ClientBuilder::from_env`] and [`ClientBuilder::build`].
+    /// As [`ClientBuilder::build`].
     pub fn from_env() -> Result<Self, Error> {
-        ClientBuilder::from_env()?.build()
+        ClientBuilder::from_env().build()
     }
 }
 
@@ -63,32 +66,37 @@ impl ClientBuilder {
     /// | `LANEWAY_CUSTOMER_KEY`, `LANEWAY_SOURCE_CUSTOMER_KEY` | [`customer_key`](Self::customer_key), [`source_customer_key`](Self::source_customer_key): 32 bytes or their base64 |
     /// | `XDG_STATE_HOME`, `HOME` | [`upload_journals`](Self::upload_journals) below `laneway/uploads` there, or below `~/.local/state` |
     ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a variable of `LANEWAY_` that can't be read; it names the variable
-    /// and not its value. What is wrong with the others is an error of the first call that needs them.
-    pub fn from_env() -> Result<Self, Error> {
-        Ok(Self { settings: environment::settings(Environment::process())?, ..Self::default() })
+    /// What is wrong with a variable of `LANEWAY_` is an error of [`build`](Self::build), unless a method sets what the variable would;
+    /// what is wrong with the others is an error of the first call that needs them.
+    pub fn from_env() -> Self {
+        Self::of(Environment::process())
     }
 
     /// The same of these variables and no others: what a program takes that acts for several users. `SSL_CERT_FILE` and
     /// `SSL_CERT_DIR` stay those of the process.
-    ///
-    /// # Errors
-    /// As [`from_env`](Self::from_env).
     pub fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
-    ) -> Result<Self, Error> {
-        Ok(Self { settings: environment::settings(Environment::of(variables))?, ..Self::default() })
+    ) -> Self {
+        Self::of(Environment::of(variables))
+    }
+
+    fn of(environment: Environment) -> Self {
+        let (settings, unreadable) = environment::settings(environment);
+        Self { settings, unreadable, ..Self::default() }
     }
 
     /// The client. Threads are started where the engine isn't at work yet; nothing is dialled.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unreadable CA file or a proxy that is no URL,
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a variable of `LANEWAY_` that can't be read, of which the error names the
+    /// variable and not the value, an unreadable CA file, or a proxy that is no URL,
     /// [`ErrorKind::Local`](crate::ErrorKind::Local) for threads that can't be started. An endpoint that is no URL is an
     /// error of the first call that needs it.
     pub fn build(self) -> Result<Client, Error> {
-        let Self { settings, engine, budgets } = self;
+        let Self { settings, engine, budgets, unreadable } = self;
+        if let Some(unreadable) = unreadable.into_iter().next() {
+            return Err(unreadable.into());
+        }
         Client::start(engine.unwrap_or_else(|| Engine::of_process(&budgets)), settings)
     }
 
@@ -195,14 +203,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.customer_key = key.into();
-        self
+        self.without(environment::CUSTOMER_KEY)
     }
 
     /// The key of the objects that are copied from, where it is another than that of the copies.
     #[must_use]
     pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.source_customer_key = key.into();
-        self
+        self.without(environment::SOURCE_CUSTOMER_KEY)
     }
 
     /// Adds a header to each request for an object, before it is signed (not to listings, or to what completes or gives up
@@ -307,6 +315,12 @@ impl ClientBuilder {
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.settings.retry_for = time;
+        self.without(environment::RETRY_FOR)
+    }
+
+    /// Forgets what is wrong with a variable: something goes before it.
+    fn without(mut self, variable: &str) -> Self {
+        self.unreadable.retain(|unreadable| unreadable.name != variable);
         self
     }
 

@@ -1,24 +1,36 @@
 //! What the environment's variables set.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
+use laneway_quantity::parse_duration;
 use laneway_store::{CustomerKey, Environment};
 
 use crate::Error;
 use crate::engine::Network;
 use crate::settings::Settings;
 
-const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
-const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
-const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
+pub(crate) const RETRY_FOR: &str = "LANEWAY_RETRY_FOR";
+pub(crate) const CUSTOMER_KEY: &str = "LANEWAY_CUSTOMER_KEY";
+pub(crate) const SOURCE_CUSTOMER_KEY: &str = "LANEWAY_SOURCE_CUSTOMER_KEY";
 
-/// The settings that these variables hold.
-///
-/// # Errors
-/// `ErrorKind::Usage` for a variable of our own that can't be read.
-pub(crate) fn settings(environment: Environment) -> Result<Settings, Error> {
-    let mut settings = Settings::default();
+/// A variable of our own that can't be read. It is an error where nobody says otherwise: what a program is told besides goes before its
+/// variables, whatever they hold, as with `aws`
+/// (<https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html>).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) name: &'static str,
+    why: String,
+}
+
+impl From<Unreadable> for Error {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::usage(unreadable.name, unreadable.why)
+    }
+}
+
+/// The settings that these variables hold, and those that can't be read.
+pub(crate) fn settings(environment: Environment) -> (Settings, Vec<Unreadable>) {
+    let (mut settings, mut unreadable) = (Settings::default(), Vec::new());
     let variable = |name: &str| environment.get(name);
     let proxies = laneway_lanes::Config::from_variables(variable);
     settings.network = Network {
@@ -29,19 +41,26 @@ pub(crate) fn settings(environment: Environment) -> Result<Settings, Error> {
         ..settings.network
     };
     if let Some(text) = variable(RETRY_FOR) {
-        let wrong = || Error::usage(RETRY_FOR, "is no time: a number with ms, s, m or h, as in 90s, or 0");
-        settings.retry_for = duration(&text).ok_or_else(wrong)?;
+        match parse_duration(text.trim()) {
+            Ok(time) => settings.retry_for = time,
+            // What was read stays untold, as that of the other variables does.
+            Err(_) => {
+                let why = "is no time: a number with ms, s, m or h, as in 90s, or 0".to_owned();
+                unreadable.push(Unreadable { name: RETRY_FOR, why });
+            }
+        }
     }
-    let key = |name: &str| -> Result<Option<CustomerKey>, Error> {
-        let Some(value) = variable(name) else { return Ok(None) };
-        CustomerKey::parse(value.as_bytes()).map(Some).map_err(|e| Error::usage(name, e.to_string()))
+    let mut key = |name| {
+        CustomerKey::parse(variable(name)?.as_bytes())
+            .map_err(|e| unreadable.push(Unreadable { name, why: e.to_string() }))
+            .ok()
     };
-    let (customer_key, source_customer_key) = (key(CUSTOMER_KEY)?, key(SOURCE_CUSTOMER_KEY)?);
+    let (customer_key, source_customer_key) = (key(CUSTOMER_KEY), key(SOURCE_CUSTOMER_KEY));
     settings.upload_journals = state_folder(&environment).map(|state| state.join("laneway/uploads"));
     settings.store = laneway_store::Settings::from_environment(environment);
     settings.store.encryption.customer_key = customer_key;
     settings.store.encryption.source_customer_key = source_customer_key;
-    Ok(settings)
+    (settings, unreadable)
 }
 
 /// Where programs keep what should outlive a run, by the XDG base directory specification
@@ -51,34 +70,20 @@ fn state_folder(environment: &Environment) -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
 }
 
-/// Reads a time.
-fn duration(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit);
-    let number: f64 = number.trim().parse().ok()?;
-    let scale = match unit {
-        "" if number == 0.0 => 1.0,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(number * scale).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
 
     use super::*;
-    use crate::ErrorKind;
+    use crate::{ClientBuilder, ErrorKind};
 
     const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-    fn of<const N: usize>(variables: [(&str, &str); N]) -> Result<Settings, Error> {
-        settings(Environment::of(variables))
+    fn of<const N: usize>(variables: [(&str, &str); N]) -> Settings {
+        let (settings, unreadable) = settings(Environment::of(variables));
+        assert_eq!(unreadable, []);
+        settings
     }
 
     #[test]
@@ -94,8 +99,7 @@ mod tests {
             (CUSTOMER_KEY, KEY),
             ("XDG_STATE_HOME", "/state"),
             ("HOME", "/home/u"),
-        ])
-        .unwrap();
+        ]);
         let Network { ca_files, https_proxy, http_proxy, no_proxy, .. } = settings.network;
         assert_eq!(ca_files, [Path::new("/ca.pem")]);
         assert_eq!((https_proxy.as_deref(), http_proxy.as_deref()), (Some("http://p:1"), Some("http://q:2")));
@@ -111,9 +115,7 @@ mod tests {
     #[test]
     fn what_is_unset_or_empty_leaves_the_defaults() {
         let usual = Settings::default();
-        for settings in
-            [of([]).unwrap(), of([(RETRY_FOR, ""), (CUSTOMER_KEY, ""), ("AWS_CA_BUNDLE", "")]).unwrap()]
-        {
+        for settings in [of([]), of([(RETRY_FOR, ""), (CUSTOMER_KEY, ""), ("AWS_CA_BUNDLE", "")])] {
             assert_eq!((settings.retry_for, settings.network), (usual.retry_for, usual.network.clone()));
             assert_eq!((settings.store.gcs_endpoint, settings.upload_journals), (None, None));
             assert_eq!(settings.store.encryption.customer_key, None);
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn journals_lie_below_the_users_folder_where_nothing_else_is_said() {
-        let at = |variables: [(&str, &str); 2]| of(variables).unwrap().upload_journals;
+        let at = |variables: [(&str, &str); 2]| of(variables).upload_journals;
         let below = Some(Path::new("/home/u/.local/state/laneway/uploads"));
         assert_eq!(at([("HOME", "/home/u"), ("XDG_STATE_HOME", "")]).as_deref(), below);
         assert_eq!(at([("HOME", "/home/u"), ("XDG_STATE_HOME", "relative")]).as_deref(), below);
@@ -133,22 +135,21 @@ mod tests {
         for (name, value) in
             [(RETRY_FOR, "soon"), (CUSTOMER_KEY, "hunter2"), (SOURCE_CUSTOMER_KEY, "hunter2")]
         {
-            let error = of([(name, value)]).unwrap_err();
+            let error = ClientBuilder::from_variables([(name, value)]).build().unwrap_err();
             assert_eq!((error.kind(), error.url()), (ErrorKind::Usage, Some(name)));
             assert!(!error.to_string().contains(value), "{error}");
         }
     }
 
     #[test]
-    fn times_have_a_unit_unless_they_are_none() {
-        let seconds = |text| duration(text).map(|time| time.as_secs_f64());
-        for (text, time) in
-            [("0", 0.0), ("500ms", 0.5), ("90s", 90.0), ("2m", 120.0), ("2min", 120.0), ("1.5h", 5400.0)]
-        {
-            assert_eq!(seconds(text), Some(time), "{text}");
-        }
-        for text in ["", "soon", "90", "-1s", "1d", "s", "infs"] {
-            assert_eq!(seconds(text), None, "{text}");
-        }
+    fn what_is_set_goes_before_a_variable_that_cannot_be_read() {
+        let all = [(RETRY_FOR, "soon"), (CUSTOMER_KEY, "hunter2"), (SOURCE_CUSTOMER_KEY, "hunter2")];
+        let unreadable =
+            |builder: ClientBuilder| builder.build().err().and_then(|e| Some(e.url()?.to_owned()));
+        let builder = ClientBuilder::from_variables(all).retry_for(Duration::ZERO);
+        assert_eq!(unreadable(builder.clone()).as_deref(), Some(CUSTOMER_KEY));
+        let builder = builder.customer_key(None);
+        assert_eq!(unreadable(builder.clone()).as_deref(), Some(SOURCE_CUSTOMER_KEY));
+        builder.source_customer_key(CustomerKey::parse(KEY.as_bytes()).ok()).build().unwrap();
     }
 }

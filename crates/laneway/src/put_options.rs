@@ -48,7 +48,7 @@ impl CopyRequest {
             content_disposition: either(&asked.content_disposition, &source.content_disposition),
             content_language: either(&asked.content_language, &source.content_language),
             metadata: if asked.metadata.is_empty() {
-                source.metadata.clone()
+                source.metadata.clone().unwrap_or_default()
             } else {
                 asked.metadata.clone()
             },

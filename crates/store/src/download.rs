@@ -98,7 +98,7 @@ pub trait GetSink: Send + 'static {
 /// A download that ended well.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// The whole object's metadata, as far as the answer told it. GCS leaves `Cache-Control` and the user's own metadata out, S3
+    /// The whole object's metadata, as far as the answer told it. GCS leaves [`metadata`](ObjectMeta::metadata) out, S3
     /// the checksums where a range was asked for: [`Store::head`](crate::Store::head) tells them all.
     pub meta: ObjectMeta,
     /// What the body of the answer that came first carried, or would have carried had it not been [`stopped`](Self::stopped).

@@ -84,7 +84,7 @@ pub struct ObjectMeta {
     pub content_type: Option<String>,
     /// `Content-Encoding` as stored.
     pub content_encoding: Option<String>,
-    /// `Cache-Control`.
+    /// `Cache-Control`; also `None` where the answer doesn't tell, as [`metadata`](Self::metadata) shows.
     pub cache_control: Option<String>,
     /// `Content-Disposition`.
     pub content_disposition: Option<String>,
@@ -94,8 +94,9 @@ pub struct ObjectMeta {
     pub updated: Option<SystemTime>,
     /// Storage class in the store's own words.
     pub storage_class: Option<String>,
-    /// The user's own metadata; names in lower case on S3.
-    pub metadata: BTreeMap<String, String>,
+    /// The user's own metadata; names in lower case on S3. `None` where the answer isn't about it: then [`cache_control`](Self::cache_control)
+    /// isn't told either. So it is with GCS's answers to reads and S3's listings; a `head` always tells both.
+    pub metadata: Option<BTreeMap<String, String>>,
     /// GCS: counts changes to the metadata of this generation.
     pub metageneration: Option<u64>,
     /// The entity tag as the store gives it, without quotes; on S3 the same as [`version`](Self::version).
@@ -138,7 +139,7 @@ impl ObjectMeta {
             content_language: None,
             updated: None,
             storage_class: None,
-            metadata: BTreeMap::new(),
+            metadata: None,
             metageneration: None,
             etag: None,
             kms_key: None,

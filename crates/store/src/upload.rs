@@ -69,7 +69,7 @@ impl PutOptions {
         keep(&mut merged.content_disposition, &source.content_disposition);
         keep(&mut merged.content_language, &source.content_language);
         if merged.metadata.is_empty() {
-            merged.metadata.clone_from(&source.metadata);
+            merged.metadata = source.metadata.clone().unwrap_or_default();
         }
         merged
     }
@@ -212,13 +212,13 @@ mod tests {
         let mut source = ObjectMeta::new(ObjectId::new("b", "k"), 1);
         source.content_type = Some("old/type".into());
         source.cache_control = Some("no-store".into());
-        source.metadata.insert("k".into(), "v".into());
+        source.metadata = Some([("k".into(), "v".into())].into());
         let options = PutOptions { content_type: Some("new/type".into()), ..PutOptions::default() };
         assert!(options.describes() && !PutOptions::default().describes());
         let merged = options.described_like(&source);
         assert_eq!(merged.content_type.as_deref(), Some("new/type"));
         assert_eq!(merged.cache_control.as_deref(), Some("no-store"));
-        assert_eq!(merged.metadata, source.metadata);
+        assert_eq!(Some(merged.metadata), source.metadata);
     }
 
     #[test]

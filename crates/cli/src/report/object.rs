@@ -66,8 +66,8 @@ pub(crate) struct ObjectRecord<'a> {
     archive_status: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restore: Option<&'a str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    metadata: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a BTreeMap<String, String>>,
 }
 
 /// A prefix or a bucket in a listing, as the record of that kind.
@@ -114,7 +114,7 @@ impl<'a> ObjectRecord<'a> {
             archived: meta.archived,
             archive_status: meta.archive_status.as_deref(),
             restore: meta.restore.as_deref(),
-            metadata: &meta.metadata,
+            metadata: meta.metadata.as_ref().filter(|metadata| !metadata.is_empty()),
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> ObjectRecord<'a> {
         row("Archived", self.archived.then(|| "yes: it has to be restored before it can be read".to_owned()));
         row("Archive", own(self.archive_status));
         row("Restore", own(self.restore));
-        for (name, value) in self.metadata {
+        for (name, value) in self.metadata.into_iter().flatten() {
             row(&format!("Metadata {name}"), Some(value.clone()));
         }
         text.truncate(text.trim_end().len());
@@ -181,7 +181,7 @@ mod tests {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 4700);
         meta.version = Some(Version::Generation(7));
         meta.checksums = Checksums::crc32c(0xe306_9283);
-        meta.metadata.insert("who".into(), "me".into());
+        meta.metadata = Some([("who".into(), "me".into())].into());
         meta
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use laneway_lanes::attempts::counted;
-use laneway_store::{Body, Checksums, Get, ObjectMeta, Provider, PutOptions, Version};
+use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
 
 use super::{Ends, Target, tags};
 use crate::Error;
@@ -79,11 +79,12 @@ async fn small(
         read => read?,
     };
     let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
-    let described = match (ends.from.provider(), known) {
-        // What S3 sends with an object describes it whole, what it lists doesn't.
-        (Provider::S3, _) => Cow::Borrowed(&got.meta),
-        (Provider::Gcs, Some(known)) if known.version == got.meta.version => Cow::Borrowed(known),
-        (Provider::Gcs, _) => Cow::Owned(ends.from.head(&target.from.id, got.meta.version.as_ref()).await?),
+    let known = known.filter(|known| known.version == got.meta.version);
+    // S3 tells all of it with the bytes, GCS in a listing.
+    let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())
+    {
+        Some(meta) => Cow::Borrowed(meta),
+        None => Cow::Owned(ends.from.head(&target.from.id, got.meta.version.as_ref()).await?),
     };
     let mut options = ends.request.options_of_copy(&described, &ends.request.options(&target.to.key));
     tags::keep(job, ends, target, &got.meta, &mut options).await?;

@@ -178,7 +178,9 @@ struct Coming {
 }
 
 impl Download {
-    /// What the store tells of the whole object. Its key comes without the bucket's prefix.
+    /// What the store tells of the whole object with its bytes. Its key comes without the bucket's prefix. GCS tells neither
+    /// [`metadata`](ObjectMeta::metadata), which is then `None`, nor [`cache_control`](ObjectMeta::cache_control): a
+    /// [`head`](Bucket::head) does.
     pub fn meta(&self) -> &ObjectMeta {
         &self.meta
     }

@@ -63,7 +63,7 @@ fn between_stores_objects_stream_through_with_what_is_known_of_them() {
         // What the answer that brings the bytes says of caching is not always the object's, nor is all of it there.
         let meta = stage.client.stat(&Location::object(other(kind), "other", "c/small")).unwrap();
         assert_eq!(meta.cache_control.as_deref(), Some("max-age=7"), "{kind:?}");
-        assert_eq!(meta.metadata["colour"], "green", "{kind:?}");
+        assert_eq!(meta.metadata.unwrap()["colour"], "green", "{kind:?}");
     }
 }
 

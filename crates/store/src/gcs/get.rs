@@ -32,9 +32,10 @@ fn request(
 }
 
 /// What the headers of a media answer say of its object. Its `Cache-Control` is about the answer, where not everybody may read the object
-/// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>).
+/// (<https://cloud.google.com/storage/docs/json_api/v1/parameters#cachecontrol>), and the service leaves the user's own metadata out, so that
+/// neither is taken from servers that send some.
 fn described(id: &ObjectId, head: &Head) -> ObjectMeta {
-    ObjectMeta { cache_control: None, ..from_head(id, head) }
+    ObjectMeta { cache_control: None, metadata: None, ..from_head(id, head) }
 }
 
 impl Gcs {

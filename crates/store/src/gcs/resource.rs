@@ -116,7 +116,7 @@ impl Resource {
         meta.content_language = self.content_language;
         meta.storage_class = self.storage_class;
         meta.updated = rfc3339(&self.updated);
-        meta.metadata = self.metadata;
+        meta.metadata = Some(self.metadata);
         meta.kms_key = self.kms_key_name;
         if let Some(CustomerEncryption { encryption_algorithm, key_sha256 }) = self.customer_encryption {
             meta.encryption = Some(format!("customer {encryption_algorithm}"));
@@ -206,7 +206,8 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.encryption = text("x-goog-encryption-algorithm").map(|algorithm| format!("customer {algorithm}"));
     meta.customer_key = text("x-goog-encryption-key-sha256");
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-    meta.metadata = head
+    // The answer to a write has none of it.
+    let metadata: BTreeMap<_, _> = head
         .headers
         .iter()
         .filter_map(|(name, value)| {
@@ -214,6 +215,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
             Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         })
         .collect();
+    meta.metadata = Some(metadata).filter(|metadata| !metadata.is_empty());
     // The server has decompressed what is stored: neither size nor checksum say anything about these bytes.
     if head.header("x-goog-stored-content-encoding").is_some_and(|e| e == "gzip")
         && head.header("content-encoding") != Some("gzip")
@@ -263,7 +265,7 @@ mod tests {
         assert_eq!(meta.version, Some(Version::Generation(1_700_000_000_000_001)));
         assert_eq!(meta.checksums.crc32c, Some(0xe306_9283));
         assert!(meta.checksums.md5.is_some());
-        assert_eq!(meta.metadata.get("K").map(String::as_str), Some("v"));
+        assert_eq!(meta.metadata.expect("metadata")["K"], "v");
         assert_eq!(meta.updated, rfc3339("2026-11-21T09:04:05.25Z"));
         assert!(resource.into_meta(ObjectId::new("b", "other"), 0).is_none());
     }
@@ -288,7 +290,7 @@ mod tests {
             r#"{"name":"k","size":9,"generation":17,"etag":null,"metadata":{"a":1,"b":null},"md5Hash":null}"#;
         let meta = meta(json, 0).expect("metadata");
         assert_eq!((meta.size, meta.version, meta.etag), (9, Some(Version::Generation(17)), None));
-        assert_eq!(meta.metadata["a"], "1");
+        assert_eq!(meta.metadata.expect("metadata")["a"], "1");
     }
 
     #[test]
@@ -329,7 +331,7 @@ mod tests {
         assert!(meta.checksums.md5.is_some());
         assert_eq!(meta.content_encoding, None);
         assert_eq!(meta.etag.as_deref(), Some("abc"));
-        assert_eq!(meta.metadata.get("k").map(String::as_str), Some("v"));
+        assert_eq!(meta.metadata.expect("metadata")["k"], "v");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     meta.kms_key = text("x-amz-server-side-encryption-aws-kms-key-id");
     protection(&mut meta, head);
     meta.updated = head.header("last-modified").and_then(|date| httpdate::parse_http_date(date).ok());
-    meta.metadata = head
+    let metadata = head
         .headers
         .iter()
         .filter_map(|(name, value)| {
@@ -39,6 +39,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
             Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         })
         .collect();
+    meta.metadata = Some(metadata);
     meta
 }
 
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!((meta.size, meta.checksums.crc32c), (9, Some(0xe306_9283)));
         assert_eq!(meta.checksums.md5.map(|md5| md5[..2].to_vec()), Some(vec![0x25, 0xf9]));
         assert_eq!(meta.version, Some(Version::ETag("25f9e794323b453885f5181f1b624d0b".into())));
-        assert_eq!(meta.metadata["k"], "v");
+        assert_eq!(meta.metadata.expect("metadata")["k"], "v");
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl S3 {
             Ok(sent) => {
                 climb.settle();
                 let mut meta = meta(id, &sent.response.head);
-                // The answer's own length and type are those of its empty body.
-                meta.size = size;
+                // The answer's own length and type are those of its empty body, and it repeats no metadata.
+                (meta.size, meta.metadata) = (size, None);
                 meta.content_type = options.content_type.clone();
                 meta
             }

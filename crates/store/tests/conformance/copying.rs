@@ -23,7 +23,7 @@ pub(crate) async fn a_copy_keeps_bytes_and_description(world: World) {
     assert_eq!(got.meta.content_type.as_deref(), Some("text/x-first"));
     // GCS tells the user's own metadata with a description only.
     let meta = world.store.head(&to, None).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(meta.metadata, described().metadata);
+    assert_eq!(meta.metadata, Some(described().metadata));
     assert_eq!(got.meta.version, copied.version);
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn a_copy_may_be_described_anew(world: World) {
     let got = world.get("to").await;
     assert_eq!(got.meta.content_type, options.content_type);
     let meta = world.store.head(&to, None).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(meta.metadata, described().metadata, "what it isn't told is kept");
+    assert_eq!(meta.metadata, Some(described().metadata), "what it isn't told is kept");
 }
 
 pub(crate) async fn a_copy_of_what_is_missing_is_not_found(world: World) {

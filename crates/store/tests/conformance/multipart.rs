@@ -34,7 +34,7 @@ pub(crate) async fn parts_become_one_checked_object(world: World) {
     assert_eq!(got.meta.version, meta.version);
     assert_eq!(got.meta.content_type, options.content_type);
     let described = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(described.metadata, options.metadata);
+    assert_eq!(described.metadata, Some(options.metadata));
     if upload.checksums == PartChecksums::FullObject {
         assert_eq!(got.meta.checksums.crc32c, Some(crc32c(&bytes)));
     }

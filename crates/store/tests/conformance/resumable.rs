@@ -43,7 +43,7 @@ pub(crate) async fn parts_become_one_object(world: World) {
     assert!(got.body == bytes);
     assert_eq!(got.meta.content_type, options.content_type);
     let described = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(described.metadata, options.metadata);
+    assert_eq!(described.metadata, Some(options.metadata));
 }
 
 pub(crate) async fn an_empty_object_is_a_session_too(world: World) {

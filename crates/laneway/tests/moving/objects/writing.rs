@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use laneway::{ErrorKind, Payload, Verified};
+use laneway::{ErrorKind, Payload, Provider, PutOptions, Verified};
 use laneway_server::Faults;
 use laneway_testkit::random_bytes;
 use tokio::io::AsyncWriteExt as _;
@@ -39,7 +39,7 @@ fn bytes_files_and_streams_become_objects_that_are_verified() {
                 assert!(stage.stored(&format!("p/{key}")) == bytes, "{key}");
                 let meta = bucket.head(&key).if_version(&written.version.unwrap()).call().unwrap();
                 assert_eq!(meta.content_type.as_deref(), Some("application/json"));
-                assert_eq!(meta.metadata.get("a").map(String::as_str), Some("b"));
+                assert_eq!(meta.metadata.unwrap()["a"], "b");
             }
         }
     });
@@ -181,5 +181,36 @@ fn a_change_of_what_was_read_is_two_requests() {
         .unwrap();
         assert_eq!(stage.stored("state.json"), b"10");
         assert_eq!((stage.requests("get"), stage.requests("put"), stage.requests("head")), (1, 1, 0));
+    });
+}
+
+#[test]
+fn what_an_answer_does_not_tell_is_not_said_to_be_nothing() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bucket = bucket(&stage, "");
+        bucket.put("plain", "x").call().unwrap();
+        let options = PutOptions { cache_control: Some("no-store".to_owned()), ..PutOptions::default() };
+        bucket.put("described", "x").options(options).metadata("author", "me").call().unwrap();
+        let metadata = |author: Option<&str>| {
+            Some(author.map(|author| ("author".to_owned(), author.to_owned())).into_iter().collect())
+        };
+        let (plain, described) =
+            (bucket.head("plain").call().unwrap(), bucket.head("described").call().unwrap());
+        assert_eq!((plain.metadata, plain.cache_control), (metadata(None), None));
+        assert_eq!(
+            (described.metadata, described.cache_control.as_deref()),
+            (metadata(Some("me")), Some("no-store"))
+        );
+        let (plain, described) =
+            (bucket.get("plain").call().unwrap(), bucket.get("described").call().unwrap());
+        let (plain, described) = (plain.meta(), described.meta());
+        match kind.provider {
+            Provider::S3 => {
+                assert_eq!((&plain.metadata, &described.metadata), (&metadata(None), &metadata(Some("me"))));
+                assert_eq!(described.cache_control.as_deref(), Some("no-store"));
+            }
+            Provider::Gcs => assert_eq!((&plain.metadata, &described.metadata), (&None, &None)),
+        }
     });
 }

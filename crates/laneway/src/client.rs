@@ -1,6 +1,5 @@
 //! The library's face.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_lanes::{Counters, Tally, Times};
@@ -13,8 +12,8 @@ use crate::shared::Common;
 use crate::state::State;
 use crate::worker::Worker;
 use crate::{
-    CopyRequest, Engine, Error, Item, Job, ListRequest, Listing, Location, Op, ReadRequest, RemoveRequest,
-    Stats, copy, download, read, remove, stat,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, Stats, copy, remove,
+    stat,
 };
 
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
@@ -151,28 +150,6 @@ impl Client {
             }
             Err(error) => Stats::failed(places, error),
         }
-    }
-
-    /// Reads an object in order into `to`. Blocks the thread, on which all of `to`'s writes happen; not to be called on
-    /// a thread that runs async tasks.
-    ///
-    /// # Errors
-    /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
-    pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
-        let (_job, ends) = Job::new();
-        let worker = self.worker()?;
-        let job = Running::new(Arc::clone(&worker.state), ends, false, Common::default());
-        let begun = read::begin(&job, request);
-        let (chunks, taken) = download::in_order::chunks();
-        let (ended, end) = std::sync::mpsc::sync_channel(1);
-        let (inside, request) = (Arc::clone(&job), request.clone());
-        worker.spawn(async move {
-            // Whoever reads is still there: the thread below waits for it.
-            let _ = ended.send(read::read(inside, request, chunks).await);
-        });
-        download::in_order::write_all(taken, to, "the output")?;
-        let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
-        Ok(read::end(&job, begun, moved))
     }
 
     /// What the engine has done so far, for all that this client and others like it have asked for ([`counted`](Self::counted) tells

@@ -1,20 +1,48 @@
 //! Reading an object in order, as `cat` does.
 
+use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
-use laneway_store::ObjectId;
+use bytes::Bytes;
+use laneway_store::{ObjectId, ObjectMeta, Store};
 
-use crate::download::in_order::{self, Wish};
+use crate::download::in_order::{self, Chunk, Chunks, Wish};
+use crate::event::Verified;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
-use crate::{Error, Item, Location, Op, Outcome, ReadRequest};
+use crate::shared::Common;
+use crate::{Bucket, ByteRange, Client, Error, Item, Job, Location, Op, Outcome, ReadRequest};
 
-/// A read under way: the beginning of its item, and what it ends with.
-pub(crate) async fn read(
-    job: Arc<Running>,
-    request: ReadRequest,
-    out: in_order::Chunks,
-) -> Result<Moved, Error> {
+/// The most that is read before it is written: ranges of less are read together, a longer one in slices.
+const TOGETHER_MAX: u64 = 16 << 20;
+
+impl Client {
+    /// Reads an object, or ranges of it, in order into `to`. Several ranges are all of one state of the object: where it is replaced
+    /// meanwhile, that is an error, and of an object that lacks one of them nothing is written. Blocks the thread, on which all of
+    /// `to`'s writes happen; not to be called on a thread that runs async tasks.
+    ///
+    /// # Errors
+    /// What the store or `to` says. Bytes may have been written before an error is found: checksums come last.
+    pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
+        let (_job, ends) = Job::new();
+        let worker = self.worker()?;
+        let job = Running::new(Arc::clone(&worker.state), ends, false, Common::default());
+        let begun = begin(&job, request);
+        let (chunks, taken) = in_order::chunks();
+        let (ended, end) = std::sync::mpsc::sync_channel(1);
+        let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
+        worker.spawn(async move {
+            // Whoever reads is still there: the thread below waits for it.
+            let _ = ended.send(read(&inside, &client, request, chunks).await);
+        });
+        in_order::write_all(taken, to, "the output")?;
+        let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
+        Ok(item(&job, begun, moved))
+    }
+}
+
+async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks) -> Result<Moved, Error> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "names no object in a store"));
     };
@@ -23,13 +51,123 @@ pub(crate) async fn read(
     }
     let store = job.store(*provider)?;
     let id = ObjectId::new(bucket, key);
-    let fetched =
-        in_order::fetch(&job, store, &id, Wish { range: request.range, ..Wish::default() }, out).await?;
-    Ok(fetched.moved)
+    let range = match request.ranges.as_slice() {
+        [] => None,
+        [range] => Some(*range),
+        ranges => {
+            let bucket = client.bucket(&url(*provider, &ObjectId::new(bucket, "")))?;
+            return Several { job, store, id: &id, bucket, out }.read(ranges).await;
+        }
+    };
+    Ok(in_order::fetch(job, store, &id, Wish { range, ..Wish::default() }, out).await?.moved)
+}
+
+/// Several ranges of an object.
+struct Several<'a> {
+    job: &'a Running,
+    store: &'a Store,
+    id: &'a ObjectId,
+    bucket: Bucket,
+    out: Chunks,
+}
+
+impl Several<'_> {
+    async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
+        // What few bytes have known ends is read without asking for the object first.
+        if let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
+            && let [Step::Together(ranges)] = steps(offsets).as_slice()
+        {
+            let bytes = self.together(ranges, None).await?;
+            return Ok(moved(bytes));
+        }
+        let meta = self.store.head(self.id, None).await?;
+        let within = |range: &ByteRange| {
+            range.within(meta.size).ok_or_else(|| {
+                let message = format!("the range {range} lies outside the object's {} bytes", meta.size);
+                Error::invalid_range(self.url(), message)
+            })
+        };
+        let steps = steps(ranges.iter().map(within).collect::<Result<_, _>>()?);
+        if meta.version.is_none() && steps.len() > 1 {
+            let message = "the store tells no version, so that its ranges may be of different states of it";
+            return Err(Error::integrity(self.url(), message));
+        }
+        let mut bytes = 0;
+        for step in steps {
+            bytes += match step {
+                Step::Together(ranges) => self.together(&ranges, Some(&meta)).await?,
+                Step::Long(range) => {
+                    let (range, version) = (Some(ByteRange::between(range)?), meta.version.clone());
+                    let wish = Wish { range, version, ..Wish::default() };
+                    in_order::fetch(self.job, self.store, self.id, wish, self.out.clone()).await?.moved.bytes
+                }
+            };
+        }
+        Ok(moved(bytes))
+    }
+
+    /// Reads ranges by one call, and sends them on.
+    async fn together(&self, ranges: &[Range<u64>], known: Option<&ObjectMeta>) -> Result<u64, Error> {
+        let call = self.bucket.get_ranges(&self.id.key, ranges.iter().cloned());
+        let read = match known {
+            Some(meta) => call.known(meta).await?,
+            None => call.await?,
+        };
+        let mut sent = 0;
+        for bytes in read.into_iter().filter(|bytes| !bytes.is_empty()) {
+            sent += bytes.len() as u64;
+            self.send(bytes).await?;
+        }
+        Ok(sent)
+    }
+
+    async fn send(&self, bytes: Bytes) -> Result<(), Error> {
+        self.out.send(Chunk::of(bytes)).await.map_err(|_| Error::cancelled(self.url()))
+    }
+
+    fn url(&self) -> String {
+        url(self.store.provider(), self.id)
+    }
+}
+
+/// What is read at a time, in the order in which it is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Step {
+    /// Ranges of at most [`TOGETHER_MAX`] bytes in all.
+    Together(Vec<Range<u64>>),
+    /// A range of more.
+    Long(Range<u64>),
+}
+
+fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
+    let (mut steps, mut room) = (Vec::new(), 0);
+    for range in ranges {
+        let len = range.end - range.start;
+        if len > TOGETHER_MAX {
+            steps.push(Step::Long(range));
+            continue;
+        }
+        match steps.last_mut() {
+            Some(Step::Together(ranges)) if len <= room => {
+                ranges.push(range);
+                room -= len;
+            }
+            _ => {
+                steps.push(Step::Together(vec![range]));
+                room = TOGETHER_MAX - len;
+            }
+        }
+    }
+    steps
+}
+
+/// What is told of several ranges, of which no store tells a checksum.
+fn moved(bytes: u64) -> Moved {
+    Moved { bytes, attempts: 1, verified: Verified::Unverified, atomic: true }
 }
 
 /// The item that a read is.
-pub(crate) fn begin(job: &Running, request: &ReadRequest) -> Begun {
+fn begin(job: &Running, request: &ReadRequest) -> Begun {
     let source = match &request.at {
         Location::Object { provider, bucket, key } => url(*provider, &ObjectId::new(bucket, key)),
         other => other.to_string(),
@@ -38,10 +176,36 @@ pub(crate) fn begin(job: &Running, request: &ReadRequest) -> Begun {
 }
 
 /// The item of a read that ended well.
-pub(crate) fn end(job: &Running, begun: Begun, moved: Moved) -> Item {
+fn item(job: &Running, begun: Begun, moved: Moved) -> Item {
     let Begun { op, source, destination, start, .. } = begun;
     let Moved { bytes, attempts, verified, atomic } = moved;
     let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_keep_their_order_and_few_bytes_are_held_at_a_time() {
+        const MIB: u64 = 1 << 20;
+        let together = |ranges: &[Range<u64>]| Step::Together(ranges.to_vec());
+        let alone = |range: Range<u64>| together(&[range]);
+        assert_eq!(steps(vec![]), []);
+        assert_eq!(steps(vec![7..9, 7..9, 0..0, 1..2]), [together(&[7..9, 7..9, 0..0, 1..2])]);
+        let long = 5..5 + 17 * MIB;
+        assert_eq!(
+            steps(vec![1..2, long.clone(), 3..4, 0..16 * MIB, 0..10 * MIB, 0..6 * MIB, 9..10]),
+            [
+                alone(1..2),
+                Step::Long(long),
+                alone(3..4),
+                alone(0..16 * MIB),
+                together(&[0..10 * MIB, 0..6 * MIB]),
+                alone(9..10),
+            ]
+        );
+    }
 }

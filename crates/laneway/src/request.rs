@@ -82,11 +82,12 @@ pub struct ListRequest {
     pub recursive: bool,
 }
 
-/// Reads an object, or a range of it, in order.
+/// Reads an object, or ranges of it, in order.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
     /// The object.
     pub at: Location,
-    /// Which bytes; `None` for all.
-    pub range: Option<ByteRange>,
+    /// Which bytes, in the order in which they are wanted, each range as often as it is named, whether they overlap or not; none for the
+    /// whole object.
+    pub ranges: Vec<ByteRange>,
 }

@@ -57,12 +57,8 @@ impl Cat {
         Ok(tally.exit())
     }
 
-    /// Writes an object, or its ranges up to the first that can't be read: what came after would stand where it isn't expected.
     fn write(&self, client: &Client, at: &Location, to: &mut File) -> Result<(), Error> {
-        let mut read = |range| client.read(&ReadRequest { at: at.clone(), range }, &mut *to).map(drop);
-        match &self.range {
-            None => read(None),
-            Some(ranges) => ranges.as_slice().iter().try_for_each(|range| read(Some(*range))),
-        }
+        let ranges = self.range.as_ref().map(|ranges| ranges.as_slice().to_vec()).unwrap_or_default();
+        client.read(&ReadRequest { at: at.clone(), ranges }, to).map(drop)
     }
 }

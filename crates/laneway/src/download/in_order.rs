@@ -41,6 +41,13 @@ pub(crate) struct Chunk {
     _held: Held,
 }
 
+impl Chunk {
+    /// Bytes that stand on memory of their reader's.
+    pub(crate) fn of(bytes: Bytes) -> Self {
+        Self { bytes, _held: Vec::new() }
+    }
+}
+
 /// Where chunks go. Its receiver gone, nobody reads any more.
 pub(crate) type Chunks = mpsc::Sender<Chunk>;
 

@@ -69,6 +69,14 @@ impl ByteRange {
         }
     }
 
+    /// The offsets, where those of both ends are known without the object's size.
+    pub(crate) fn offsets(self) -> Option<Range<u64>> {
+        match self.0 {
+            Bounds::Between(from, to) => Some(from..to),
+            Bounds::From(_) | Bounds::Last(_) => None,
+        }
+    }
+
     /// Whether it is all of any object.
     pub(crate) fn is_whole(self) -> bool {
         self.0 == Bounds::From(0)

@@ -91,7 +91,10 @@ fn a_large_object_stored_compressed_comes_whole_without_a_content_length() {
         for (range, expected) in [(None, 0..40 * MIB), (Some(between(5..(20 << 20) + 1)), 5..(20 << 20) + 1)]
         {
             let mut read = Vec::new();
-            stage.client.read(&ReadRequest { at: stage.url(&key), range }, &mut read).unwrap();
+            stage
+                .client
+                .read(&ReadRequest { at: stage.url(&key), ranges: range.into_iter().collect() }, &mut read)
+                .unwrap();
             assert!(read == noise(40 * MIB, 9)[expected], "{kind:?} {range:?}");
         }
     });
@@ -214,7 +217,10 @@ fn ranges_are_read_as_they_are_asked_for() {
         ];
         for (range, expected) in ranges {
             let mut read = Vec::new();
-            let item = stage.client.read(&ReadRequest { at: stage.url("k"), range }, &mut read).unwrap();
+            let item = stage
+                .client
+                .read(&ReadRequest { at: stage.url("k"), ranges: range.into_iter().collect() }, &mut read)
+                .unwrap();
             assert!(read == bytes[expected.clone()], "{kind:?} {range:?}");
             assert_eq!(item.bytes, expected.len() as u64);
             if range.is_none() {
@@ -225,9 +231,9 @@ fn ranges_are_read_as_they_are_asked_for() {
             }
         }
         let outside =
-            ReadRequest { at: stage.url("k"), range: Some(ByteRange::starting_at(bytes.len() as u64)) };
+            ReadRequest { at: stage.url("k"), ranges: vec![ByteRange::starting_at(bytes.len() as u64)] };
         assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
-        let outside = ReadRequest { range: Some(between(1 << 40..(1 << 40) + 1)), ..outside };
+        let outside = ReadRequest { ranges: vec![between(1 << 40..(1 << 40) + 1)], ..outside };
         assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
     }
 }
@@ -246,7 +252,7 @@ fn a_reader_that_goes_away_ends_the_read() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         stage.object("k", &noise(40 * MIB, 4));
-        let error = stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, Gone).unwrap_err();
+        let error = stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, Gone).unwrap_err();
         assert!(error.is_broken_pipe(), "{error}");
     }
 }

@@ -43,7 +43,7 @@ fn what_is_read_to_a_stream_is_compared_before_it_is_handed_on() {
         let stage = Stage::with_faults(kind, &["get:1 corrupt"]);
         stage.object("k", &noise(MIB, 1));
         let mut read = Vec::new();
-        stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
+        stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).unwrap();
         assert!(read == noise(MIB, 1), "{kind:?}");
     }
 }

@@ -189,7 +189,7 @@ fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() 
     let bytes = noise(LARGE, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
     let mut read = Vec::new();
-    let item = stage.client.read(&ReadRequest { at: stage.url("k"), range: None }, &mut read).unwrap();
+    let item = stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
     // Nor is anything said where the parts' lengths can't be had.
     stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());

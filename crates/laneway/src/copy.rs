@@ -70,14 +70,14 @@ pub(crate) async fn object(
         ..CopyRequest::new(vec![at(&from, &source)], at(&to, &id))
     };
     let from_object = SourceObject { id: source, meta: None, name: String::new(), in_tree: false };
-    let target = Target { from: from_object, to: id };
+    let item = Item { from: from_object, to: id };
     let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
     let (sent, version) = match is_within {
-        true => within::copy(job, &ends, &target).await?,
-        false => across::any(job, &ends, &target).await?,
+        true => within::copy(job, &ends, &item).await?,
+        false => across::any(job, &ends, &item).await?,
     };
     if is_move {
-        moved::remove_object(&ends.from, &target.from.id, version.as_ref(), sent.moved.verified).await?;
+        moved::remove_object(&ends.from, &item.from.id, version.as_ref(), sent.moved.verified).await?;
     }
     Ok(sent)
 }
@@ -156,7 +156,7 @@ fn listed(bucket: &str, key: &str, request: &CopyRequest) -> Source {
 
 /// One object and the object it becomes.
 #[derive(Debug)]
-struct Target {
+struct Item {
     from: SourceObject,
     to: ObjectId,
 }
@@ -169,7 +169,7 @@ struct Ends {
     request: Arc<CopyRequest>,
 }
 
-impl Target {
+impl Item {
     /// Its size, as far as it is known.
     fn size(&self) -> u64 {
         self.from.meta.as_ref().map_or(0, |meta| meta.size)
@@ -177,38 +177,38 @@ impl Target {
 }
 
 impl Ends {
-    fn begin(&self, job: &Running, target: &Target) -> Begun {
-        let source = url(self.from.provider(), &target.from.id);
-        job.begin(Op::Copy, source, Some(url(self.to.provider(), &target.to)))
+    fn begin(&self, job: &Running, item: &Item) -> Begun {
+        let source = url(self.from.provider(), &item.from.id);
+        job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to)))
     }
 
     /// Ends an item: of a move, the source is removed first.
     async fn finish(
         &self,
         job: &Running,
-        target: &Target,
+        item: &Item,
         begun: Begun,
         result: Result<(Sent, Option<Version>), Error>,
     ) {
         let result = match result.map(|(sent, version)| (sent.moved, version)) {
             Ok((moved, version)) if self.request.remove_source => {
-                moved::remove_object(&self.from, &target.from.id, version.as_ref(), moved.verified)
+                moved::remove_object(&self.from, &item.from.id, version.as_ref(), moved.verified)
                     .await
                     .map(|()| moved)
             }
             result => result.map(|(moved, _)| moved),
         };
         match result {
-            Err(error) if error.is_archived() && target.from.meta.is_some() => {
-                job.end_listed(begun, target.size(), Err(error)).await;
+            Err(error) if error.is_archived() && item.from.meta.is_some() => {
+                job.end_listed(begun, item.size(), Err(error)).await;
             }
-            result => self.end(job, target, begun, result).await,
+            result => self.end(job, item, begun, result).await,
         }
     }
 
     /// Ends an item whose source is gone where it was to go.
-    async fn end(&self, job: &Running, target: &Target, begun: Begun, result: Result<Moved, Error>) {
-        let item = (begun, target.size());
-        existing::end(job, &self.request, item, result, (&self.to, &target.to)).await;
+    async fn end(&self, job: &Running, item: &Item, begun: Begun, result: Result<Moved, Error>) {
+        let begun = (begun, item.size());
+        existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;
     }
 }

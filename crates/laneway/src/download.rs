@@ -33,7 +33,7 @@ pub(crate) struct Fetched {
 
 /// One object and the file it becomes.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct Item {
     id: ObjectId,
     meta: Option<Box<ObjectMeta>>,
     /// Whether a listing has brought it, and no user named it.
@@ -41,7 +41,7 @@ pub(crate) struct Target {
     place: Place,
 }
 
-impl Target {
+impl Item {
     fn begin(&self, job: &Running, store: &Store) -> Begun {
         let destination = self.place.path().display().to_string();
         job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
@@ -56,17 +56,11 @@ impl CopyRequest {
 }
 
 /// Fetches one object into a file.
-async fn fetch_one(
-    job: Arc<Running>,
-    request: Arc<CopyRequest>,
-    store: Store,
-    target: Target,
-    collect_max: u64,
-) {
-    let begun = target.begin(&job, &store);
-    let (meta, place) = (target.meta.clone(), target.place.clone());
-    let result = object::fetch(&job, &request, &store, &target.id, meta, place, collect_max).await;
-    finish(&job, &request, &store, target, begun, result).await;
+async fn fetch_one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item, collect_max: u64) {
+    let begun = item.begin(&job, &store);
+    let (meta, place) = (item.meta.clone(), item.place.clone());
+    let result = object::fetch(&job, &request, &store, &item.id, meta, place, collect_max).await;
+    finish(&job, &request, &store, item, begun, result).await;
 }
 
 /// Ends an item: of a move, the source is removed first.
@@ -74,16 +68,16 @@ async fn finish(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: Target,
+    item: Item,
     begun: Begun,
     result: Result<Fetched, Error>,
 ) {
-    let size = target.meta.as_ref().map_or(0, |meta| meta.size);
+    let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
-        Ok(fetched) => remove_moved(request, store, &target.id, fetched).await,
+        Ok(fetched) => remove_moved(request, store, &item.id, fetched).await,
         Err(error) => Err(error),
     };
-    match target.is_listed {
+    match item.is_listed {
         true => job.end_listed(begun, size, result).await,
         false => job.end(begun, size, result).await,
     }

@@ -31,24 +31,24 @@ pub(crate) use verify::{Given, put as put_verified, verify};
 
 /// One file and the object it becomes.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct Item {
     path: PathBuf,
     size: u64,
     id: ObjectId,
 }
 
-impl Target {
+impl Item {
     fn begin(&self, job: &Running, store: &Store) -> Begun {
         let source = self.path.display().to_string();
         job.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
     }
 }
 
-async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, target: Target) {
-    let begun = target.begin(&job, &store);
-    let result = large::upload(&job, &request, &store, &target).await;
-    let result = remove_moved(&job, &request, target.path, result).await;
-    existing::end(&job, &request, (begun, target.size), result, (&store, &target.id)).await;
+async fn upload_large(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+    let begun = item.begin(&job, &store);
+    let result = large::upload(&job, &request, &store, &item).await;
+    let result = remove_moved(&job, &request, item.path, result).await;
+    existing::end(&job, &request, (begun, item.size), result, (&store, &item.id)).await;
 }
 
 /// Of a move, removes the file once its copy is verified, in the state that was copied.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use laneway_lanes::attempts::counted;
 use laneway_store::{Body, Checksums, Get, ObjectMeta, PutOptions, Version};
 
-use super::{Ends, Target, tags};
+use super::{Ends, Item, tags};
 use crate::Error;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::download::{Into, Pinned, RangeWriter};
@@ -29,24 +29,24 @@ pub(super) async fn send(
     units: &Units,
     job: &Arc<Running>,
     ends: &Ends,
-    target: Target,
+    item: Item,
 ) -> Result<(), Cancelled> {
     let (job, ends) = (Arc::clone(job), ends.clone());
-    match target.from.meta.as_ref().map(|meta| meta.size) {
+    match item.from.meta.as_ref().map(|meta| meta.size) {
         Some(size) if size <= SMALL_UPLOAD_MAX => {
             let run = counted(async move {
-                let begun = ends.begin(&job, &target);
-                let listed = target.from.meta.as_deref();
-                let result = small(&job, &ends, &target, size, listed).await;
-                ends.finish(&job, &target, begun, result).await;
+                let begun = ends.begin(&job, &item);
+                let listed = item.from.meta.as_deref();
+                let result = small(&job, &ends, &item, size, listed).await;
+                ends.finish(&job, &item, begun, result).await;
             });
             units.small(ITEM_COST + size as usize, run).await
         }
         _ => {
             let run = counted(async move {
-                let begun = ends.begin(&job, &target);
-                let result = any(&job, &ends, &target).await;
-                ends.finish(&job, &target, begun, result).await;
+                let begun = ends.begin(&job, &item);
+                let result = any(&job, &ends, &item).await;
+                ends.finish(&job, &item, begun, result).await;
             });
             units.large(run).await
         }
@@ -57,15 +57,9 @@ pub(super) async fn send(
 pub(super) type Copied = Result<(Sent, Option<Version>), Error>;
 
 /// Copies an object with two requests. `known` is what a listing or a description said of it.
-async fn small(
-    job: &Running,
-    ends: &Ends,
-    target: &Target,
-    expected: u64,
-    known: Option<&ObjectMeta>,
-) -> Copied {
+async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Option<&ObjectMeta>) -> Copied {
     let read = || async {
-        let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&target.from.id) };
+        let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
         let got = ends.from.get(get).await?;
         let run = Run::of(&got.body, both(&got.meta.checksums));
         let read = check(ends, &got.meta, &run)?;
@@ -84,11 +78,11 @@ async fn small(
     let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())
     {
         Some(meta) => Cow::Borrowed(meta),
-        None => Cow::Owned(ends.from.head(&target.from.id, got.meta.version.as_ref()).await?),
+        None => Cow::Owned(ends.from.head(&item.from.id, got.meta.version.as_ref()).await?),
     };
-    let mut options = ends.request.options_of_copy(&described, &ends.request.options(&target.to.key));
-    tags::keep(job, ends, target, &got.meta, &mut options).await?;
-    let sent = put_verified(job, &ends.to, &target.to, got.body, &sums, &options).await?;
+    let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
+    tags::keep(job, ends, item, &got.meta, &mut options).await?;
+    let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
     let moved = Moved { attempts: got.attempts, verified, ..sent.moved };
@@ -96,26 +90,26 @@ async fn small(
 }
 
 /// An object of which nothing, or its size, is known.
-pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
-    let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
-    if target.from.meta.is_none() {
+pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
+    if item.from.meta.is_none() {
         job.progress.sized(meta.size);
     }
     if meta.size <= SMALL_UPLOAD_MAX {
         let memory = job.engine.lanes.memory();
         let small = async {
             let _held = memory.reserve(meta.size as usize).await;
-            small(job, ends, target, meta.size, Some(&meta)).await
+            small(job, ends, item, meta.size, Some(&meta)).await
         };
         return job.unless_cancelled(small).await?;
     }
     if meta.version.is_none() {
         let message = "without a version its slices can't be pinned to one state";
-        return Err(Error::integrity(url(ends.from.provider(), &target.from.id), message));
+        return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
-    let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&target.to.key));
-    tags::keep(job, ends, target, &meta, &mut options).await?;
-    let once = || streamed(job, ends, target, &meta, &options);
+    let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
+    tags::keep(job, ends, item, &meta, &mut options).await?;
+    let once = || streamed(job, ends, item, &meta, &options);
     let sent = match once().await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
@@ -131,14 +125,14 @@ pub(super) async fn any(job: &Running, ends: &Ends, target: &Target) -> Copied {
 async fn streamed(
     job: &Running,
     ends: &Ends,
-    target: &Target,
+    item: &Item,
     meta: &ObjectMeta,
     options: &PutOptions,
 ) -> Result<Sent, Error> {
     let input = StoreInput {
         job,
         ends,
-        target,
+        item,
         pinned: Pinned::of(meta),
         wanted: both(&meta.checksums),
         part: part_len(meta.size),
@@ -146,7 +140,7 @@ async fn streamed(
         next: AtomicU64::new(0),
         progress: Arc::default(),
     };
-    let parts = Parts { job, store: &ends.to, id: &target.to, options, unfinished: None };
+    let parts = Parts { job, store: &ends.to, id: &item.to, options, unfinished: None };
     let mut sent = parts.send(Some(input.meta.size), &input).await?;
     if Crc::given_in(&input.meta.checksums).is_none() {
         sent.moved.verified = Verified::Unverified;
@@ -158,7 +152,7 @@ async fn streamed(
 struct StoreInput<'a> {
     job: &'a Running,
     ends: &'a Ends,
-    target: &'a Target,
+    item: &'a Item,
     meta: ObjectMeta,
     pinned: Pinned,
     wanted: Wanted,
@@ -174,7 +168,7 @@ impl StoreInput<'_> {
         let into = Into::Memory(Vec::with_capacity((end - start) as usize));
         let writer =
             RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
-        writer.bring(&self.ends.from, &self.target.from.id).await?;
+        writer.bring(&self.ends.from, &self.item.from.id).await?;
         Ok(writer.finish())
     }
 

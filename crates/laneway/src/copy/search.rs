@@ -5,7 +5,7 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
-use super::{Ends, Target, across, within};
+use super::{Ends, Item, across, within};
 use crate::listing::Source;
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_key, single_key, tree_prefix};
@@ -43,9 +43,9 @@ impl Copies<'_> {
                     true => format!("{prefix}{}", from.name),
                     false => single_key(self.to.key, is_folder, &from.name),
                 };
-                let target = Target { to: ObjectId::new(self.to.bucket, key), from };
-                if let Some(target) = self.admit(&ends, target).await {
-                    group.add(target, 0);
+                let item = Item { to: ObjectId::new(self.to.bucket, key), from };
+                if let Some(item) = self.admit(&ends, item).await {
+                    group.add(item, 0);
                 }
                 if group.is_full() && self.send(&ends, &mut group, tree).await.is_err() {
                     return Ok(());
@@ -59,16 +59,16 @@ impl Copies<'_> {
     }
 
     /// Refuses a copy where that is what has to be done.
-    async fn admit(&mut self, ends: &Ends, target: Target) -> Option<Target> {
-        let source = url(ends.from.provider(), &target.from.id);
-        let destination = url(self.to.provider, &target.to);
+    async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
+        let source = url(ends.from.provider(), &item.from.id);
+        let destination = url(self.to.provider, &item.to);
         let why = if source == destination {
             "can't be copied to itself".to_owned()
-        } else if !self.search.names.is_new(&target.to.key) {
+        } else if !self.search.names.is_new(&item.to.key) {
             format!("another source maps to {destination} too")
         } else {
-            self.search.job.progress.found(1, target.size());
-            return Some(target);
+            self.search.job.progress.found(1, item.size());
+            return Some(item);
         };
         let error = Error::refused(&source, why);
         self.search.job.fail(Op::Copy, source, Some(destination), error).await;
@@ -80,42 +80,42 @@ impl Copies<'_> {
     async fn send(
         &mut self,
         ends: &Ends,
-        found: &mut Group<Target>,
+        found: &mut Group<Item>,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
-        let begin = |job: &Running, target: &Target| (ends.begin(job, target), target.size());
+        let begin = |job: &Running, item: &Item| (ends.begin(job, item), item.size());
         let found = found.take();
-        let targets = self.search.unless_existing(&ends.to, found, tree, |target| &target.to, begin).await?;
+        let items = self.search.unless_existing(&ends.to, found, tree, |item| &item.to, begin).await?;
         let Search { job, request, units, .. } = &*self.search;
         let mut group = Group::new();
-        for target in targets {
-            if target.from.meta.as_ref().is_some_and(|meta| meta.archived) {
-                job.skip_archived(ends.begin(job, &target), target.size()).await;
+        for item in items {
+            if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
+                job.skip_archived(ends.begin(job, &item), item.size()).await;
             } else if request.dry_run {
-                group.add(target, 0);
+                group.add(item, 0);
             } else if ends.from.provider() != ends.to.provider() {
-                across::send(units, job, ends, target).await?;
-            } else if within::is_large(&target, job.engine.copy_sizes) {
-                units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), target))).await?;
+                across::send(units, job, ends, item).await?;
+            } else if within::is_large(&item, job.engine.copy_sizes) {
+                units.large(counted(within::copy_one(Arc::clone(job), ends.clone(), item))).await?;
             } else {
-                group.add(target, 0);
+                group.add(item, 0);
             }
         }
         let (job, ends) = (Arc::clone(job), ends.clone());
         match request.dry_run {
-            true => group.send(units, |targets| plan(job, ends, targets)).await,
-            false => group.send(units, |targets| within::copy_group(job, ends, targets)).await,
+            true => group.send(units, |items| plan(job, ends, items)).await,
+            false => group.send(units, |items| within::copy_group(job, ends, items)).await,
         }
     }
 }
 
 /// Reports what would be copied. What was named is asked for, because it may not be there.
-async fn plan(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
-    for target in targets {
-        let begun = ends.begin(&job, &target);
-        let size = match &target.from.meta {
+async fn plan(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+    for item in items {
+        let begun = ends.begin(&job, &item);
+        let size = match &item.from.meta {
             Some(meta) => Ok(meta.size),
-            None => ends.from.head(&target.from.id, None).await.map(|meta| meta.size),
+            None => ends.from.head(&item.from.id, None).await.map(|meta| meta.size),
         };
         match size {
             Ok(size) => job.planned(begun, size).await,

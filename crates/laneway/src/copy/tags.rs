@@ -2,7 +2,7 @@
 
 use laneway_store::{ObjectMeta, Provider, PutOptions};
 
-use super::{Ends, Target};
+use super::{Ends, Item};
 use crate::Error;
 use crate::event::Warning;
 use crate::location::url;
@@ -15,7 +15,7 @@ use crate::running::Running;
 pub(super) async fn keep(
     job: &Running,
     ends: &Ends,
-    target: &Target,
+    item: &Item,
     source: &ObjectMeta,
     options: &mut PutOptions,
 ) -> Result<(), Error> {
@@ -23,11 +23,11 @@ pub(super) async fn keep(
     if !options.tags.is_empty() || !both_have_tags {
         return Ok(());
     }
-    match job.unless_cancelled(ends.from.tags(&target.from.id)).await? {
+    match job.unless_cancelled(ends.from.tags(&item.from.id)).await? {
         Ok(tags) => options.tags = tags,
         Err(error) if source.tags.is_some_and(|count| count > 0) => return Err(error.into()),
         Err(error) if error.is_permission() => {
-            let target = url(ends.from.provider(), &target.from.id);
+            let target = url(ends.from.provider(), &item.from.id);
             let message = "its tags may not be read: if it has any, its copy has none".to_owned();
             job.warn(Warning { target, message }).await;
         }

@@ -8,7 +8,7 @@ use laneway_lanes::attempts::{counted, most};
 use laneway_store::{Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions};
 
 use super::across::Copied;
-use super::{Ends, Target, across, tags};
+use super::{Ends, Item, across, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
@@ -18,84 +18,83 @@ use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 use crate::{CopySizes, Error, moved};
 
 /// Whether an object is known to need more than one request.
-pub(super) fn is_large(target: &Target, sizes: CopySizes) -> bool {
-    target.from.meta.as_ref().is_some_and(|meta| meta.size > sizes.whole_max)
+pub(super) fn is_large(item: &Item, sizes: CopySizes) -> bool {
+    item.from.meta.as_ref().is_some_and(|meta| meta.size > sizes.whole_max)
 }
 
 /// Copies a group of objects, all at once.
-pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, targets: Vec<Target>) {
-    if ends.request.remove_source && ends.from.provider() == Provider::S3 && targets.len() > 1 {
-        return move_group(&job, &ends, targets).await;
+pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) {
+    if ends.request.remove_source && ends.from.provider() == Provider::S3 && items.len() > 1 {
+        return move_group(&job, &ends, items).await;
     }
     let mut copies: FuturesUnordered<_> =
-        targets.into_iter().map(|target| counted(copy_one(Arc::clone(&job), ends.clone(), target))).collect();
+        items.into_iter().map(|item| counted(copy_one(Arc::clone(&job), ends.clone(), item))).collect();
     while copies.next().await.is_some() {}
 }
 
 /// Moves a group of objects of one bucket inside S3: what was copied is removed in one request, each object in the state
 /// that was copied.
-async fn move_group(job: &Running, ends: &Ends, targets: Vec<Target>) {
-    let copy_one = |target: Target| async move {
-        let begun = ends.begin(job, &target);
-        let mut result = copy(job, ends, &target).await;
+async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
+    let copy_one = |item: Item| async move {
+        let begun = ends.begin(job, &item);
+        let mut result = copy(job, ends, &item).await;
         if let Ok((Sent { moved, .. }, _)) = &mut result {
             job.progress.moved(moved.bytes);
             moved.attempts = moved.attempts.max(most());
         }
-        (target, begun, result)
+        (item, begun, result)
     };
-    let mut copies: FuturesUnordered<_> =
-        targets.into_iter().map(|target| counted(copy_one(target))).collect();
+    let mut copies: FuturesUnordered<_> = items.into_iter().map(|item| counted(copy_one(item))).collect();
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
-    while let Some((target, begun, result)) = copies.next().await {
+    while let Some((item, begun, result)) = copies.next().await {
         match result {
             Ok((Sent { moved, .. }, version)) if moved.verified != Verified::Unverified => {
-                sources.push(Deletion { key: target.from.id.key.clone(), version });
-                copied.push((target, begun, moved));
+                sources.push(Deletion { key: item.from.id.key.clone(), version });
+                copied.push((item, begun, moved));
             }
-            result => ends.finish(job, &target, begun, result).await,
+            result => ends.finish(job, &item, begun, result).await,
         }
     }
     let Some((first, ..)) = copied.first() else { return };
     let removed = ends.from.delete_many(&first.from.id.bucket, &sources).await;
-    for ((target, begun, moved), removed) in copied.into_iter().zip(removed) {
-        let result = moved::removed_object(&ends.from, &target.from.id, removed).map(|()| moved);
-        ends.end(job, &target, begun, result).await;
+    for ((item, begun, moved), removed) in copied.into_iter().zip(removed) {
+        let result = moved::removed_object(&ends.from, &item.from.id, removed).map(|()| moved);
+        ends.end(job, &item, begun, result).await;
     }
 }
 
 /// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
 /// an upload with checksums.
-async fn copy_large(job: &Running, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
-    let mut copied = copy_parts(job, ends, target, options).await;
+async fn copy_large(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+    let mut copied = copy_parts(job, ends, item, options).await;
     for _ in 0..CONFLICTS_MAX {
         if !copied.as_ref().is_err_and(Error::is_conflict) {
             break;
         }
-        copied = copy_parts(job, ends, target, options).await;
+        copied = copy_parts(job, ends, item, options).await;
     }
     match copied {
         Err(e) if e.as_store().is_some_and(|e| e.is_invalid() || e.is_unsupported()) => {
-            across::any(job, ends, target).await
+            across::any(job, ends, item).await
         }
         copied => copied,
     }
 }
 
 /// Copies one object.
-pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, target: Target) {
-    let begun = ends.begin(&job, &target);
-    let result = copy(&job, &ends, &target).await;
+pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+    let begun = ends.begin(&job, &item);
+    let result = copy(&job, &ends, &item).await;
     if let Ok((sent, _)) = &result {
         job.progress.moved(sent.moved.bytes);
     }
-    ends.finish(&job, &target, begun, result).await;
+    ends.finish(&job, &item, begun, result).await;
 }
 
-pub(super) async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied {
+pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let options = ends.request.put.clone();
-    let (from, to) = (&target.from.id, &target.to);
-    let mut known = target.from.meta.as_deref().cloned();
+    let (from, to) = (&item.from.id, &item.to);
+    let mut known = item.from.meta.as_deref().cloned();
     // A move removes only what it has copied, and has to know which state that is.
     if known.is_none() && ends.request.remove_source {
         known = Some(ends.from.head(from, None).await?);
@@ -103,7 +102,7 @@ pub(super) async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied 
     let whole_max = job.engine.copy_sizes.whole_max;
     let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > whole_max;
     if known.as_ref().is_some_and(is_large) {
-        return Box::pin(copy_large(job, ends, target, &options)).await;
+        return Box::pin(copy_large(job, ends, item, &options)).await;
     }
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
@@ -114,7 +113,7 @@ pub(super) async fn copy(job: &Running, ends: &Ends, target: &Target) -> Copied 
             if meta.size <= whole_max {
                 return Err(e.into());
             }
-            return Box::pin(copy_large(job, ends, target, &options)).await;
+            return Box::pin(copy_large(job, ends, item, &options)).await;
         }
         copied => copied?,
     };
@@ -139,15 +138,15 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
     }
 }
 
-async fn copy_parts(job: &Running, ends: &Ends, target: &Target, options: &PutOptions) -> Copied {
-    let meta = job.unless_cancelled(ends.from.head(&target.from.id, None)).await??;
+async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+    let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
-    tags::keep(job, ends, target, &meta, &mut options).await?;
-    let upload = begun(job, &ends.to, ends.to.begin(&target.to, &options), Upload::Multipart).await??;
+    tags::keep(job, ends, item, &meta, &mut options).await?;
+    let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
     let sent = async {
         let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
             .map(|(number, range)| {
-                ends.to.part_copy(&upload, number, &target.from.id, meta.version.as_ref(), range)
+                ends.to.part_copy(&upload, number, &item.from.id, meta.version.as_ref(), range)
             })
             .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
-use super::{Target, fetch_one, in_order, small};
+use super::{Item, fetch_one, in_order, small};
 use crate::event::Verified;
 use crate::existing::EXISTS;
 use crate::folder::{Destination, Folder, is_stream};
@@ -92,7 +92,7 @@ impl<'a> Downloads<'a> {
         tree_prefix: &str,
         object: SourceObject,
         is_listed: bool,
-        group: &mut Group<Target>,
+        group: &mut Group<Item>,
     ) -> Result<(), Cancelled> {
         let SourceObject { id, meta, name, in_tree } = object;
         let size = meta.as_ref().map(|meta| meta.size);
@@ -117,42 +117,42 @@ impl<'a> Downloads<'a> {
         if !self.search.names.is_new(relative.as_str()) {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
         }
-        let target = Target { place: folder.place(&relative), id, meta, is_listed };
+        let item = Item { place: folder.place(&relative), id, meta, is_listed };
         self.search.job.progress.found(1, size.unwrap_or(0));
-        self.target(store, target, size, group).await
+        self.item(store, item, size, group).await
     }
 
-    async fn target(
+    async fn item(
         &mut self,
         store: &Store,
-        target: Target,
+        item: Item,
         size: Option<u64>,
-        group: &mut Group<Target>,
+        group: &mut Group<Item>,
     ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
-        if request.no_clobber && target.place.exists() {
-            let begun = target.begin(job, store);
+        if request.no_clobber && item.place.exists() {
+            let begun = item.begin(job, store);
             job.skip(begun, size.unwrap_or(0), EXISTS).await;
             return Ok(());
         }
-        if target.meta.as_ref().is_some_and(|meta| meta.archived) {
-            let begun = target.begin(job, store);
+        if item.meta.as_ref().is_some_and(|meta| meta.archived) {
+            let begun = item.begin(job, store);
             job.skip_archived(begun, size.unwrap_or(0)).await;
             return Ok(());
         }
         if request.dry_run {
-            return units.small(ITEM_COST, plan(Arc::clone(job), store.clone(), target)).await;
+            return units.small(ITEM_COST, plan(Arc::clone(job), store.clone(), item)).await;
         }
-        let fetched = |target, collect_max| {
-            fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), target, collect_max)
+        let fetched = |item, collect_max| {
+            fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), item, collect_max)
         };
         match size {
             Some(size) if size <= SMALL_DOWNLOAD_MAX => {
-                group.add(target, size);
+                group.add(item, size);
                 if group.is_full() { self.send(store, group).await } else { Ok(()) }
             }
-            Some(_) => units.large(fetched(target, 0)).await,
-            None => units.small(ITEM_COST + UNKNOWN_MAX as usize, fetched(target, UNKNOWN_MAX)).await,
+            Some(_) => units.large(fetched(item, 0)).await,
+            None => units.small(ITEM_COST + UNKNOWN_MAX as usize, fetched(item, UNKNOWN_MAX)).await,
         }
     }
 
@@ -183,10 +183,10 @@ impl<'a> Downloads<'a> {
                     .and_then(|found| found)
                 {
                     Ok(Destination::Place(place)) => {
-                        let target = Target { id, meta, is_listed, place };
+                        let item = Item { id, meta, is_listed, place };
                         self.search.job.progress.found(1, size.unwrap_or(0));
                         let mut group = Group::new();
-                        self.target(store, target, size, &mut group).await?;
+                        self.item(store, item, size, &mut group).await?;
                         return self.send(store, &mut group).await;
                     }
                     Ok(Destination::Stream(file)) => (path.display().to_string(), Box::new(file)),
@@ -256,17 +256,17 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    async fn send(&self, store: &Store, group: &mut Group<Target>) -> Result<(), Cancelled> {
+    async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
-        group.send(units, |targets| small::fetch_group(job, request, store, targets)).await
+        group.send(units, |items| small::fetch_group(job, request, store, items)).await
     }
 }
 
 /// Reports what would be downloaded, or why it could not be.
-async fn plan(job: Arc<Running>, store: Store, target: Target) {
-    let begun = target.begin(&job, &store);
-    let Target { id, meta, place, .. } = target;
+async fn plan(job: Arc<Running>, store: Store, item: Item) {
+    let begun = item.begin(&job, &store);
+    let Item { id, meta, place, .. } = item;
     let size = match meta {
         Some(meta) => Ok(meta.size),
         None => store.head(&id, None).await.map(|meta| meta.size).map_err(Error::from),

@@ -7,7 +7,7 @@ use futures_util::{FutureExt, StreamExt};
 use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
 use super::verify::store_small;
-use super::{Fetched, Target, finish};
+use super::{Fetched, Item, finish};
 use crate::folder::Placing;
 use crate::location::url;
 use crate::running::{Begun, Moved, Running};
@@ -21,13 +21,13 @@ pub(crate) async fn fetch_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
     store: Store,
-    targets: Vec<Target>,
+    items: Vec<Item>,
 ) {
-    let mut gets: FuturesUnordered<_> = targets
+    let mut gets: FuturesUnordered<_> = items
         .into_iter()
-        .map(|target| {
-            let begun = target.begin(&job, &store);
-            get(&store, target, begun, 1)
+        .map(|item| {
+            let begun = item.begin(&job, &store);
+            get(&store, item, begun, 1)
         })
         .collect();
     let mut writes = FuturesUnordered::new();
@@ -37,13 +37,13 @@ pub(crate) async fn fetch_group(
         tokio::select! {
             biased;
             Some(written) = writes.next(), if !writes.is_empty() => {
-                for Written { asked: Asked { target, begun, tries }, result } in written {
+                for Written { asked: Asked { item, begun, tries }, result } in written {
                     match result {
                         Err(error) if error.is_mismatch() && tries == 1 => {
                             log_second_try(&error);
-                            gets.push(get(&store, target, begun, 2));
+                            gets.push(get(&store, item, begun, 2));
                         }
-                        result => endings.push(finish(&job, &request, &store, target, begun, result)),
+                        result => endings.push(finish(&job, &request, &store, item, begun, result)),
                     }
                 }
             }
@@ -63,7 +63,7 @@ pub(crate) async fn fetch_group(
 
 /// An object that was asked for.
 struct Asked {
-    target: Target,
+    item: Item,
     begun: Begun,
     /// How often, the attempts not counted.
     tries: u32,
@@ -79,11 +79,11 @@ struct Written {
     result: Result<Fetched, Error>,
 }
 
-async fn get(store: &Store, target: Target, begun: Begun, tries: u32) -> Answer {
-    let id: &ObjectId = &target.id;
-    let expected = target.meta.as_ref().map(|meta| meta.size);
+async fn get(store: &Store, item: Item, begun: Begun, tries: u32) -> Answer {
+    let id: &ObjectId = &item.id;
+    let expected = item.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
-    Answer { asked: Asked { target, begun, tries }, got }
+    Answer { asked: Asked { item, begun, tries }, got }
 }
 
 async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
@@ -94,9 +94,9 @@ async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec
     let written = job.engine.files.run(move || {
         let _permit = permit;
         let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
-            let (Asked { target, tries, .. }, got) = (asked, got?);
-            let source = url(provider, &target.id);
-            let moved = store_small(&source, &got.meta, &got.body, &target.place, placing)?;
+            let (Asked { item, tries, .. }, got) = (asked, got?);
+            let source = url(provider, &item.id);
+            let moved = store_small(&source, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
             let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
             Ok(Fetched { moved, version: got.meta.version })
@@ -112,5 +112,5 @@ async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec
 
 /// The failure of a whole group, told of each of its objects.
 fn for_each<T>(provider: Provider, asked: &[Asked], error: &Error) -> Vec<Result<T, Error>> {
-    asked.iter().map(|asked| Err(error.again(url(provider, &asked.target.id)))).collect()
+    asked.iter().map(|asked| Err(error.again(url(provider, &asked.item.id)))).collect()
 }

@@ -10,7 +10,7 @@ use super::parts::{Input, Parts, ReadyPart, Sent};
 use super::source::Source;
 use super::unfinished::{self, There, Unfinished};
 use super::verify::Given;
-use super::{Target, input, journal, put_verified};
+use super::{Item, input, journal, put_verified};
 use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::identity::Identity;
@@ -31,12 +31,12 @@ pub(crate) async fn upload(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: &Target,
+    item: &Item,
 ) -> Result<(Moved, Identity), Error> {
-    let path = target.path.clone();
+    let path = item.path.clone();
     let source = job.engine.files.run(move || Source::open(&path)).await??;
     let identity = source.identity();
-    Ok((send(job, request, store, target, source).await?, identity))
+    Ok((send(job, request, store, item, source).await?, identity))
 }
 
 /// Uploads a file for a program, which keeps nothing of it for a later run: in one request where it is small.
@@ -80,27 +80,27 @@ async fn send(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: &Target,
+    item: &Item,
     source: Source,
 ) -> Result<Moved, Error> {
-    let options = request.options_of_file(&target.id.key, &target.path);
-    if request.gzip.takes(&target.path) {
+    let options = request.options_of_file(&item.id.key, &item.path);
+    if request.gzip.takes(&item.path) {
         let stream = input::Stream {
-            name: target.path.display().to_string(),
+            name: item.path.display().to_string(),
             input: Box::new(gzip::compressed(source.stream())),
-            found: target.size,
+            found: item.size,
         };
         // Gzip makes what it can't compress larger by less than that.
-        let expected = Some(target.size + target.size / 512);
-        return input::upload(job, store, stream, &target.id, &options, expected).await;
+        let expected = Some(item.size + item.size / 512);
+        return input::upload(job, store, stream, &item.id, &options, expected).await;
     }
     let size = source.size();
     let size_max = object_max(store.provider());
     if size > size_max {
         let message = format!("{size} bytes are more than an object may have ({size_max})");
-        return Err(Error::refused(target.path.display().to_string(), message));
+        return Err(Error::refused(item.path.display().to_string(), message));
     }
-    let mut unfinished = unfinished(job, request, store, target, &source, &options).await?;
+    let mut unfinished = unfinished(job, request, store, item, &source, &options).await?;
     let source = Arc::new(source);
     if let Some(unfinished) = &unfinished
         && let Some(There::Finished(meta)) = &unfinished.there
@@ -117,7 +117,7 @@ async fn send(
         let input =
             FileInput { job, source, next: AtomicU64::new(0), part: part_len(size), given: Given::default() };
         let unfinished_now = unfinished.as_ref();
-        let parts = Parts { job, store, id: &target.id, options: &options, unfinished: unfinished_now };
+        let parts = Parts { job, store, id: &item.id, options: &options, unfinished: unfinished_now };
         match parts.send(Some(size), &input).await {
             Err(error) if error.is_mismatch() && !is_second => {
                 log_second_try(&error);
@@ -168,14 +168,14 @@ async fn unfinished(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: &Target,
+    item: &Item,
     source: &Source,
     options: &PutOptions,
 ) -> Result<Option<Unfinished>, Error> {
     if job.engine.upload_journals.is_none() {
         return Ok(None);
     }
-    let named = target.path.clone();
+    let named = item.path.clone();
     // A file that can be opened has a path; where that is about to change, the upload runs without a journal.
     let Ok(path) = job.engine.files.run(move || std::fs::canonicalize(named)).await? else {
         return Ok(None);
@@ -187,7 +187,7 @@ async fn unfinished(
         Provider::Gcs => options.condition.clone(),
     };
     let options = PutOptions { condition, ..options.clone() };
-    let subject = journal::subject(&path, identity, store, &target.id, &options, part_len(identity.size));
+    let subject = journal::subject(&path, identity, store, &item.id, &options, part_len(identity.size));
     let taken_up = unfinished::take_up(job, store, subject, request.keep_partial);
     job.unless_cancelled(taken_up).await?
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, PutOptions, Store};
 
-use super::{Target, input, small, upload_large};
+use super::{Item, input, small, upload_large};
 use crate::existing::{self, EXISTS};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
@@ -57,9 +57,9 @@ pub(crate) struct Uploads<'a> {
 /// Files that were found and are not on their way yet.
 struct Waiting {
     /// Small ones that are begun together.
-    group: Group<Target>,
+    group: Group<Item>,
     /// Those of which it is still to be found out whether they exist.
-    unasked: Vec<Target>,
+    unasked: Vec<Item>,
 }
 
 impl Waiting {
@@ -142,7 +142,7 @@ impl Uploads<'_> {
         waiting: &mut Waiting,
     ) -> Result<(), Cancelled> {
         match self.single(&path) {
-            Ok(id) => self.target(store, Target { path, size, id }, waiting).await,
+            Ok(id) => self.item(store, Item { path, size, id }, waiting).await,
             Err(error) => self.fail(path, |_| error).await,
         }
     }
@@ -220,7 +220,7 @@ impl Uploads<'_> {
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.to.bucket, key);
-                        self.target(store, Target { path, size, id }, &mut waiting).await
+                        self.item(store, Item { path, size, id }, &mut waiting).await
                     }
                     Found::Failed(path, error) => self.fail(path, |_| error).await,
                     Found::LeftOut(warning) => {
@@ -240,26 +240,21 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    async fn target(
-        &mut self,
-        store: &Store,
-        target: Target,
-        waiting: &mut Waiting,
-    ) -> Result<(), Cancelled> {
-        if !self.search.names.is_new(&target.id.key) {
-            let destination = url(store.provider(), &target.id);
+    async fn item(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
+        if !self.search.names.is_new(&item.id.key) {
+            let destination = url(store.provider(), &item.id);
             return self
-                .fail(target.path, |name| {
+                .fail(item.path, |name| {
                     Error::refused(name, format!("another source maps to {destination} too"))
                 })
                 .await;
         }
-        self.search.job.progress.found(1, target.size);
+        self.search.job.progress.found(1, item.size);
         if self.search.existing.is_some() {
-            waiting.unasked.push(target);
+            waiting.unasked.push(item);
             return Ok(());
         }
-        self.admit(store, target, waiting).await
+        self.admit(store, item, waiting).await
     }
 
     /// Leaves those that wait alone whose destinations exist. `tree` is the prefix of all of them.
@@ -269,43 +264,43 @@ impl Uploads<'_> {
         waiting: &mut Waiting,
         tree: Option<&str>,
     ) -> Result<(), Cancelled> {
-        let begin = |job: &Running, target: &Target| (target.begin(job, store), target.size);
+        let begin = |job: &Running, item: &Item| (item.begin(job, store), item.size);
         let unasked = std::mem::take(&mut waiting.unasked);
-        for target in self.search.unless_existing(store, unasked, tree, |target| &target.id, begin).await? {
-            self.admit(store, target, waiting).await?;
+        for item in self.search.unless_existing(store, unasked, tree, |item| &item.id, begin).await? {
+            self.admit(store, item, waiting).await?;
         }
         Ok(())
     }
 
-    /// Sends a target on its way, or only reports it.
-    async fn admit(&mut self, store: &Store, target: Target, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    /// Sends an item on its way, or only reports it.
+    async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
-            let begun = target.begin(job, store);
-            let path = target.path.clone();
+            let begun = item.begin(job, store);
+            let path = item.path.clone();
             let open = move || match std::fs::File::open(&path) {
                 Ok(_) => Ok(()),
                 Err(e) => Err(Error::local(&path, "can't be opened", e)),
             };
             match job.engine.files.run(open).await.and_then(|opened| opened) {
-                Ok(()) => job.planned(begun, target.size).await,
-                Err(error) => job.end(begun, target.size, Err(error)).await,
+                Ok(()) => job.planned(begun, item.size).await,
+                Err(error) => job.end(begun, item.size, Err(error)).await,
             }
             return Ok(());
         }
-        if target.size <= SMALL_UPLOAD_MAX {
-            let size = target.size;
-            waiting.group.add(target, size);
+        if item.size <= SMALL_UPLOAD_MAX {
+            let size = item.size;
+            waiting.group.add(item, size);
             return if waiting.group.is_full() { self.send_group(store, waiting).await } else { Ok(()) };
         }
-        let run = upload_large(Arc::clone(job), Arc::clone(request), store.clone(), target);
+        let run = upload_large(Arc::clone(job), Arc::clone(request), store.clone(), item);
         units.large(counted(run)).await
     }
 
     async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
-        waiting.group.send(units, |targets| small::upload_group(job, request, store, targets)).await
+        waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
     }
 
     async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {

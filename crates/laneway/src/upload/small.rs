@@ -9,7 +9,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Checksums, Store};
 
 use super::source::{self, Source};
-use super::{Target, large, put_verified, remove_moved};
+use super::{Item, large, put_verified, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::identity::Identity;
 use crate::plan::SMALL_UPLOAD_MAX;
@@ -28,48 +28,48 @@ pub(crate) async fn upload_group(
     job: Arc<Running>,
     request: Arc<CopyRequest>,
     store: Store,
-    targets: Vec<Target>,
+    items: Vec<Item>,
 ) {
-    let (on, those) = (Arc::clone(&request), Arc::new(targets));
+    let (on, those) = (Arc::clone(&request), Arc::new(items));
     let read = Arc::clone(&those);
-    let read = job.engine.files.run(move || read.iter().map(|target| load(target, &on)).collect::<Vec<_>>());
+    let read = job.engine.files.run(move || read.iter().map(|item| load(item, &on)).collect::<Vec<_>>());
     let read = read.await;
     // The file thread has let go of them, however it ended.
-    let targets = Arc::into_inner(those).unwrap_or_default();
-    let loaded = read.unwrap_or_else(|error| for_each(&targets, &error));
+    let items = Arc::into_inner(those).unwrap_or_default();
+    let loaded = read.unwrap_or_else(|error| for_each(&items, &error));
     let mut puts: FuturesUnordered<_> = loaded
         .into_iter()
-        .zip(targets)
-        .map(|(loaded, target)| counted(upload(&job, &request, &store, target, loaded)))
+        .zip(items)
+        .map(|(loaded, item)| counted(upload(&job, &request, &store, item, loaded)))
         .collect();
     while puts.next().await.is_some() {}
 }
 
 /// The failure of a whole group, told of each of its files.
-fn for_each<T>(targets: &[Target], error: &Error) -> Vec<Result<T, Error>> {
-    targets.iter().map(|target| Err(error.again(target.path.display().to_string()))).collect()
+fn for_each<T>(items: &[Item], error: &Error) -> Vec<Result<T, Error>> {
+    items.iter().map(|item| Err(error.again(item.path.display().to_string()))).collect()
 }
 
 async fn upload(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: Target,
+    item: Item,
     loaded: Result<Option<Loaded>, Error>,
 ) {
-    let begun = target.begin(job, store);
+    let begun = item.begin(job, store);
     let result = match loaded {
         // Read before the job was cancelled, and not yet on its way.
         _ if job.cancel.is_set() => Err(Error::cancelled("")),
         Ok(Some(loaded)) => {
             let identity = loaded.identity;
-            put(job, request, store, &target, loaded).await.map(|moved| (moved, identity))
+            put(job, request, store, &item, loaded).await.map(|moved| (moved, identity))
         }
         // It has grown since it was found; boxed, because hardly any does.
-        Ok(None) => Box::pin(large::upload(job, request, store, &target)).await,
+        Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
-    let Target { path, size, id } = target;
+    let Item { path, size, id } = item;
     let result = match request.remove_source {
         true => remove_moved(job, request, path, result).await,
         false => result.map(|(moved, _)| moved),
@@ -81,27 +81,27 @@ async fn put(
     job: &Running,
     request: &CopyRequest,
     store: &Store,
-    target: &Target,
+    item: &Item,
     loaded: Loaded,
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
-    let options = request.options_of_file(&target.id.key, &target.path);
-    let sent = put_verified(job, store, &target.id, loaded.bytes, &sums, &options).await?;
+    let options = request.options_of_file(&item.id.key, &item.path);
+    let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
-    job.progress.moved(if request.gzip.takes(&target.path) { target.size } else { size });
+    job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
     Ok(sent.moved)
 }
 
 /// Reads a file; `None` when it is too large to be held. Blocks.
-fn load(target: &Target, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
-    let source = Source::open(&target.path)?;
+fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
+    let source = Source::open(&item.path)?;
     let identity = source.identity();
-    if source.size() > SMALL_UPLOAD_MAX.min(target.size.max(4096) * 2) {
+    if source.size() > SMALL_UPLOAD_MAX.min(item.size.max(4096) * 2) {
         return Ok(None);
     }
-    let bytes = match request.gzip.takes(&target.path) {
-        true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&target.path, e))?,
+    let bytes = match request.gzip.takes(&item.path) {
+        true => gzip::compress(source.stream()).map_err(|e| source::unwrapped(&item.path, e))?,
         false => source.read()?,
     };
     let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn what_a_whole_group_meets_is_each_files_failure_with_its_path_and_kind() {
-        let target = |path: &str| Target { path: path.into(), size: 1, id: ObjectId::new("b", path) };
+        let item = |path: &str| Item { path: path.into(), size: 1, id: ObjectId::new("b", path) };
         let error = Error::local("a file thread", "can't be started", std::io::Error::other("no memory"));
-        let results: Vec<Result<(), Error>> = for_each(&[target("d/1"), target("d/2")], &error);
+        let results: Vec<Result<(), Error>> = for_each(&[item("d/1"), item("d/2")], &error);
         let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         assert_eq!(errors.iter().filter_map(Error::url).collect::<Vec<_>>(), ["d/1", "d/2"]);
         assert!(errors.iter().all(|e| e.kind() == ErrorKind::Local), "{errors:?}");

@@ -20,6 +20,8 @@ pub struct Tally(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     counts: [AtomicU64; Count::ALL],
+    /// Is told how many bytes have moved.
+    watch: Option<Box<dyn Fn(u64) + Send + Sync>>,
     /// What counts the same and more.
     outer: Option<Tally>,
 }
@@ -39,13 +41,27 @@ pub(crate) enum Count {
 
 impl Count {
     const ALL: usize = Self::ByteReceived as usize + 1;
+
+    fn is_bytes(self) -> bool {
+        matches!(self, Self::ByteSent | Self::ByteReceived)
+    }
 }
 
 impl Tally {
     /// Another tally, for a part of what this one counts.
     #[must_use]
     pub fn part(&self) -> Self {
-        Self(Arc::new(Inner { counts: Default::default(), outer: Some(self.clone()) }))
+        Self(Arc::new(Inner { outer: Some(self.clone()), ..Inner::default() }))
+    }
+
+    /// A tally that reports progress: `watch` is told how many body bytes have moved so far, sent and received together, each time
+    /// that a connection has read some (up to 256 KiB) or the system has taken some to send (up to 64 KiB).
+    ///
+    /// It runs on the engine's own threads, where it holds up every other request: it is to store the number, or to wake somebody,
+    /// and must not block. Connections that move bytes at the same time may report out of order, so that the largest number counts;
+    /// what is moved again, by a retry or a hedge, is counted again. Where it panics the request fails.
+    pub fn watched(watch: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner { watch: Some(Box::new(watch)), ..Inner::default() }))
     }
 
     /// Connections that were opened. They outlive requests and serve whoever comes: one counts where the request belongs that was
@@ -97,6 +113,9 @@ impl Tally {
         let mut tally = self;
         loop {
             tally.0.counts[what as usize].fetch_add(n, Relaxed);
+            if let Some(watch) = tally.0.watch.as_ref().filter(|_| n > 0 && what.is_bytes()) {
+                watch(tally.bytes_sent() + tally.bytes_received());
+            }
             match &tally.0.outer {
                 Some(outer) => tally = outer,
                 None => return,

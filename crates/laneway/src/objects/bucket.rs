@@ -92,6 +92,27 @@ impl Bucket {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// A [watched](Tally::watched) one reports progress:
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let moved = Arc::new(AtomicU64::new(0));
+    /// let bar = Arc::clone(&moved);
+    /// let progress = laneway::Tally::watched(move |bytes| drop(bar.fetch_max(bytes, Ordering::Relaxed)));
+    /// bucket.counted(&progress).put("large", vec![7; 1 << 20]).await?;
+    /// assert_eq!(moved.load(Ordering::Relaxed), 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn counted(&self, tally: &Tally) -> Self {
         let Inner { client, provider, bucket, prefix } = &*self.0;

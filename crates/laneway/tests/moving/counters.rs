@@ -1,6 +1,7 @@
 //! What jobs and calls count: their own requests, and nobody else's.
 
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -126,4 +127,33 @@ fn what_a_part_of_a_tally_counts_counts_in_the_whole() {
     client.stat(&stage.url("k")).unwrap();
     assert_eq!(report.summary.requests + 1, whole.requests());
     assert!(whole.bytes_sent() >= 5);
+}
+
+#[test]
+fn a_watched_tally_reports_the_bytes_of_each_verb_while_they_move() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        let bytes = noise(3 << 20, 1);
+        let watched = |verb: &str, call: &dyn Fn(&Bucket)| {
+            let reports = Arc::new(Mutex::new(Vec::new()));
+            let taken = Arc::clone(&reports);
+            let tally = Tally::watched(move |moved| taken.lock().unwrap().push(moved));
+            call(&bucket(&stage, "").counted(&tally));
+            let reports = reports.lock().unwrap();
+            let most = reports.iter().max().copied().unwrap_or_default();
+            assert_eq!(most, tally.bytes_sent() + tally.bytes_received(), "{kind:?} {verb}");
+            assert!(most >= 3 << 20, "{kind:?} {verb}: {most}");
+            assert!((4..3 << 8).contains(&reports.len()), "{kind:?} {verb}: {} reports", reports.len());
+        };
+        watched("put", &|bucket| drop(bucket.put("a", bytes.clone()).call().unwrap()));
+        watched("get", &|bucket| drop(bucket.get("a").call().unwrap().bytes_blocking().unwrap()));
+        watched("get_ranges", &|bucket| {
+            drop(bucket.get_ranges("a", [0..1 << 20, 1 << 20..3 << 20]).call().unwrap())
+        });
+        watched("writer", &|bucket| {
+            let mut writer = bucket.writer("b");
+            wait(writer.write(&noise(20 << 20, 2))).unwrap();
+            wait(writer.finish()).unwrap();
+        });
+    }
 }

@@ -21,6 +21,8 @@ use crate::{Client, CopySizes, Engine, Error, environment};
 /// [`ClientBuilder::from_env`] begins with what the environment's variables say, as the program does, and
 /// [`Client::builder`] with the public services and no variable but those of credentials, AWS's region and AWS's endpoint.
 /// What is set by a method goes before either.
+///
+/// What a client does is told by `tracing`, to the program's own subscriber: see [the crate's page](crate#messages).
 #[derive(Clone, Default)]
 pub struct ClientBuilder {
     settings: Settings,

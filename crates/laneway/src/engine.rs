@@ -41,7 +41,8 @@ struct Inner {
     running: PerProcess<Mutex<Weak<Machinery>>>,
 }
 
-/// Says how much an [`Engine`] may use. The defaults are meant to be right; none of them has to be set for speed.
+/// Says how much an [`Engine`] may use. The defaults are meant to be right; none of them has to be set for speed. Its messages go to
+/// `tracing`: see [the crate's page](crate#messages).
 #[derive(Clone, Default, Debug)]
 pub struct EngineBuilder {
     budgets: Budgets,

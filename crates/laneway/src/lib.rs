@@ -61,8 +61,39 @@
 //! - Connections, protocols, sizes and retries are chosen for each request. There is one [`Engine`] in a process unless a
 //!   program makes its own: its threads do the work, so that no runtime of the program's can stall it, and its budgets bound memory
 //!   and connections. After a `fork` the child's client starts anew at its first call.
-//! - Messages go to `tracing`: a subscriber of the program's receives them, and its `log` feature hands them to that crate's loggers.
-//!   Nothing is printed.
+//! - Nothing is printed: what there is to say goes to `tracing`.
+//!
+//! # Messages
+//!
+//! A subscriber of the program's receives what the engine says by `tracing`: outages, budgets that are not what was asked for and the like as
+//! warnings, connections, retries and hedges as `INFO`, each request as `DEBUG`. None holds a secret. `tracing`'s feature `log` hands them to the
+//! `log` crate's loggers. They come from the engine's own threads, so that the subscriber has to be the process's (`init`), and must not
+//! block.
+//!
+//! ```
+//! # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+//! # server.create_bucket("lake").expect("a bucket");
+//! # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+//! use std::io::Write;
+//! use std::sync::mpsc;
+//!
+//! struct Lines(mpsc::Sender<String>);
+//! impl Write for Lines {
+//!     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+//!         self.0.send(String::from_utf8_lossy(line).into_owned()).map_err(std::io::Error::other)?;
+//!         Ok(line.len())
+//!     }
+//!     fn flush(&mut self) -> std::io::Result<()> {
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let (sender, lines) = mpsc::channel();
+//! tracing_subscriber::fmt().with_writer(move || Lines(sender.clone())).init();
+//! client.bucket("s3://lake/")?.put("notes.txt", "one line\n").call()?;
+//! assert!(lines.iter().any(|line| line.contains("connection opened")));
+//! # Ok::<(), laneway::Error>(())
+//! ```
 
 pub mod blocking;
 mod builder;

@@ -1,7 +1,12 @@
 //! Finds out what `laneway --version` says beside the version: the commit, the target and the TLS library.
 
+#[path = "build/facts.rs"]
+mod facts;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use facts::version;
 
 /// Filled in by `git archive`, which makes the tarballs of a release, by way of `.gitattributes`.
 const ARCHIVED: &str = "COMMIT";
@@ -10,13 +15,13 @@ fn main() {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = folder.join("../..");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-changed={ARCHIVED}");
     println!("cargo:rerun-if-env-changed=LANEWAY_COMMIT");
 
-    // Who packages without git says it.
-    let named = std::env::var("LANEWAY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = named.or_else(|| archived(&folder)).or_else(|| checked_out(&root));
-    println!("cargo:rustc-env=LANEWAY_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
+    let (named, archived) =
+        (std::env::var("LANEWAY_COMMIT").ok(), std::fs::read_to_string(folder.join(ARCHIVED)).ok());
+    println!("cargo:rustc-env=LANEWAY_COMMIT={}", facts::commit(named, archived, || checked_out(&root)));
     println!("cargo:rustc-env=LANEWAY_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 
     let lock = root.join("Cargo.lock");
@@ -27,13 +32,6 @@ fn main() {
         None => package.to_owned(),
     };
     println!("cargo:rustc-env=LANEWAY_TLS={} with {}", named("rustls"), named("ring"));
-}
-
-/// The commit that a tarball was made of.
-fn archived(folder: &Path) -> Option<String> {
-    let commit = std::fs::read_to_string(folder.join(ARCHIVED)).ok()?;
-    let commit = commit.trim();
-    commit.bytes().all(|b| b.is_ascii_hexdigit()).then(|| commit.to_owned()).filter(|c| !c.is_empty())
 }
 
 /// The commit that is checked out; nothing where these sources only lie inside some other repository.
@@ -63,13 +61,4 @@ fn watch(path: &Path) {
     if path.exists() {
         println!("cargo:rerun-if-changed={}", path.display());
     }
-}
-
-/// The version of a package in a lock file.
-fn version(lock: &str, package: &str) -> Option<String> {
-    let name = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != name);
-    lines.next()?;
-    let version = lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')?;
-    Some(version.to_owned())
 }

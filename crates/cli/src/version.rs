@@ -11,6 +11,11 @@ pub(crate) const LONG: &str = concat!(
     env!("LANEWAY_TLS"),
 );
 
+/// The build script's, for its tests.
+#[cfg(test)]
+#[path = "../build/facts.rs"]
+mod facts;
+
 #[cfg(test)]
 mod tests {
     use super::LONG;

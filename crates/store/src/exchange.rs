@@ -159,7 +159,7 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         let error = match outcome {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
                 None => return Ok(Sent { response, attempts, elapsed }),
-                Some(_) if judge::wants_tls(response.head.status, &response.body) => {
+                Some(_) if self.wants_tls(outgoing, &response) => {
                     let message = "the server speaks TLS there; write https:// instead of http://";
                     self.error(ErrorKind::Transport, message)
                         .answered(response.head.status, None)
@@ -181,6 +181,12 @@ impl<'a, D: Dialect> Exchange<'a, D> {
         };
         let is_unreachable = error.is_unreachable() || is_origin_away;
         Err(error.after(attempts, elapsed).uncertain(uncertain).unreachable(is_unreachable))
+    }
+
+    /// Whether an answer came from a port that speaks TLS and was asked in plain HTTP.
+    fn wants_tls(&self, outgoing: &Outgoing, response: &Response) -> bool {
+        let is_plain = self.dialect.endpoint().starts_with("http://");
+        is_plain && judge::wants_tls(&outgoing.method, &response.head, &response.body)
     }
 
     /// The request with what the caller adds: to those for objects only, and nothing that the verb says itself.

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::StatusCode;
-use laneway_lanes::{Kind, Verdict};
+use http::{Method, StatusCode};
+use laneway_lanes::{Head, Kind, Verdict};
 
 use crate::ErrorKind;
 
@@ -127,15 +127,25 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 }
 
 /// Whether an answer says that its port speaks TLS and was asked in plain HTTP, in the words of Go's `net/http` (MinIO), nginx
-/// or Apache. No store says so of a request that has come to it.
-pub(crate) fn wants_tls(status: StatusCode, body: &[u8]) -> bool {
+/// or Apache. No store says so of a request that has come to it. They can't say it to a HEAD; but a store's answer to that has
+/// headers of the store's own, or announces the XML that it would say to a GET.
+pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",
         "The plain HTTP request was sent to HTTPS port",
         "speaking plain HTTP to an SSL-enabled server port",
     ];
-    let text = String::from_utf8_lossy(body);
-    status == StatusCode::BAD_REQUEST && WORDS.iter().any(|words| text.contains(words))
+    const OF_STORES: [&str; 4] = ["x-amz-", "x-goog-", "x-guploader-", "x-minio-"];
+    let is_of_store = |name: &str| OF_STORES.iter().any(|prefix| name.starts_with(prefix));
+    let announces_xml = || head.header("content-type").is_some_and(|kind| kind.contains("xml"));
+    head.status == StatusCode::BAD_REQUEST
+        && match *method {
+            Method::HEAD => !announces_xml() && !head.headers.keys().any(|name| is_of_store(name.as_str())),
+            _ => {
+                let text = String::from_utf8_lossy(body);
+                WORDS.iter().any(|words| text.contains(words))
+            }
+        }
 }
 
 /// What a status means where the store's code doesn't say it better.

@@ -6,6 +6,7 @@ use std::thread;
 
 use laneway_lanes::{Config, Lanes};
 use laneway_store::{AccessKey, Get, ObjectId, Provider, Settings, Store, Version};
+use laneway_testkit::{Asked, Scripted};
 
 const CONTENT: &[u8] = b"0123456789";
 
@@ -104,4 +105,25 @@ async fn a_weak_tag_is_compared_though_it_cannot_be_asked_for() {
     let other = Version::ETag("W/other".into());
     let error = store.get(Get { version: Some(&other), ..Get::new(&id) }).await.expect_err("another one");
     assert!(error.is_precondition(), "{error}");
+}
+
+/// What Go's, nginx's and Apache's ports for TLS answer to a HEAD in plain HTTP: the words that a GET gets are its body's.
+const OF_TLS_PORTS: [&str; 2] = [
+    "HTTP/1.0 400 Bad Request\r\n\r\n",
+    "HTTP/1.1 400 Bad Request\r\nServer: nginx\r\nConnection: close\r\n\r\n",
+];
+
+#[tokio::test]
+async fn a_head_that_comes_to_a_port_of_tls_names_the_scheme() {
+    for silent in OF_TLS_PORTS {
+        let server = Scripted::serve(move |_: &Asked| silent.as_bytes().to_vec());
+        let id = ObjectId::new("static", "a file");
+        let error = store(server.url(), false).head(&id, None).await.expect_err("no answer of a store");
+        assert!(error.is_unreachable() && error.message().contains("https://"), "{error}");
+    }
+    // A store's own 400 names the request.
+    let own = "HTTP/1.1 400 Bad Request\r\nx-amz-request-id: 1\r\nConnection: close\r\n\r\n";
+    let server = Scripted::serve(move |_: &Asked| own.as_bytes().to_vec());
+    let error = store(server.url(), false).head(&ObjectId::new("b", "k"), None).await.expect_err("refused");
+    assert!(error.is_unauthenticated() && !error.is_unreachable(), "{error}");
 }

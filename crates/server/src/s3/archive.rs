@@ -104,9 +104,11 @@ fn decide(
         Place::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
             match request.days {
                 None => Ok((Restore::for_good(ready_us), StatusCode::ACCEPTED)),
+                // In S3's words (<https://github.com/s3tools/s3cmd/issues/1377>); the API's page doesn't have them.
                 Some(_) => Err(s3_error!(
                     InvalidArgument,
-                    "What is restored from the archive tiers of S3 Intelligent-Tiering stays: it takes no days."
+                    "INTELLIGENT_TIERING objects are not subject to restore expiry. Do not specify Days when restoring \
+                     this object"
                 )),
             }
         }

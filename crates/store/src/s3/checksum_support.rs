@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::StatusCode;
 
 use crate::settings::RequestChecksums;
-use crate::{Error, PartChecksums};
+use crate::{Error, Operation, PartChecksums};
 
 /// By what a store is to check a body that goes in one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,8 +134,9 @@ pub(super) fn demands_checksum(error: &Error) -> bool {
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
-    // A HEAD's bodiless 400 is taken for expired credentials where nothing else helps.
-    let is_silent = error.is_unauthenticated()
+    // A HEAD's bodiless 400 is taken for expired credentials, or for a port that speaks TLS, where nothing else helps.
+    let is_of_tls = error.is_unreachable() && error.operation() == Operation::Head;
+    let is_silent = (error.is_unauthenticated() || is_of_tls)
         && error.code().is_none()
         && error.status() == Some(StatusCode::BAD_REQUEST);
     error.is_unsupported() || is_silent || (error.is_invalid() && (about_checksums || is_vague))
@@ -144,7 +145,7 @@ fn refuses_header(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ErrorKind, Operation};
+    use crate::ErrorKind;
 
     fn refused(kind: ErrorKind, code: Option<&str>, message: &str) -> Error {
         Error::new(kind, Operation::Put, message).answered(StatusCode::BAD_REQUEST, code.map(str::to_owned))

@@ -11,26 +11,85 @@ const SORTED: [&str; 4] = ["lanes", "laneway", "server", "store"];
 /// For each module those that it uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
+/// The page that draws them, and the variable that has it written anew.
+const PAGE: &str = "docs/house.md";
+const WRITE_VARIABLE: &str = "LANEWAY_WRITE_HOUSE";
+
+/// Where the drawings begin on the page; what stands before and after them is written by hand.
+const BEGIN: &str = "<!-- drawn by crates/testkit/tests/circles.rs -->\n";
+const END: &str = "<!-- end of what is drawn -->\n";
+
 #[test]
 fn no_modules_form_a_circle() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' folder");
     for name in SORTED {
-        let source = crates.join(name).join("src");
-        let root = fs::read_to_string(source.join("lib.rs")).expect("a crate's root");
-        let (modules, names) = declared(&root);
-        assert!(modules.len() > 5, "{name} has only {modules:?}");
-        let mut uses = Uses::new();
-        for module in &modules {
-            let text = text_of(&source, module);
-            let used = used(&text).into_iter().filter_map(|word| match modules.contains(&word) {
-                true => Some(word),
-                false => names.get(&word).cloned(),
-            });
-            uses.insert(module.clone(), used.filter(|used| used != module).collect());
-        }
+        let uses = uses_in(name);
         assert!(uses.values().any(|used| !used.is_empty()), "nothing in {name} uses anything");
         assert_eq!(circle(&uses), None, "in {name}");
     }
+}
+
+#[test]
+fn the_house_is_drawn_as_it_stands() {
+    let path = crates().with_file_name(PAGE);
+    let page = fs::read_to_string(&path).expect("the page can be read");
+    let (before, rest) = page.split_once(BEGIN).expect("where the drawings begin");
+    let (_, after) = rest.split_once(END).expect("where they end");
+    let drawn: String = SORTED.iter().map(|name| drawing(name, &uses_in(name))).collect();
+    let drawn = format!("{before}{BEGIN}{drawn}{END}{after}");
+    if std::env::var_os(WRITE_VARIABLE).is_some() {
+        return fs::write(&path, &drawn).expect("the page can be written");
+    }
+    assert!(page == drawn, "{PAGE} is not how the crates stand: {WRITE_VARIABLE}=1 writes it anew");
+}
+
+fn crates() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' folder")
+}
+
+/// Which modules of a crate use which.
+fn uses_in(name: &str) -> Uses {
+    let source = crates().join(name).join("src");
+    let root = fs::read_to_string(source.join("lib.rs")).expect("a crate's root");
+    let (modules, names) = declared(&root);
+    assert!(modules.len() > 5, "{name} has only {modules:?}");
+    let used_by = |module: &String| {
+        let used =
+            used(&text_of(&source, module)).into_iter().filter_map(|word| match modules.contains(&word) {
+                true => Some(word),
+                false => names.get(&word).cloned(),
+            });
+        used.filter(|used| used != module).collect()
+    };
+    modules.iter().map(|module| (module.clone(), used_by(module))).collect()
+}
+
+/// A crate's modules in layers, each above all that it uses, and the arrows between them but for those that others imply.
+fn drawing(name: &str, uses: &Uses) -> String {
+    let mut layers: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for module in uses.keys() {
+        layers.entry(height(uses, module)).or_default().push(module);
+    }
+    let rows =
+        layers.into_iter().rev().map(|(height, modules)| format!("{height:2}  {}\n", modules.join("  ")));
+    let rows: String = rows.collect();
+    let arrows = uses.iter().filter(|(_, used)| !used.is_empty()).map(|(module, used)| {
+        let is_implied = |one: &&String| used.iter().any(|other| other != *one && reaches(uses, other, one));
+        let direct: Vec<&str> = used.iter().filter(|one| !is_implied(one)).map(|one| &**one).collect();
+        format!("{module} → {}\n", direct.join(", "))
+    });
+    let arrows: String = arrows.collect();
+    format!(
+        "\n### {name}\n\n```\n{rows}```\n\n<details><summary>Arrows</summary>\n\n```\n{arrows}```\n\n</details>\n\n"
+    )
+}
+
+/// The longest way down from a module.
+fn height(uses: &Uses, module: &str) -> usize {
+    uses[module].iter().map(|used| height(uses, used) + 1).max().unwrap_or_default()
+}
+
+fn reaches(uses: &Uses, from: &str, to: &str) -> bool {
+    uses[from].iter().any(|used| used == to || reaches(uses, used, to))
 }
 
 /// The modules of a crate, and from which of them the names come that it exports.

@@ -73,11 +73,13 @@ pub(crate) async fn object(
     let item = Item { from: from_object, to: id };
     let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
     let (sent, version) = match is_within {
-        true => within::copy(job, &ends, &item).await?,
+        true => within::copy_for_call(job, &ends, &item).await?,
         false => across::any(job, &ends, &item).await?,
     };
     if is_move {
-        moved::remove_object(&ends.from, &item.from.id, version.as_ref(), sent.moved.verified).await?;
+        let (source, verified) = (&item.from.id, sent.moved.verified);
+        let removal = moved::remove_object(&ends.from, source, version.as_ref(), verified);
+        job.unless_cancelled(removal).await??;
     }
     Ok(sent)
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
-use laneway_store::{Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions};
+use laneway_store::{
+    Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions, Version,
+};
 
 use super::across::Copied;
 use super::{Ends, Item, across, tags};
@@ -65,7 +67,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
 
 /// Copies a large object part by part, or through this machine where the store can't: MinIO takes no copied parts into
 /// an upload with checksums.
-async fn copy_large(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
+async fn copy_large(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    let options = &ends.request.put;
     let mut copied = copy_parts(job, ends, item, options).await;
     for _ in 0..CONFLICTS_MAX {
         if !copied.as_ref().is_err_and(Error::is_conflict) {
@@ -92,7 +95,23 @@ pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
 }
 
 pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
-    let options = ends.request.put.clone();
+    match whole(job, ends, item).await? {
+        Some(copied) => Ok(copied),
+        None => Box::pin(copy_large(job, ends, item)).await,
+    }
+}
+
+/// The same for a call, which has no grace once it is cancelled: a request that leaves nothing to clean up is dropped at once.
+pub(super) async fn copy_for_call(job: &Running, ends: &Ends, item: &Item) -> Copied {
+    match job.unless_cancelled(whole(job, ends, item)).await?? {
+        Some(copied) => Ok(copied),
+        None => Box::pin(copy_large(job, ends, item)).await,
+    }
+}
+
+/// Copies one object with one request; `None` for one that is too large for that.
+async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, Option<Version>)>, Error> {
+    let options = &ends.request.put;
     let (from, to) = (&item.from.id, &item.to);
     let mut known = item.from.meta.as_deref().cloned();
     // A move removes only what it has copied, and has to know which state that is.
@@ -102,18 +121,18 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let whole_max = job.engine.copy_sizes.whole_max;
     let is_large = |meta: &ObjectMeta| ends.from.provider() == Provider::S3 && meta.size > whole_max;
     if known.as_ref().is_some_and(is_large) {
-        return Box::pin(copy_large(job, ends, item, &options)).await;
+        return Ok(None);
     }
     let pinned = known.as_ref().and_then(|meta| meta.version.clone()).filter(|_| ends.request.remove_source);
     let condition = pinned.map_or(Condition::None, Condition::Matches);
-    let copied = match ends.from.copy(from, to, &options, &condition).await {
+    let copied = match ends.from.copy(from, to, options, &condition).await {
         // A large object that was named, so that nothing was known of it.
         Err(e) if known.is_none() && e.is_invalid() && ends.from.provider() == Provider::S3 => {
             let meta = ends.from.head(from, None).await?;
             if meta.size <= whole_max {
                 return Err(e.into());
             }
-            return Box::pin(copy_large(job, ends, item, &options)).await;
+            return Ok(None);
         }
         copied => copied?,
     };
@@ -121,7 +140,7 @@ pub(super) async fn copy(job: &Running, ends: &Ends, item: &Item) -> Copied {
     let verified = compare(ends, known.as_ref(), &copied)?;
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
     let sent = Sent { moved: Moved { bytes, attempts: 1, verified, atomic }, meta: copied };
-    Ok((sent, known.and_then(|meta| meta.version)))
+    Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
 /// Compares the checksums of both ends where the store tells them. Where it doesn't, the copy is the store's own.

@@ -58,7 +58,8 @@ pub(crate) async fn file(
         let read = move || source.read().map(|bytes| (Run::of(&bytes, Wanted::CRC32C), bytes));
         let (run, bytes) = job.engine.files.run(read).await??;
         given.compare(&run)?;
-        return put_verified(job, store, id, bytes.into(), &run.checksums(), options).await;
+        let sums = run.checksums();
+        return job.unless_cancelled(put_verified(job, store, id, bytes.into(), &sums, options)).await?;
     }
     let mut is_second = false;
     loop {

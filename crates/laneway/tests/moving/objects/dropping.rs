@@ -1,0 +1,43 @@
+//! Calls that nobody waits for any more.
+
+use std::task::{Context, Waker};
+
+use laneway::{Bucket, Payload};
+
+use super::bucket;
+use crate::stage::{DIALECTS, Stage, at_once};
+
+/// More than there may be connections over HTTP/1.1, and streams on one of HTTP/2.
+const CALLS: u64 = 150;
+
+/// Begins calls that the server never answers, and drops each once the server has seen it: `verb` is what it sees.
+fn dropped<F: Future + Unpin>(stage: &Stage, verb: &str, begin: impl Fn(&Bucket) -> F) {
+    let bucket = bucket(stage, "");
+    for n in 1..=CALLS {
+        let mut call = begin(&bucket);
+        assert!(std::pin::Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        stage.wait_for(verb, n);
+    }
+}
+
+#[test]
+fn a_copy_that_is_dropped_gives_its_connection_back_and_a_rename_removes_nothing() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["copy key=silent delay 60m", "delete delay 60m"]);
+        stage.object("a", b"moved half-way");
+        dropped(&stage, "copy", |bucket| bucket.copy("a", "silent").into_future());
+        dropped(&stage, "delete", |bucket| bucket.rename("a", "c").into_future());
+        assert_eq!(stage.stored("a"), b"moved half-way");
+        bucket(&stage, "").copy("a", "d").call().unwrap();
+    });
+}
+
+#[test]
+fn a_small_file_that_is_dropped_on_its_way_gives_its_connection_back() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["put key=silent delay 60m"]);
+        let file = stage.file("f", b"small");
+        dropped(&stage, "put", |bucket| bucket.put("silent", Payload::file(&file)).into_future());
+        bucket(&stage, "").put("k", Payload::file(&file)).call().unwrap();
+    });
+}

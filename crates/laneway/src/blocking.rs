@@ -1,7 +1,7 @@
 //! The library for threads that may block.
 //!
 //! Every call of a [`Bucket`](crate::Bucket) has a blocking twin: `call()` in place of `.await`. A [`Download`](crate::Download)
-//! is a [`Read`] as it is, a [`List`](crate::List) has `next_blocking`, and [`Reader`] and [`Writer`] are here, made by
+//! is a [`Read`] as it is, what comes one by one has `next_blocking`, and [`Reader`] and [`Writer`] are here, made by
 //! [`into_blocking`](crate::Reader::into_blocking). None of these are to be called on a thread that runs async tasks, which would
 //! stand still meanwhile.
 
@@ -63,12 +63,25 @@ impl Reader {
         block_on(self.0.read_into(offset, buffer))
     }
 
+    /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
+        block_on(self.0.read_range(range))
+    }
+
     /// Reads ranges together, as [`Bucket::get_ranges`](crate::Bucket::get_ranges) does.
     ///
     /// # Errors
     /// As there; an object that was replaced.
     pub fn read_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Vec<Bytes>, Error> {
         block_on(self.0.read_ranges(ranges))
+    }
+
+    /// Another reader of the same object, from its beginning.
+    pub fn again(&self) -> Self {
+        Self(self.0.again())
     }
 }
 

@@ -18,7 +18,7 @@ macro_rules! describable {
                 self
             }
 
-            /// Its `Content-Type`; without one it is guessed from the key's extension.
+            /// Its `Content-Type`; without one a copy has its source's, and for anything else it is guessed from the key's extension.
             pub fn content_type(mut self, value: impl Into<String>) -> Self {
                 self.options.content_type = Some(value.into());
                 self

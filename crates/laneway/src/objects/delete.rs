@@ -93,6 +93,14 @@ impl Delete {
 #[must_use = "nothing is removed until the outcomes are taken"]
 pub struct DeleteMany(BoxStream<'static, (String, Result<(), Error>)>);
 
+impl DeleteMany {
+    /// The next key and how it went, blocking the thread, on which the keys are asked for too; `None` at the end. Not to be called on a
+    /// thread that runs async tasks.
+    pub fn next_blocking(&mut self) -> Option<(String, Result<(), Error>)> {
+        pollster::block_on(self.0.next())
+    }
+}
+
 impl Stream for DeleteMany {
     /// A key as it was given, and how it went.
     type Item = (String, Result<(), Error>);

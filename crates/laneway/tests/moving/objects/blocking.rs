@@ -31,8 +31,16 @@ fn readers_and_writers_are_those_of_the_standard_library() {
         reader.read_to_end(&mut rest).unwrap();
         assert!(rest == bytes[9..]);
         assert!(reader.read_ranges([0..3, 5..9]).unwrap()[1] == bytes[5..9]);
+        assert!(reader.read_range(5..9).unwrap() == bytes[5..9]);
+        let mut first = [0; 7];
+        reader.again().read_exact(&mut first).unwrap();
+        assert!(first == bytes[..7]);
 
         bucket.writer("given up").into_blocking().abort();
         assert_eq!(stage.keys(), ["k"]);
+        let mut removed = bucket.delete_many(futures_util::stream::iter(["k".to_owned()]));
+        let (key, outcome) = removed.next_blocking().unwrap();
+        assert!(key == "k" && outcome.is_ok() && removed.next_blocking().is_none());
+        assert!(stage.keys().is_empty());
     });
 }

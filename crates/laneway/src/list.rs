@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
@@ -28,42 +29,77 @@ pub enum Entry {
 }
 
 /// A listing under way: pages are fetched ahead of the reader, a bounded number of them. Dropping it ends it. It belongs to
-/// its process: in a child of a `fork` it has no more entries.
+/// its process: in a child of a `fork` an error says so.
 #[derive(Debug)]
 pub struct Listing {
     entries: OfProcess<mpsc::Receiver<Result<Entry, Error>>>,
+    /// Whether all entries have been sent: where the channel ends before, whoever filled it is gone.
+    is_whole: Arc<AtomicBool>,
+    at: String,
+    is_over: bool,
 }
 
 impl Listing {
     /// A listing, and the task that fills it.
     pub(crate) fn new(engine: Arc<State>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
-        let (out, entries) = mpsc::channel(ENTRIES_WAITING_MAX);
+        let (out, listing) = Self::begun(request.at.to_string());
+        let is_whole = Arc::clone(&listing.is_whole);
         let fill = async move {
             match fill(&engine, &request, &out).await {
-                Ok(()) | Err(Ended::Unheard) => {}
+                Ok(()) => is_whole.store(true, Ordering::Release),
+                Err(Ended::Unheard) => {}
                 // Nobody listens any more.
                 Err(Ended::Failed(error)) => drop(out.send(Err(error)).await),
             }
         };
-        (Self { entries: OfProcess::new(entries) }, fill)
+        (listing, fill)
     }
 
     /// One that ends at once.
     pub(crate) fn failed(error: Error) -> Self {
-        let (out, entries) = mpsc::channel(1);
+        let (out, listing) = Self::begun(String::new());
         // There is room for one.
         let _ = out.try_send(Err(error));
-        Self { entries: OfProcess::new(entries) }
+        listing
+    }
+
+    fn begun(at: String) -> (Out, Self) {
+        let (out, entries) = mpsc::channel(ENTRIES_WAITING_MAX);
+        let entries = OfProcess::new(entries);
+        (out, Self { entries, is_whole: Arc::default(), at, is_over: false })
     }
 
     /// The next entry; `None` at the end. After an error nothing follows.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
-        self.entries.get_mut()?.recv().await
+        if self.is_over {
+            return None;
+        }
+        let some = match self.entries.get_mut() {
+            Some(entries) => Some(entries.recv().await),
+            None => None,
+        };
+        self.taken(some)
     }
 
     /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
-        self.entries.get_mut()?.blocking_recv()
+        if self.is_over {
+            return None;
+        }
+        let some = self.entries.get_mut().map(mpsc::Receiver::blocking_recv);
+        self.taken(some)
+    }
+
+    /// What has come: nothing at all where a parent of this process has begun.
+    fn taken(&mut self, some: Option<Option<Result<Entry, Error>>>) -> Option<Result<Entry, Error>> {
+        let entry = match some {
+            Some(None) if self.is_whole.load(Ordering::Acquire) => None,
+            Some(None) => Some(Err(Error::cancelled(&self.at))),
+            Some(entry) => entry,
+            None => Some(Err(Error::forked(&self.at))),
+        };
+        self.is_over = !matches!(entry, Some(Ok(_)));
+        entry
     }
 }
 
@@ -267,6 +303,27 @@ async fn send(out: &Out, entry: Entry) -> Result<(), Ended> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listing_that_nobody_fills_any_more_is_an_error_and_no_end() {
+        let one = || Ok(Entry::Prefix("s3://b/a/".to_owned()));
+        let (out, mut lost) = Listing::begun("s3://b/".to_owned());
+        out.try_send(one()).unwrap();
+        drop(out);
+        assert!(lost.next_blocking().unwrap().is_ok());
+        let error = lost.next_blocking().unwrap().unwrap_err();
+        assert!(error.is_cancelled() && error.to_string().contains("s3://b/"), "{error}");
+        assert!(lost.next_blocking().is_none());
+
+        let (out, mut whole) = Listing::begun("s3://b/".to_owned());
+        out.try_send(one()).unwrap();
+        whole.is_whole.store(true, Ordering::Release);
+        drop(out);
+        assert!(whole.next_blocking().unwrap().is_ok() && whole.next_blocking().is_none());
+
+        let mut failed = Listing::failed(Error::cancelled("s3://b/"));
+        assert!(failed.next_blocking().unwrap().is_err() && failed.next_blocking().is_none());
+    }
 
     #[test]
     fn a_folder_is_told_once_also_where_a_listing_has_no_order() {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use laneway::{
-    Bucket, Client, CopyRequest, Download, Engine, Error, ErrorKind, Event, Job, List, Location,
-    ObjectRanges, Outcome, Ranges, Reader, Writer, Written,
+    Bucket, Client, CopyRequest, Download, Engine, Error, ErrorKind, Event, Job, List, ListRequest, Listing,
+    Location, ObjectRanges, Outcome, Ranges, Reader, Writer, Written,
 };
 use laneway_server::{Config, Server};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -82,6 +82,7 @@ struct Begun {
     other_writer: Writer,
     put: laneway::Pending<Written>,
     list: List,
+    listing: Listing,
     ranges: Ranges,
     objects: ObjectRanges,
 }
@@ -99,6 +100,9 @@ impl Begun {
         read_on(&mut reader, 4 << 20);
         let mut list = bucket.list("");
         list.next_blocking().expect("an object").expect("an object");
+        let at = Location::object(bucket.provider(), bucket.name(), "");
+        let mut listing = bucket.client().list(ListRequest { at, recursive: true });
+        listing.next_blocking().expect("an entry").expect("an entry");
         let mut ranges = bucket.get_ranges("large", [0..9, 16_000_000..16_000_100]).stream();
         ranges.next_blocking().expect("a range").expect("a range");
         let mut objects = bucket.get_ranges_of((0..100).map(|_| ("large", [0..9, 20..22])));
@@ -112,13 +116,27 @@ impl Begun {
         let mut put = bucket.put(&format!("put-{n}"), vec![7; LARGE]).into_future();
         let mut get = get;
         assert!((&mut put).now_or_never().is_none() && (&mut get).now_or_never().is_none());
-        Self { get, download, other_download, reader, writer, other_writer, put, list, ranges, objects }
+        Self {
+            get,
+            download,
+            other_download,
+            reader,
+            writer,
+            other_writer,
+            put,
+            list,
+            listing,
+            ranges,
+            objects,
+        }
     }
 
     /// In a child they are errors, and nothing is left to be waited for.
     fn end_at_once(self) {
         let Self { get, mut download, mut other_download, .. } = self;
-        let Self { mut reader, writer, other_writer, put, list, mut ranges, mut objects, .. } = self;
+        let Self {
+            mut reader, writer, other_writer, put, list, mut listing, mut ranges, mut objects, ..
+        } = self;
         is_forked(&pollster::block_on(get).map(drop).expect_err("a get"));
         is_forked(&pollster::block_on(put).map(drop).expect_err("a put"));
         is_forked(&download.chunk_blocking().map(drop).expect_err("a download"));
@@ -129,6 +147,8 @@ impl Begun {
         read_on(&mut reader, 8 << 20);
         let listed: Vec<_> = pollster::block_on(list.collect());
         is_forked(listed.last().and_then(|last| last.as_ref().err()).expect("an error"));
+        is_forked(&listing.next_blocking().expect("an error").expect_err("a listing"));
+        assert!(listing.next_blocking().is_none());
         is_forked(&ranges.next_blocking().expect("an error").expect_err("ranges"));
         assert!(ranges.next_blocking().is_none());
         let (at, lost) = objects.next_blocking().expect("an error");
@@ -147,6 +167,7 @@ impl Begun {
             other_writer,
             put,
             list,
+            mut listing,
             ranges,
             objects,
         } = self;
@@ -161,6 +182,7 @@ impl Begun {
         pollster::block_on(other_writer.abort());
         assert_eq!(pollster::block_on(put).expect("it is written").size, LARGE as u64);
         assert!(pollster::block_on(list.all(async |one| one.is_ok())));
+        assert!(std::iter::from_fn(|| listing.next_blocking()).all(|entry| entry.is_ok()));
         assert_eq!(pollster::block_on(ranges.map(|one| one.expect("a range")).count()), 1);
         assert_eq!(pollster::block_on(objects.map(|(_, one)| one.expect("ranges")).count()), 99);
     }

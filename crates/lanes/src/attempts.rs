@@ -21,10 +21,15 @@ pub fn most() -> u32 {
     MOST.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Notes a call that has ended.
-pub(crate) fn note(attempts: u32) {
+/// Notes how many attempts a call has taken, or a caller that has gone on with another where one broke off.
+pub fn note(attempts: u32) {
     // Outside of `counted` nobody asks.
     let _ = MOST.try_with(|most| most.set(most.get().max(attempts)));
+}
+
+/// Notes that a call is made once more whose answer was whole and not what it must be.
+pub fn note_another() {
+    note(most() + 1);
 }
 
 #[cfg(test)]
@@ -43,6 +48,13 @@ mod tests {
             })
         };
         assert_eq!(tokio::join!(attempt(&[1, 3, 2]), attempt(&[1]), attempt(&[])), (3, 1, 0));
+        let again = async {
+            note(2);
+            note_another();
+            note(1);
+            most()
+        };
+        assert_eq!(counted(again).await, 3);
         assert_eq!(most(), 0);
     }
 }

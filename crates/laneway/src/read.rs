@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use laneway_lanes::attempts::{counted, most};
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
 use crate::download::in_order::{self, Chunk, Chunks, Wish};
@@ -34,11 +35,12 @@ impl Client {
         let (inside, client, request) = (Arc::clone(&job), self.clone(), request.clone());
         worker.spawn(async move {
             // Whoever reads is still there: the thread below waits for it.
-            let _ = ended.send(read(&inside, &client, request, chunks).await);
+            let read = async { read(&inside, &client, request, chunks).await.map(|moved| (moved, most())) };
+            let _ = ended.send(counted(read).await);
         });
         in_order::write_all(taken, to, "the output")?;
-        let moved = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
-        Ok(item(&job, begun, moved))
+        let (moved, attempts) = end.recv().map_err(|_| Error::cancelled(&begun.source))??;
+        Ok(item(&job, begun, moved, attempts))
     }
 }
 
@@ -163,7 +165,7 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
 
 /// What is told of several ranges, of which no store tells a checksum.
 fn moved(bytes: u64) -> Moved {
-    Moved { bytes, attempts: 1, verified: Verified::Unverified, atomic: true }
+    Moved { bytes, verified: Verified::Unverified, atomic: true }
 }
 
 /// The item that a read is.
@@ -176,9 +178,11 @@ fn begin(job: &Running, request: &ReadRequest) -> Begun {
 }
 
 /// The item of a read that ended well.
-fn item(job: &Running, begun: Begun, moved: Moved) -> Item {
+fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
+    // What ranges that are read together took is counted by the tasks that read them.
+    let attempts = attempts.max(1);
     let Begun { op, source, destination, start, .. } = begun;
-    let Moved { bytes, attempts, verified, atomic } = moved;
+    let Moved { bytes, verified, atomic } = moved;
     let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }

@@ -169,7 +169,7 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
             .collect(),
     };
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
-        let moved = Moved { bytes: size, attempts: 1, verified: Verified::NotApplicable, atomic: true };
+        let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
         job.end(begun, size, result.map(|()| moved)).await;
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use laneway_lanes::attempts::most;
 use laneway_store::{Provider, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -77,14 +78,15 @@ pub(crate) struct Begun {
     pub(crate) start: Duration,
     /// Whether the store itself keeps the precondition that was asked for.
     pub(crate) atomic: bool,
+    /// Attempts that were counted before the item came to where it ends: `laneway_lanes::attempts` counts those of one
+    /// future.
+    pub(crate) attempts: u32,
 }
 
 /// What an item that ended well has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
-    /// Attempts that its parts know of; what `laneway_lanes::attempts` has counted is added at the end.
-    pub(crate) attempts: u32,
     pub(crate) verified: Verified,
     /// Whether the store itself kept the precondition that was asked for; true where none was.
     pub(crate) atomic: bool,
@@ -120,15 +122,15 @@ impl Running {
     /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.moves { Op::Move } else { op };
-        Begun { op, source, destination, start: self.engine.now(), atomic: true }
+        Begun { op, source, destination, start: self.engine.now(), atomic: true, attempts: 0 }
     }
 
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let (bytes, attempts, outcome) = match result {
-            Ok(Moved { bytes, attempts, verified, atomic }) => {
+            Ok(Moved { bytes, verified, atomic }) => {
                 begun.atomic = atomic;
-                (bytes, attempts.max(laneway_lanes::attempts::most()), Outcome::Done { verified })
+                (bytes, begun.attempts.max(most()), Outcome::Done { verified })
             }
             Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
             Err(error) if self.common.is_met_by(&error) => {
@@ -203,7 +205,7 @@ impl Running {
             Outcome::Failed(_) => drop(outcomes.failed.fetch_add(1, Ordering::Relaxed)),
         }
         self.progress.ended();
-        let Begun { op, source, destination, start, atomic } = begun;
+        let Begun { op, source, destination, start, atomic, .. } = begun;
         let end = self.engine.now();
         self.send(Event::Item(Item {
             op,

@@ -85,7 +85,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
     let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
-    let moved = Moved { attempts: got.attempts, verified, ..sent.moved };
+    let moved = Moved { verified, ..sent.moved };
     Ok((Sent { moved, meta: sent.meta }, got.meta.version))
 }
 

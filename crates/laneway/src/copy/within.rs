@@ -38,12 +38,12 @@ pub(super) async fn copy_group(job: Arc<Running>, ends: Ends, items: Vec<Item>) 
 /// that was copied.
 async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let copy_one = |item: Item| async move {
-        let begun = ends.begin(job, &item);
-        let mut result = copy(job, ends, &item).await;
-        if let Ok((Sent { moved, .. }, _)) = &mut result {
+        let mut begun = ends.begin(job, &item);
+        let result = copy(job, ends, &item).await;
+        if let Ok((Sent { moved, .. }, _)) = &result {
             job.progress.moved(moved.bytes);
-            moved.attempts = moved.attempts.max(most());
         }
+        begun.attempts = most();
         (item, begun, result)
     };
     let mut copies: FuturesUnordered<_> = items.into_iter().map(|item| counted(copy_one(item))).collect();
@@ -139,7 +139,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let verified = compare(ends, known.as_ref(), &copied)?;
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    let sent = Sent { moved: Moved { bytes, attempts: 1, verified, atomic }, meta: copied };
+    let sent = Sent { moved: Moved { bytes, verified, atomic }, meta: copied };
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
@@ -178,7 +178,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
         Ok(copied) => {
             let verified = compare(ends, Some(&meta), &copied)?;
             let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-            let moved = Moved { bytes: meta.size, attempts: 1, verified, atomic };
+            let moved = Moved { bytes: meta.size, verified, atomic };
             Ok((Sent { moved, meta: copied }, meta.version))
         }
         Err(error) => {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
+use laneway_lanes::attempts::note_another;
 use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
@@ -139,8 +140,7 @@ pub(crate) async fn fetch(
 ) -> Result<Fetched, Error> {
     let Wish { range, version, unless, described } = wish;
     let is_for_program = described.is_some();
-    let mut ordered =
-        InOrder { job, store, id, version, unless, described, is_for_program, out, attempts: 1 };
+    let mut ordered = InOrder { job, store, id, version, unless, described, is_for_program, out };
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
@@ -178,10 +178,9 @@ struct InOrder<'a> {
     /// Whether a program reads, at its leisure.
     is_for_program: bool,
     out: Chunks,
-    attempts: u32,
 }
 
-type Slice = Result<(Bytes, Run, Held, u32), Error>;
+type Slice = Result<(Bytes, Run, Held), Error>;
 
 impl InOrder<'_> {
     /// The first request brings the object's size and state, and a slice at most: the rest comes in slices of that state. Where the
@@ -231,7 +230,7 @@ impl InOrder<'_> {
         {
             log_second_try(&error);
             drop((bytes, held));
-            self.attempts += 1;
+            note_another();
             return Box::pin(self.open(wish, room, false)).await;
         }
         self.send(bytes, held).await?;
@@ -249,7 +248,6 @@ impl InOrder<'_> {
     /// Brings a slice at most.
     async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
         let got = self.store.get(get).await?;
-        self.attempts = self.attempts.max(got.attempts);
         let len = got.body.len() as u64;
         self.job.progress.sized(len);
         self.job.progress.moved(len);
@@ -279,10 +277,7 @@ impl InOrder<'_> {
             return Ok(Begun::Lacks(room));
         }
         let meta = match (ended, meta) {
-            (Ok(got), meta) => {
-                self.attempts = self.attempts.max(got.attempts);
-                meta.unwrap_or_else(|| Box::new(got.meta))
-            }
+            (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
             (Err(e), Some(meta)) if e.is_interrupted() => meta,
             (Err(e), _) => return Err(e.into()),
         };
@@ -318,16 +313,15 @@ impl InOrder<'_> {
                     let into = Into::Memory(Vec::with_capacity((end - next) as usize));
                     let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
                     ahead.push_back(Box::pin(async move {
-                        let attempts = writer.bring(store, id).await?;
+                        writer.bring(store, id).await?;
                         let (run, bytes) = writer.finish();
                         let held = if is_for_program { Vec::new() } else { vec![held] };
-                        Ok((bytes.into(), run, held, attempts))
+                        Ok((bytes.into(), run, held))
                     }));
                     next = end;
                 }
                 Some(slice) = ahead.next(), if !ahead.is_empty() => {
-                    let (bytes, next_run, held, attempts) = slice?;
-                    self.attempts = self.attempts.max(attempts);
+                    let (bytes, next_run, held) = slice?;
                     run = run.then(next_run);
                     waiting.push_back((bytes, held));
                 }
@@ -363,7 +357,7 @@ impl InOrder<'_> {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
-        let moved = Moved { bytes: run.len, attempts: self.attempts, verified, atomic: true };
+        let moved = Moved { bytes: run.len, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
+use laneway_lanes::attempts::{note, note_another};
 use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
 use super::Fetched;
@@ -17,7 +18,7 @@ use crate::folder::Place;
 use crate::location::url;
 use crate::plan::requests_at_once;
 use crate::plan::slices::is_sliced;
-use crate::running::{Moved, Running};
+use crate::running::Running;
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
@@ -40,9 +41,9 @@ pub(crate) async fn fetch(
             log_second_try(&error);
             // Of an object whose size was not known before, the second try finds it once more.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
+            note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));
-            let Fetched { moved, version } = again.await.map_err(Error::for_good)?;
-            Ok(Fetched { moved: Moved { attempts: moved.attempts + 1, ..moved }, version })
+            again.await.map_err(Error::for_good)
         }
         fetched => fetched,
     }
@@ -59,7 +60,7 @@ async fn fetch_once(
 ) -> Result<Fetched, Error> {
     let in_flight = requests_at_once(job.engine.cores);
     let destination = Destination { place, source: url(store.provider(), id), in_flight };
-    let rest = Rest { job, request, store, id, runs: BTreeMap::new(), attempts: 1, in_flight };
+    let rest = Rest { job, request, store, id, runs: BTreeMap::new(), in_flight };
     // With the state and a checksum known nothing has to be asked first.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());
@@ -123,21 +124,19 @@ impl Rest<'_> {
     ) -> Result<Fetched, Error> {
         match opened {
             Some(Opened::Collected(meta, bytes)) => {
-                let attempts = ended.map_or_else(
-                    |e| if e.is_interrupted() { Ok(e.attempts() + 1) } else { Err(e) },
-                    |got| Ok(got.attempts),
-                )?;
-                self.attempts = self.attempts.max(attempts);
+                match ended {
+                    Err(e) if e.is_interrupted() => note(e.attempts() + 1),
+                    ended => drop(ended?),
+                }
                 let bytes = self.complete(&meta, bytes).await?;
-                let (version, attempts, provider) =
-                    (meta.version.clone(), self.attempts, self.store.provider());
+                let (version, provider) = (meta.version.clone(), self.store.provider());
                 let (permit, placing) = (self.job.writing().await, self.request.placing());
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)
                 };
                 let moved = self.job.engine.files.run(write).await??;
-                Ok(Fetched { moved: Moved { attempts, ..moved }, version })
+                Ok(Fetched { moved, version })
             }
             Some(Opened::Head(large, run)) => {
                 let staged = Arc::clone(&large.staged);

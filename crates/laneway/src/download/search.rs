@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use super::{Item, fetch_one, in_order, small};
@@ -144,7 +145,7 @@ impl<'a> Downloads<'a> {
             return units.small(ITEM_COST, plan(Arc::clone(job), store.clone(), item)).await;
         }
         let fetched = |item, collect_max| {
-            fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), item, collect_max)
+            counted(fetch_one(Arc::clone(job), Arc::clone(request), store.clone(), item, collect_max))
         };
         match size {
             Some(size) if size <= SMALL_DOWNLOAD_MAX => {
@@ -216,7 +217,7 @@ impl<'a> Downloads<'a> {
             return Ok(());
         }
         let request = Arc::clone(&self.search.request);
-        self.search.units.large(in_order::fetch_one(job, request, store, id, output)).await
+        self.search.units.large(counted(in_order::fetch_one(job, request, store, id, output))).await
     }
 
     /// A folder that a store holds as an empty object.
@@ -241,7 +242,7 @@ impl<'a> Downloads<'a> {
         }
         let created =
             self.search.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
-        let moved = Moved { bytes: 0, attempts: 0, verified: Verified::NotApplicable, atomic: true };
+        let moved = Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true };
         let removed = match (created, self.search.request.remove_source) {
             (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), moved.verified).await,
             (created, _) => created,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use laneway_lanes::attempts::note;
 use laneway_store::{Breaks, Get, GetSink, ObjectId, Route, Store};
 
 use super::claims::Claims;
@@ -72,18 +73,17 @@ impl RangeWriter<Slice> {
         Self::pinned(range.start, of, slice, progress)
     }
 
-    /// Brings the whole slice, going on where it stands when a connection breaks. Returns the most attempts that
-    /// one request took.
+    /// Brings the whole slice, going on where it stands when a connection breaks.
     ///
     /// # Errors
     /// What the store or the destination says.
-    pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<u32, Error> {
+    pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<(), Error> {
         let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
         let of = self.of();
         loop {
             let (at, end) = self.position();
             if at == end {
-                return Ok(attempts);
+                return Ok(());
             }
             let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
             let hedge = || self.hedge();
@@ -102,8 +102,11 @@ impl RangeWriter<Slice> {
             let (now_at, _) = self.position();
             fruitless = if now_at > at { 0 } else { fruitless + 1 };
             match result {
-                Ok(got) => attempts = attempts.max(got.attempts),
-                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => attempts += 1,
+                Ok(_) => {}
+                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => {
+                    attempts += 1;
+                    note(attempts);
+                }
                 Err(e) => return Err(Error::from(e).after(attempts)),
             }
             if fruitless >= FRUITLESS_MAX {

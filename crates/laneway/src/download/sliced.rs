@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
+use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
 use super::Fetched;
@@ -127,7 +128,6 @@ pub(super) struct Rest<'a> {
     pub(super) id: &'a ObjectId,
     /// What has come, by its first byte.
     pub(super) runs: BTreeMap<u64, Run>,
-    pub(super) attempts: u32,
     pub(super) in_flight: usize,
 }
 
@@ -178,8 +178,8 @@ impl Rest<'_> {
             let progress = Arc::clone(&job.progress);
             let writer = RangeWriter::new(range.clone(), pinned, large.wanted, into, progress);
             async move {
-                let attempts = writer.bring(store, id).await?;
-                Ok::<_, Error>((range.start, writer.finish().0, attempts))
+                writer.bring(store, id).await?;
+                Ok::<_, Error>((range.start, writer.finish().0))
             }
         };
         let mut cancelled = std::pin::pin!(job.cancel.wait());
@@ -202,21 +202,20 @@ impl Rest<'_> {
                     }
                 }
                 Some(slice) = slices.next(), if !slices.is_empty() => {
-                    let (start, run, attempts) = slice?;
-                    self.attempts = self.attempts.max(attempts);
+                    let (start, run) = slice?;
                     self.runs.insert(start, run);
                 }
             }
         }
         drop(slices);
-        let (meta, attempts) = (Arc::clone(&large.meta), self.attempts);
+        let meta = Arc::clone(&large.meta);
         let verified = verify_file(job, store, &large, &self.runs).await?;
         drop(stream);
         // No sink that may still be running writes any more: the attempts they belong to have ended.
         let staged = Arc::clone(&large.staged);
         let placing = self.request.placing();
         job.engine.files.run(move || staged.commit(placing)).await??;
-        let moved = Moved { bytes: meta.size, attempts, verified, atomic: true };
+        let moved = Moved { bytes: meta.size, verified, atomic: true };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 
@@ -226,8 +225,8 @@ impl Rest<'_> {
         run: Run,
     ) -> Result<(), Error> {
         match ended {
-            Ok(got) => self.attempts = self.attempts.max(got.attempts),
-            Err(e) if e.is_interrupted() => self.attempts += 1,
+            Ok(_) => {}
+            Err(e) if e.is_interrupted() => note_another(),
             Err(e) => return Err(e.into()),
         }
         if run.len > 0 {

@@ -10,7 +10,7 @@ use super::verify::store_small;
 use super::{Fetched, Item, finish};
 use crate::folder::Placing;
 use crate::location::url;
-use crate::running::{Begun, Moved, Running};
+use crate::running::{Begun, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error};
 
@@ -65,7 +65,7 @@ pub(crate) async fn fetch_group(
 struct Asked {
     item: Item,
     begun: Begun,
-    /// How often, the attempts not counted.
+    /// How often, whatever its attempts.
     tries: u32,
 }
 
@@ -79,10 +79,11 @@ struct Written {
     result: Result<Fetched, Error>,
 }
 
-async fn get(store: &Store, item: Item, begun: Begun, tries: u32) -> Answer {
+async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> Answer {
     let id: &ObjectId = &item.id;
     let expected = item.meta.as_ref().map(|meta| meta.size);
     let got = store.get(Get { expected, size: expected, ..Get::new(id) }).await;
+    begun.attempts = got.as_ref().map_or(0, |got| got.attempts + tries - 1);
     Answer { asked: Asked { item, begun, tries }, got }
 }
 
@@ -94,11 +95,10 @@ async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec
     let written = job.engine.files.run(move || {
         let _permit = permit;
         let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
-            let (Asked { item, tries, .. }, got) = (asked, got?);
+            let (item, got) = (&asked.item, got?);
             let source = url(provider, &item.id);
             let moved = store_small(&source, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
-            let moved = Moved { attempts: got.attempts + tries - 1, ..moved };
             Ok(Fetched { moved, version: got.meta.version })
         };
         read.iter().zip(got).map(store_one).collect::<Vec<_>>()

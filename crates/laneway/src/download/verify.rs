@@ -85,5 +85,5 @@ pub(crate) fn store_small(
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(placing)?;
-    Ok(Moved { bytes: meta.size, attempts: 1, verified, atomic: true })
+    Ok(Moved { bytes: meta.size, verified, atomic: true })
 }

@@ -161,7 +161,7 @@ async fn finished(
         return Ok(None);
     }
     job.progress.there(whole.len);
-    Ok(Some(Moved { bytes: whole.len, attempts: 1, verified: Verified::Crc32c, atomic: true }))
+    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true }))
 }
 
 /// What an earlier run has left of this upload, and by what a later one finds it.

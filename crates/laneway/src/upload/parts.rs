@@ -280,7 +280,7 @@ impl Parts<'_> {
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => {
                 let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
-                Ok(Sent { moved: Moved { bytes: size, attempts: 1, verified, atomic }, meta })
+                Ok(Sent { moved: Moved { bytes: size, verified, atomic }, meta })
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;

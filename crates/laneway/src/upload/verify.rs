@@ -93,10 +93,7 @@ pub(crate) async fn put(
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
         let verified = verify(store, &meta, bytes.len() as u64, &sums)?;
         let atomic = store.keeps(Operation::Put, &options.condition);
-        Ok::<_, Error>(Sent {
-            moved: Moved { bytes: bytes.len() as u64, attempts: 1, verified, atomic },
-            meta,
-        })
+        Ok::<_, Error>(Sent { moved: Moved { bytes: bytes.len() as u64, verified, atomic }, meta })
     };
     match send().await {
         Err(error) if error.is_mismatch() && options.condition.is_none() => {

@@ -54,6 +54,7 @@ pub(crate) fn run(
                 summary = Some(done);
                 break;
             }
+            _ => continue,
         };
         if let Err(error) = printed
             && unread.is_none()
@@ -113,7 +114,7 @@ impl Seen {
                 self.usage |= error.is_usage();
                 self.reader_left |= has_enough(item, error);
             }
-            Outcome::Skipped { .. } => {}
+            _ => {}
         }
     }
 }

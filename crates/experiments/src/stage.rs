@@ -196,13 +196,10 @@ impl<'a> Stage<'a> {
             let request = CopyRequest { recursive: true, ..CopyRequest::new(sources, to) };
             let mut job = client.copy(request);
             while let Some(event) = job.next().await {
-                match event {
-                    Event::Item(item) => {
-                        if let Outcome::Failed(error) = item.outcome {
-                            return Err(error.into());
-                        }
-                    }
-                    Event::Warning(_) | Event::Done(_) => {}
+                if let Event::Item(item) = event
+                    && let Outcome::Failed(error) = item.outcome
+                {
+                    return Err(error.into());
                 }
             }
             Ok(())

@@ -33,6 +33,7 @@ pub struct Counters {
 
 /// How long requests that were answered had to wait, since the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Times {
     /// From sending a request's first byte to its answer's head.
     pub first_byte: Distribution,

@@ -9,6 +9,7 @@ use crate::error::Printable;
 
 /// One thing that happened. Everything that the program prints about a transfer is made of these.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event {
     /// An item ended.
     Item(Item),
@@ -20,6 +21,7 @@ pub enum Event {
 
 /// Something was left out that the caller may have meant, or done differently than asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Warning {
     /// What it is about: a path or a URL.
     pub target: String,
@@ -42,6 +44,7 @@ impl fmt::Display for Warning {
 
 /// What was done with an item.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Op {
     /// From this machine into a store.
     Upload,
@@ -97,6 +100,7 @@ pub struct Item {
 
 /// How an item ended.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Done.
     Done {
@@ -116,6 +120,7 @@ pub enum Outcome {
 
 /// What an item's bytes were compared by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Verified {
     /// CRC32C of the whole object.
     Crc32c,

@@ -19,6 +19,7 @@ const ENTRIES_WAITING_MAX: usize = 1024;
 
 /// What a listing holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Entry {
     /// An object.
     Object(Box<ObjectMeta>),

@@ -118,6 +118,7 @@ impl<'a> ItemRecord<'a> {
                 record.error = Some(error.to_string());
                 record.class = Some(class(error.kind()));
             }
+            _ => {}
         }
         record
     }

@@ -89,7 +89,7 @@ pub(crate) fn item(item: &Item) -> Option<String> {
         Outcome::Done { .. } => Some(format!("{op} {what}")),
         Outcome::Planned => Some(format!("would {op} {what}")),
         Outcome::Skipped { why } => Some(format!("skip {what}: {why}")),
-        Outcome::Failed(_) => None,
+        _ => None,
     }
 }
 

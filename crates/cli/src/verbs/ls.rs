@@ -133,6 +133,7 @@ impl Printer<'_> {
                 let url = format!("{scheme}://{name}/");
                 if json { output.json(&PlaceRecord::bucket(&url)) } else { output.line(&self.shown(&url)) }
             }
+            _ => Ok(()),
         }
     }
 

@@ -31,7 +31,6 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
                     failure = failure.or(Some(error));
                 }
             }
-            Event::Warning(_) => {}
             Event::Done(summary) => {
                 return match failure {
                     Some(error) => Err(error.into()),
@@ -41,6 +40,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
                     }
                 };
             }
+            _ => {}
         }
     }
     Err(Failure::Unfinished)

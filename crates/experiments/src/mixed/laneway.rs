@@ -37,7 +37,7 @@ impl Laneway {
                 match item.outcome {
                     Outcome::Done { .. } => done = true,
                     Outcome::Failed(error) => return Err(error.into()),
-                    Outcome::Skipped { .. } | Outcome::Planned => {}
+                    _ => {}
                 }
             }
         }

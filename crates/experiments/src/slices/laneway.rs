@@ -24,12 +24,12 @@ pub(super) async fn download(site: &Site, key: &str, to: &Path) -> Result<Found,
             Event::Item(item) => match item.outcome {
                 Outcome::Done { verified } => checked = Some(verified != Verified::Unverified),
                 Outcome::Failed(error) => return Err(error.into()),
-                Outcome::Skipped { .. } | Outcome::Planned => {}
+                _ => {}
             },
-            Event::Warning(_) => {}
             Event::Done(summary) => {
                 tally = Tally { requests: summary.requests, connections: summary.connections };
             }
+            _ => {}
         }
     }
     let seconds = started.elapsed().as_secs_f64();

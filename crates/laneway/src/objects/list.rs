@@ -29,6 +29,7 @@ pub struct ListDir(Pages);
 
 /// An entry of [`ListDir`].
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Listed {
     /// An object.
     Object(Box<ObjectMeta>),

@@ -13,6 +13,7 @@ fn listed(stage: &Stage, at: Location, recursive: bool) -> Result<Vec<String>, l
             Entry::Object(meta) => meta.id.key.clone(),
             Entry::Prefix(url) => url,
             Entry::Bucket(name) => name,
+            other => panic!("{other:?}"),
         });
     }
     Ok(names)

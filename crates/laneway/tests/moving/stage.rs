@@ -268,6 +268,7 @@ impl Report {
                 Event::Item(item) => report.items.push(item),
                 Event::Warning(warning) => report.warnings.push(warning.to_string()),
                 Event::Done(summary) => report.summary = summary,
+                other => panic!("{other:?}"),
             }
         }
         report

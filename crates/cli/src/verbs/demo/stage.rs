@@ -142,7 +142,6 @@ impl Stage {
                     Outcome::Done { verified: Verified::Unverified } => verified = false,
                     _ => {}
                 },
-                Event::Warning(_) => {}
                 Event::Done(summary) => {
                     self.check()?;
                     if let Some(error) = failure {
@@ -150,6 +149,7 @@ impl Stage {
                     }
                     return Ok(Took { time: started.elapsed(), summary, verified });
                 }
+                _ => {}
             }
         }
         bail!("the copy ended without saying how")

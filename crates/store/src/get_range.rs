@@ -61,7 +61,8 @@ impl GetRange {
         let value = match self {
             Self::Bounded(range) => format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
             Self::From(start) => format!("bytes={start}-"),
-            Self::Last(len) => format!("bytes=-{len}"),
+            // What is longer than any object can be says as much, and more digits than a server may read.
+            Self::Last(len) => format!("bytes=-{}", len.min(&(i64::MAX as u64))),
         };
         // Digits, an equals sign and a dash make a header value.
         HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("bytes=0-"))
@@ -80,6 +81,7 @@ mod tests {
             (GetRange::from(7..), 7..10, "bytes=7-"),
             (GetRange::Last(3), 7..10, "bytes=-3"),
             (GetRange::Last(30), 0..10, "bytes=-30"),
+            (GetRange::Last(u64::MAX), 0..10, "bytes=-9223372036854775807"),
             (GetRange::from(10..12), 10..10, "bytes=10-11"),
             (GetRange::from(12..), 10..10, "bytes=12-"),
         ];

@@ -139,8 +139,7 @@ impl Writer {
         if self.ending.is_some() || self.ended.is_some() {
             return Poll::Ready(Err(self.misused("was finished or has failed, and takes no more bytes")));
         }
-        let wanted = self.part_len()?;
-        if self.gathered.len() == wanted {
+        if self.gathered.len() == self.part_len()? {
             ready!(self.poll_send(context, false))?;
         }
         let wanted = self.part_len()?;
@@ -156,7 +155,11 @@ impl Writer {
             None => Cut::new(self.bucket.store()?.takes_unequal_parts(), None),
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
-        len.ok_or_else(|| self.misused(&format!("has more than the {PARTS_MAX} parts that there may be")))
+        len.ok_or_else(|| {
+            // Finished by who doesn't look, it would be an object without what came last.
+            (self.upload, self.ended) = (None, Some(None));
+            self.misused(&format!("has more than the {PARTS_MAX} parts that there may be"))
+        })
     }
 
     fn forked(&self) -> Error {
@@ -276,5 +279,22 @@ impl fmt::Debug for Writer {
             .field("gathered", &self.gathered.len())
             .field("parts", &self.parts)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Client;
+
+    #[test]
+    fn what_was_written_beyond_the_last_part_is_never_left_out_of_an_object() {
+        let client = Client::builder().region("r").build().expect("a client");
+        let mut writer = client.bucket("s3://bucket/").expect("a bucket").writer("key");
+        writer.parts = u32::try_from(PARTS_MAX).expect("it is small");
+        let refused = pollster::block_on(writer.write(b"more")).expect_err("there are too many parts");
+        assert!(refused.to_string().contains("10000 parts"), "{refused}");
+        let ended = pollster::block_on(writer.finish()).expect_err("it has failed");
+        assert!(ended.to_string().contains("could not be written"), "{ended}");
     }
 }

@@ -1,6 +1,8 @@
 //! Calls that nobody waits for any more.
 
-use std::task::{Context, Waker};
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use laneway::{Bucket, Payload};
 
@@ -11,11 +13,13 @@ use crate::stage::{DIALECTS, Stage, at_once};
 const CALLS: u64 = 150;
 
 /// Begins calls that the server never answers, and drops each once the server has seen it: `verb` is what it sees.
-fn dropped<F: Future + Unpin>(stage: &Stage, verb: &str, begin: impl Fn(&Bucket) -> F) {
+fn dropped<F: Future<Output: Debug> + Unpin>(stage: &Stage, verb: &str, begin: impl Fn(&Bucket) -> F) {
     let bucket = bucket(stage, "");
     for n in 1..=CALLS {
         let mut call = begin(&bucket);
-        assert!(std::pin::Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        if let Poll::Ready(ended) = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop())) {
+            panic!("call {n} ended at once: {ended:?}");
+        }
         stage.wait_for(verb, n);
     }
 }

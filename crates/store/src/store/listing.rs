@@ -34,7 +34,7 @@ impl Store {
         ask!(self, dialect => dialect.lists_in_order(bucket))
     }
 
-    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`].
+    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`](crate::Settings::project).
     ///
     /// # Errors
     /// `Invalid` on GCS when no project is known.

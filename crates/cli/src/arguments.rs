@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use http::{HeaderName, HeaderValue};
+use laneway::Client;
 
 use self::encryption::EncryptionOptions;
 #[cfg(feature = "bench")]
@@ -85,7 +85,7 @@ pub(crate) struct Options {
     pub(crate) retry_for: Option<Duration>,
     /// Send a header with each request for an object; may be given several times
     #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: Vec<(String, String)>,
     /// Trust the certificates in this PEM file too; may be given several times (AWS_CA_BUNDLE and SSL_CERT_FILE are
     /// heard as well)
     #[arg(long = "ca-cert", value_name = "FILE", global = true, help_heading = "Network")]
@@ -183,15 +183,14 @@ fn connections(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
 }
 
-fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
-    let name: HeaderName = name.trim().parse().map_err(|_| format!("{:?} is no header name", name.trim()))?;
-    if !laneway::may_be_added(&name) {
-        return Err(format!("{name} can't be added: it belongs to the request's framing"));
+    let (name, value) = (name.trim(), value.trim());
+    // Refused here, where the message names the option.
+    match Client::builder().header(name, value) {
+        Ok(_) => Ok((name.to_owned(), value.to_owned())),
+        Err(error) => Err(error.to_string()),
     }
-    let value =
-        HeaderValue::from_str(value.trim()).map_err(|_| "the value holds a control character".to_owned())?;
-    Ok((name, value))
 }
 
 #[cfg(test)]
@@ -213,7 +212,7 @@ mod tests {
     #[test]
     fn a_header_is_split_at_its_first_colon() {
         let (name, value) = header("X-Trace: a:b").expect("it parses");
-        assert_eq!((name.as_str(), value.to_str().ok()), ("x-trace", Some("a:b")));
+        assert_eq!((name.as_str(), value.as_str()), ("X-Trace", "a:b"));
         assert!(header("no colon").is_err());
         assert!(header("bad name: v").is_err());
         assert!(header("Content-Length: 0").is_err_and(|why| why.contains("framing")));

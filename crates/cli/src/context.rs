@@ -77,7 +77,7 @@ impl Context {
             client = client.ca_file(file);
         }
         for (name, value) in options.headers {
-            client = client.header(name, value);
+            client = client.header(&name, &value)?;
         }
         if options.anonymous {
             client = client.anonymous(true);

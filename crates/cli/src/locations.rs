@@ -24,7 +24,7 @@ pub(crate) fn objects(client: &Client, at: &Location) -> Result<Vec<Location>, E
     if !at.is_pattern() {
         return Ok(vec![at.clone()]);
     }
-    let mut listing = client.list(ListRequest { at: at.clone(), recursive: false });
+    let mut listing = client.list(ListRequest::new(at.clone()));
     let mut found = Vec::new();
     while let Some(entry) = listing.next_blocking() {
         match entry {

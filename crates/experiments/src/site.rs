@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Uri};
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use laneway::{Client, Engine, Provider};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ClientConfig;
@@ -162,7 +162,7 @@ impl Site {
             Provider::S3 => client.s3_endpoint(self.endpoint.clone()),
         };
         if let Some(token) = self.access.bearer() {
-            client = client.header(AUTHORIZATION, token.clone());
+            client = client.header(AUTHORIZATION.as_str(), &String::from_utf8_lossy(token.as_bytes()))?;
         }
         self.ca_files.iter().fold(client, |client, file| client.ca_file(file)).build()
     }

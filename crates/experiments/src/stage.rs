@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
             entries.filter_map(|entry| Some(Location::Local(entry.ok()?.path()))).collect();
         self.wait(async {
             let client = self.site.laneway(None).map_err(Failure::from)?;
-            let request = CopyRequest { recursive: true, ..CopyRequest::new(sources, to) };
+            let request = CopyRequest::new(sources, to).recursive(true);
             let mut job = client.copy(request);
             while let Some(event) = job.next().await {
                 if let Event::Item(item) = event

@@ -23,7 +23,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
 pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
     let client = site.laneway(None)?;
     let at = Location::object(site.provider, site.bucket.clone(), prefix);
-    let mut listing = client.list(ListRequest { at, recursive: true });
+    let mut listing = client.list(ListRequest::new(at).recursive(true));
     let mut count = 0;
     while let Some(entry) = listing.next().await {
         match entry {
@@ -42,7 +42,7 @@ pub(crate) async fn count(site: &Site, prefix: &str) -> Result<usize, Failure> {
 pub(crate) async fn clear(site: &Site, prefix: &str) -> Result<(), Failure> {
     let client = site.laneway(None)?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
-    let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
+    let mut job = client.remove(RemoveRequest::new(targets).recursive(true));
     let mut failure = None;
     while let Some(event) = job.next().await {
         if let Event::Item(item) = event

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use laneway::trace::{Moment, What};
+use laneway::internal;
+use laneway::internal::trace::{Moment, What};
 use serde::{Deserialize, Serialize};
 
 /// A request that was sent as something small, its size being unknown, and brought more than this, was bulk.
@@ -75,14 +76,14 @@ impl Trace {
                 }
                 What::Sent { attempt, lane, role, label, bytes } => {
                     let role = match role {
-                        laneway::Role::Express => Role::Express,
-                        laneway::Role::Freight => Role::Freight,
+                        internal::Role::Express => Role::Express,
+                        internal::Role::Freight => Role::Freight,
                     };
                     let (label, bytes) = (label.clone(), *bytes);
                     sent.insert(*attempt, Span { lane: *lane, role, label, start_s: at, end_s: at, bytes });
                 }
                 What::Yields { direction, rate } => {
-                    let is_up = *direction == laneway::Direction::Up;
+                    let is_up = *direction == internal::Direction::Up;
                     match (rate, held.remove(&is_up)) {
                         (Some(_), since) => drop(held.insert(is_up, since.unwrap_or(at))),
                         (None, Some(since)) => trace.held.push((since, at)),
@@ -180,7 +181,7 @@ impl Tracer {
 mod tests {
     use std::time::Duration;
 
-    use laneway::Protocol;
+    use laneway::internal::Protocol;
 
     use super::*;
 
@@ -188,7 +189,7 @@ mod tests {
     fn an_engines_moments_become_spans_and_a_count_of_connections() {
         let epoch = Instant::now();
         let at = |ms, what| Moment { at: epoch + Duration::from_millis(ms), what };
-        let role = laneway::Role::Express;
+        let role = internal::Role::Express;
         let sent = |attempt, lane| What::Sent { attempt, lane, role, label: "GET /k".to_owned(), bytes: 1 };
         let moments = [
             at(0, What::Dialled { lane: 0, role }),
@@ -197,10 +198,10 @@ mod tests {
             at(10, sent(5, 0)),
             at(11, What::Closed { lane: 1 }),
             at(12, What::TurnedFreight { attempt: 5 }),
-            at(13, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
-            at(14, What::Yields { direction: laneway::Direction::Down, rate: Some(2000) }),
-            at(16, What::Yields { direction: laneway::Direction::Down, rate: None }),
-            at(17, What::Yields { direction: laneway::Direction::Down, rate: Some(1000) }),
+            at(13, What::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
+            at(14, What::Yields { direction: internal::Direction::Down, rate: Some(2000) }),
+            at(16, What::Yields { direction: internal::Direction::Down, rate: None }),
+            at(17, What::Yields { direction: internal::Direction::Down, rate: Some(1000) }),
             at(20, What::Finished { attempt: 5, bytes: 1 << 20 }),
             at(21, sent(6, 0)),
             at(30, What::Closed { lane: 0 }),

@@ -4,6 +4,7 @@ use crate::Distribution;
 
 /// A snapshot of an engine's counters. All of them count from the engine's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// TCP connections that were established.
     pub connections: u64,

@@ -8,13 +8,14 @@ use std::{fmt, io};
 
 use http::{HeaderName, HeaderValue};
 use laneway_store::{
-    AccessKey, CredentialProvider, CustomerKey, Environment, RequestChecksums, SseAlgorithm,
+    AccessKey, CredentialProvider, CustomerKey, Environment, RequestChecksums, SseAlgorithm, may_be_added,
 };
 
 use crate::engine::EngineBuilder;
 use crate::environment::Unreadable;
+use crate::plan::copies::CopySizes;
 use crate::settings::Settings;
-use crate::{Client, CopySizes, Engine, Error, environment};
+use crate::{Client, Engine, Error, environment};
 
 /// Sets a [`Client`] up. None of its settings has to be set for speed.
 ///
@@ -216,11 +217,23 @@ impl ClientBuilder {
     }
 
     /// Adds a header to each request for an object, before it is signed (not to listings, or to what completes or gives up
-    /// an upload). [`may_be_added`](crate::may_be_added) says which; another is an error of the first call.
-    #[must_use]
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.settings.store.headers.push((name, value));
-        self
+    /// an upload).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for what is no header, and for one that says where a request goes, where
+    /// it ends or how its connection is kept: `Host`, `Content-Length`, `Range` and the like.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
+        let header: HeaderName =
+            name.parse().map_err(|_| Error::usage("", format!("{name:?} is no header name")))?;
+        if !may_be_added(&header) {
+            let message = format!("{header} can't be added: it belongs to the request's framing");
+            return Err(Error::usage("", message));
+        }
+        // The value isn't told: it may be a secret.
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Error::usage("", format!("the value of {header} holds a control character")))?;
+        self.settings.store.headers.push((header, value));
+        Ok(self)
     }
 
     /// Whether S3 buckets stand in the path instead of in the host name. Where nothing is said the profile
@@ -339,7 +352,8 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Which copies inside a store go part by part.
+    /// Which copies inside a store go part by part; for tests, which would have to copy GiBs.
+    #[doc(hidden)]
     #[must_use]
     pub fn copy_sizes(mut self, sizes: CopySizes) -> Self {
         self.settings.copy_sizes = sizes;
@@ -397,5 +411,25 @@ impl fmt::Debug for ClientBuilder {
     /// Holds no secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientBuilder").field("store", &self.settings.store).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_is_none_or_frames_requests_is_bad_usage_and_its_value_is_not_told() {
+        assert!(Client::builder().header("X-Trace", "a:b").is_ok());
+        for (name, value, says) in [
+            ("bad name", "v", "no header name"),
+            ("Content-Length", "0", "framing"),
+            ("host", "elsewhere", "framing"),
+            ("x-secret", "hush\nhush", "control character"),
+        ] {
+            let error = Client::builder().header(name, value).unwrap_err();
+            let text = error.to_string();
+            assert!(error.is_usage() && text.contains(says) && !text.contains("hush"), "{text}");
+        }
     }
 }

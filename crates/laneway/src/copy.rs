@@ -64,11 +64,7 @@ pub(crate) async fn object(
 ) -> Result<Sent, Error> {
     let is_within = from.provider() == to.provider();
     let at = |store: &Store, id: &ObjectId| Location::object(store.provider(), &id.bucket, &id.key);
-    let request = CopyRequest {
-        put,
-        remove_source: is_move,
-        ..CopyRequest::new(vec![at(&from, &source)], at(&to, &id))
-    };
+    let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
     let from_object = SourceObject { id: source, meta: None, name: String::new(), in_tree: false };
     let item = Item { from: from_object, to: id };
     let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };

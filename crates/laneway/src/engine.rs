@@ -143,6 +143,7 @@ impl EngineBuilder {
     }
 
     /// Records who is sent when on which connection.
+    #[doc(hidden)]
     #[must_use]
     pub fn trace(mut self, trace: Trace) -> Self {
         self.trace = Some(trace);

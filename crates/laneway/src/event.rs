@@ -76,6 +76,7 @@ impl Op {
 
 /// An item's end.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Item {
     /// What was done.
     pub op: Op,
@@ -96,6 +97,23 @@ pub struct Item {
     pub atomic: bool,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+impl Item {
+    /// An item of one attempt, of which nothing else is known: for tests of what reads items.
+    pub fn new(op: Op, source: impl Into<String>, outcome: Outcome) -> Self {
+        Self {
+            op,
+            source: source.into(),
+            destination: None,
+            bytes: 0,
+            start: Duration::ZERO,
+            end: Duration::ZERO,
+            attempts: 1,
+            atomic: true,
+            outcome,
+        }
+    }
 }
 
 /// How an item ended.
@@ -154,6 +172,7 @@ impl fmt::Display for Verified {
 
 /// What a job did.
 #[derive(Clone, PartialEq, Default, Debug)]
+#[non_exhaustive]
 pub struct Summary {
     /// Items that were done (in a dry run: planned).
     pub files: u64,

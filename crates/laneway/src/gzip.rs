@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_cache_control_that_was_asked_for_is_kept() {
-        let asked = PutOptions { cache_control: Some("max-age=60".into()), ..PutOptions::default() };
+        let asked = PutOptions::default().cache_control("max-age=60");
         assert_eq!(described(asked).cache_control.as_deref(), Some("max-age=60"));
         let plain = described(PutOptions::default());
         assert_eq!(plain.cache_control.as_deref(), Some("no-transform"));

@@ -91,18 +91,7 @@ impl Canceller {
 impl JobEnds {
     /// Ends a job that could not begin.
     pub(crate) fn fail(self, op: Op, error: Error) {
-        let (zero, outcome) = (std::time::Duration::ZERO, Outcome::Failed(error));
-        let item = Item {
-            op,
-            source: String::new(),
-            destination: None,
-            bytes: 0,
-            start: zero,
-            end: zero,
-            attempts: 0,
-            atomic: true,
-            outcome,
-        };
+        let item = Item { attempts: 0, ..Item::new(op, "", Outcome::Failed(error)) };
         // There is room for both.
         let _ = self.events.try_send(Event::Item(item));
         let _ = self.events.try_send(Event::Done(Summary { failed: 1, ..Summary::default() }));

@@ -150,13 +150,12 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use gzip::Gzip;
-pub use http::{HeaderName, HeaderValue};
 pub use job::{Canceller, Job};
-pub use laneway_lanes::{Counters, Direction, Distribution, Protocol, Role, Tally, Times, trace};
+pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
-    AccessKey, BearerToken, Checksums, Condition, CredentialProvider, CustomerKey, ExpiringKey, NotAKey,
-    ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests, Retention,
-    RetentionMode, SseAlgorithm, Version, may_be_added,
+    AccessKey, BearerToken, Checksums, CompositeCrc32c, Condition, CredentialProvider, CustomerKey,
+    ExpiringKey, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests,
+    Retention, RetentionMode, SseAlgorithm, Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
@@ -164,7 +163,14 @@ pub use objects::{
     Bucket, Copy, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges,
     Open, Payload, Pending, PriceList, Put, Ranges, Reader, Writer, Written,
 };
-pub use plan::copies::CopySizes;
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
 pub use stat::Stats;
+
+/// What the benchmarks and the tests of this workspace use besides: it changes with the engine, without notice.
+#[doc(hidden)]
+pub mod internal {
+    pub use laneway_lanes::{Direction, Protocol, Role, trace};
+
+    pub use crate::plan::copies::CopySizes;
+}

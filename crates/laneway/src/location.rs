@@ -12,6 +12,7 @@ use crate::pattern::Pattern;
 
 /// One end of a transfer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Location {
     /// A file or directory of this machine.
     Local(PathBuf),

@@ -38,21 +38,16 @@ impl CopyRequest {
     /// What the copy of an object is to be: as `source` is, except for what was asked for, and what was `guessed` of the
     /// rest.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
-        let asked = &self.put;
-        let either =
-            |asked: &Option<String>, theirs: &Option<String>| asked.clone().or_else(|| theirs.clone());
-        PutOptions {
-            content_type: either(&asked.content_type, &source.content_type).or(guessed.content_type.clone()),
-            content_encoding: either(&asked.content_encoding, &source.content_encoding),
-            cache_control: either(&asked.cache_control, &source.cache_control),
-            content_disposition: either(&asked.content_disposition, &source.content_disposition),
-            content_language: either(&asked.content_language, &source.content_language),
-            metadata: if asked.metadata.is_empty() {
-                source.metadata.clone().unwrap_or_default()
-            } else {
-                asked.metadata.clone()
-            },
-            ..asked.clone()
+        let mut put = self.put.clone();
+        put.content_type =
+            put.content_type.or_else(|| source.content_type.clone()).or_else(|| guessed.content_type.clone());
+        put.content_encoding = put.content_encoding.or_else(|| source.content_encoding.clone());
+        put.cache_control = put.cache_control.or_else(|| source.cache_control.clone());
+        put.content_disposition = put.content_disposition.or_else(|| source.content_disposition.clone());
+        put.content_language = put.content_language.or_else(|| source.content_language.clone());
+        if put.metadata.is_empty() {
+            put.metadata = source.metadata.clone().unwrap_or_default();
         }
+        put
     }
 }

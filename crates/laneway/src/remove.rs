@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn check(target: &str, recursive: bool) -> Result<(), Error> {
-        RemoveRequest { targets: vec![target.parse().unwrap()], recursive, dry_run: false }.check()
+        RemoveRequest::new(vec![target.parse().unwrap()]).recursive(recursive).check()
     }
 
     #[test]

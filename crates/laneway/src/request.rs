@@ -10,7 +10,17 @@ use crate::{Gzip, Location};
 pub use byte_range::ByteRange;
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
+///
+/// ```
+/// use laneway::CopyRequest;
+///
+/// let request = CopyRequest::new(vec!["photos".parse()?], "s3://lake/photos/".parse()?);
+/// let request = request.recursive(true).no_clobber(true);
+/// # assert!(request.recursive && request.no_clobber);
+/// # Ok::<(), laneway::Error>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CopyRequest {
     /// What is copied. Keys with `*`, `?` or `[` are patterns.
     pub sources: Vec<Location>,
@@ -60,10 +70,81 @@ impl CopyRequest {
             expect_size: None,
         }
     }
+
+    /// Sets [`recursive`](field@Self::recursive).
+    #[must_use]
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.recursive = recursive;
+        self
+    }
+
+    /// Sets [`remove_source`](field@Self::remove_source).
+    #[must_use]
+    pub fn remove_source(mut self, remove_source: bool) -> Self {
+        self.remove_source = remove_source;
+        self
+    }
+
+    /// Sets [`dry_run`](field@Self::dry_run).
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets [`no_clobber`](field@Self::no_clobber).
+    #[must_use]
+    pub fn no_clobber(mut self, no_clobber: bool) -> Self {
+        self.no_clobber = no_clobber;
+        self
+    }
+
+    /// Sets [`durable`](field@Self::durable).
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Sets [`keep_partial`](field@Self::keep_partial).
+    #[must_use]
+    pub fn keep_partial(mut self, keep_partial: bool) -> Self {
+        self.keep_partial = keep_partial;
+        self
+    }
+
+    /// Sets [`follow_symlinks`](field@Self::follow_symlinks).
+    #[must_use]
+    pub fn follow_symlinks(mut self, follow_symlinks: bool) -> Self {
+        self.follow_symlinks = follow_symlinks;
+        self
+    }
+
+    /// Sets [`put`](field@Self::put).
+    #[must_use]
+    pub fn put(mut self, put: PutOptions) -> Self {
+        self.put = put;
+        self
+    }
+
+    /// Sets [`gzip`](field@Self::gzip).
+    #[must_use]
+    pub fn gzip(mut self, gzip: Gzip) -> Self {
+        self.gzip = gzip;
+        self
+    }
+
+    /// Sets [`expect_size`](field@Self::expect_size).
+    #[must_use]
+    pub fn expect_size(mut self, bytes: u64) -> Self {
+        self.expect_size = Some(bytes);
+        self
+    }
 }
 
 /// Removes objects.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RemoveRequest {
     /// Objects, patterns, or with [`recursive`](Self::recursive) prefixes.
     pub targets: Vec<Location>,
@@ -73,8 +154,30 @@ pub struct RemoveRequest {
     pub dry_run: bool,
 }
 
+impl RemoveRequest {
+    /// Removes objects, or what matches patterns.
+    pub fn new(targets: Vec<Location>) -> Self {
+        Self { targets, recursive: false, dry_run: false }
+    }
+
+    /// Sets [`recursive`](field@Self::recursive).
+    #[must_use]
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.recursive = recursive;
+        self
+    }
+
+    /// Sets [`dry_run`](field@Self::dry_run).
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+}
+
 /// Lists objects.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ListRequest {
     /// A prefix, an object, a pattern; without a bucket, the buckets.
     pub at: Location,
@@ -82,12 +185,41 @@ pub struct ListRequest {
     pub recursive: bool,
 }
 
+impl ListRequest {
+    /// Lists one level.
+    pub fn new(at: Location) -> Self {
+        Self { at, recursive: false }
+    }
+
+    /// Sets [`recursive`](field@Self::recursive).
+    #[must_use]
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.recursive = recursive;
+        self
+    }
+}
+
 /// Reads an object, or ranges of it, in order.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReadRequest {
     /// The object.
     pub at: Location,
     /// Which bytes, in the order in which they are wanted, each range as often as it is named, whether they overlap or not; none for the
     /// whole object.
     pub ranges: Vec<ByteRange>,
+}
+
+impl ReadRequest {
+    /// Reads the whole object.
+    pub fn new(at: Location) -> Self {
+        Self { at, ranges: Vec::new() }
+    }
+
+    /// Sets [`ranges`](field@Self::ranges).
+    #[must_use]
+    pub fn ranges(mut self, ranges: impl IntoIterator<Item = ByteRange>) -> Self {
+        self.ranges = ranges.into_iter().collect();
+        self
+    }
 }

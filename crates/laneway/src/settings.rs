@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 
-use crate::CopySizes;
 use crate::engine::Network;
+use crate::plan::copies::CopySizes;
 
 /// Settings of a client, as its builder collects them.
 #[derive(Clone, Debug)]

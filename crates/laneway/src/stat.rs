@@ -1,6 +1,7 @@
 //! What a store knows about objects.
 
 use std::sync::Arc;
+use std::vec;
 
 use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, ObjectMeta};
@@ -13,21 +14,21 @@ use crate::{Error, Location};
 /// Objects that are asked for at once.
 const AT_ONCE: usize = 64;
 
-/// What a store knows of several objects, in the order in which they were named. Dropping it ends the asking.
+/// What a store knows of several objects, in the order in which they were named, each with its own outcome. Dropping it ends the
+/// asking.
 #[derive(Debug)]
 pub struct Stats {
-    answers: OfProcess<mpsc::Receiver<(Location, Result<ObjectMeta, Error>)>>,
+    /// Those whose answers have not been taken.
+    places: vec::IntoIter<Location>,
+    answers: OfProcess<mpsc::Receiver<Result<ObjectMeta, Error>>>,
 }
 
 impl Stats {
     /// The answers, and the task that brings them.
     pub(crate) fn new(engine: Arc<State>, places: Vec<Location>) -> (Self, impl Future<Output = ()> + Send) {
-        let (out, answers) = mpsc::channel(AT_ONCE);
+        let (out, stats) = Self::begun(places.clone());
         let fill = async move {
-            let asked = places.into_iter().map(|at| {
-                let engine = Arc::clone(&engine);
-                async move { (at.clone(), stat(engine, at).await) }
-            });
+            let asked = places.into_iter().map(|at| stat(Arc::clone(&engine), at));
             let mut answers = stream::iter(asked).buffered(AT_ONCE);
             while let Some(answer) = answers.next().await {
                 if out.send(answer).await.is_err() {
@@ -35,24 +36,52 @@ impl Stats {
                 }
             }
         };
-        (Self { answers: OfProcess::new(answers) }, fill)
+        (stats, fill)
     }
 
-    /// What is asked of an engine that can't work: the first place has the error.
-    pub(crate) fn failed(places: Vec<Location>, error: Error) -> Self {
-        let (out, answers) = mpsc::channel(1);
-        if let Some(first) = places.into_iter().next() {
-            // There is room for one.
-            let _ = out.try_send((first, Err(error)));
-        }
-        Self { answers: OfProcess::new(answers) }
+    /// What is asked of an engine that can't work: the first place has the error, and is the last.
+    pub(crate) fn failed(mut places: Vec<Location>, error: Error) -> Self {
+        places.truncate(1);
+        let (out, stats) = Self::begun(places);
+        // There is room for one.
+        let _ = out.try_send(Err(error));
+        stats
     }
 
-    /// The next object and what is known of it; `None` at the end. Blocks the thread; not to be called on one that runs async
-    /// tasks.
+    fn begun(places: Vec<Location>) -> (mpsc::Sender<Result<ObjectMeta, Error>>, Self) {
+        let (out, answers) = mpsc::channel(AT_ONCE);
+        (out, Self { places: places.into_iter(), answers: OfProcess::new(answers) })
+    }
+
+    /// The next object and what is known of it; `None` at the end.
+    pub async fn next(&mut self) -> Option<(Location, Result<ObjectMeta, Error>)> {
+        let at = self.places.next()?;
+        let answer = match self.answers.get_mut() {
+            Some(answers) => Some(answers.recv().await),
+            None => None,
+        };
+        Some(taken(at, answer))
+    }
+
+    /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<(Location, Result<ObjectMeta, Error>)> {
-        self.answers.get_mut()?.blocking_recv()
+        let at = self.places.next()?;
+        let answer = self.answers.get_mut().map(mpsc::Receiver::blocking_recv);
+        Some(taken(at, answer))
     }
+}
+
+/// The answer of a place: an error where whoever asks is gone, or where a parent of this process has begun.
+fn taken(
+    at: Location,
+    answer: Option<Option<Result<ObjectMeta, Error>>>,
+) -> (Location, Result<ObjectMeta, Error>) {
+    let answer = match answer {
+        Some(Some(answer)) => answer,
+        Some(None) => Err(Error::cancelled(at.to_string())),
+        None => Err(Error::forked(at.to_string())),
+    };
+    (at, answer)
 }
 
 /// Asks for an object's metadata.
@@ -67,4 +96,30 @@ pub(crate) async fn stat(engine: Arc<State>, at: Location) -> Result<ObjectMeta,
         return Err(Error::usage(at.to_string(), "names no object"));
     }
     Ok(engine.store(*provider)?.head(&ObjectId::new(bucket, key), None).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_nobody_asks_for_any_more_has_an_error() {
+        let places: Vec<Location> =
+            ["s3://b/k", "s3://b/l", "s3://b/m"].map(|at| at.parse().unwrap()).to_vec();
+        let (out, mut lost) = Stats::begun(places.clone());
+        out.try_send(Ok(ObjectMeta::new(ObjectId::new("b", "k"), 1))).unwrap();
+        drop(out);
+        let (at, answer) = lost.next_blocking().unwrap();
+        assert!(at == places[0] && answer.unwrap().size == 1);
+        for place in &places[1..] {
+            let (at, answer) = lost.next_blocking().unwrap();
+            let error = answer.unwrap_err();
+            assert!(at == *place && error.is_cancelled(), "{at}: {error}");
+            assert_eq!(error.url(), Some(at.to_string().as_str()));
+        }
+        assert!(lost.next_blocking().is_none());
+
+        let mut failed = Stats::failed(places, Error::cancelled("s3://b/"));
+        assert!(failed.next_blocking().unwrap().1.is_err() && failed.next_blocking().is_none());
+    }
 }

@@ -10,8 +10,9 @@ use laneway_store::{Provider, Requests, Store};
 
 use crate::engine::Machinery;
 use crate::files::Files;
+use crate::plan::copies::CopySizes;
 use crate::settings::Settings;
-use crate::{CopySizes, Engine, Error};
+use crate::{Engine, Error};
 
 /// The engine at work, and the stores of a client.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ const READ: usize = 256 << 10;
 
 /// Checksums of a whole object; any of them may be missing.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Checksums {
     /// CRC32C (Castagnoli).
     pub crc32c: Option<u32>,
@@ -51,7 +52,7 @@ impl Checksums {
 
 /// What comparing two sets of checksums says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     /// At least one was known on both sides, and all of those are equal.
     Equal,
     /// One that was known on both sides differs; its name.
@@ -62,7 +63,7 @@ pub enum Comparison {
 
 impl Checksums {
     /// Compares what is known on both sides. Composite values are compared only with composite values.
-    pub fn compare(&self, other: &Self) -> Comparison {
+    pub(crate) fn compare(&self, other: &Self) -> Comparison {
         fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
             Some(a? == b?)
         }

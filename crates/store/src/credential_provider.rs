@@ -23,7 +23,7 @@ use std::time::SystemTime;
 ///     }
 ///
 ///     fn bearer_token(&self) -> Provided<'_, BearerToken> {
-///         Box::pin(async { Ok(BearerToken { token: "ya29...".to_owned(), expires_at: None }) })
+///         Box::pin(async { Ok(BearerToken::new("ya29...")) })
 ///     }
 /// }
 /// ```
@@ -54,6 +54,7 @@ pub type Provided<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<dyn Error +
 
 /// An AWS access key. `Debug` leaves the secrets out.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AccessKey {
     /// The key's name.
     pub id: String,
@@ -61,6 +62,20 @@ pub struct AccessKey {
     pub secret: String,
     /// What temporary keys come with.
     pub session_token: Option<String>,
+}
+
+impl AccessKey {
+    /// A key that comes without a session token.
+    pub fn new(id: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self { id: id.into(), secret: secret.into(), session_token: None }
+    }
+
+    /// Sets [`session_token`](field@Self::session_token).
+    #[must_use]
+    pub fn session_token(mut self, token: impl Into<String>) -> Self {
+        self.session_token = Some(token.into());
+        self
+    }
 }
 
 impl fmt::Debug for AccessKey {
@@ -71,11 +86,26 @@ impl fmt::Debug for AccessKey {
 
 /// An OAuth 2.0 access token. `Debug` leaves it out.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BearerToken {
     /// The token, without `Bearer`.
     pub token: String,
     /// When it ends, if it does.
     pub expires_at: Option<SystemTime>,
+}
+
+impl BearerToken {
+    /// A token of which no end is known.
+    pub fn new(token: impl Into<String>) -> Self {
+        Self { token: token.into(), expires_at: None }
+    }
+
+    /// Sets [`expires_at`](field@Self::expires_at).
+    #[must_use]
+    pub fn expires_at(mut self, end: SystemTime) -> Self {
+        self.expires_at = Some(end);
+        self
+    }
 }
 
 impl fmt::Debug for BearerToken {
@@ -86,9 +116,24 @@ impl fmt::Debug for BearerToken {
 
 /// An AWS access key that may end. `Debug` leaves the secrets out.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ExpiringKey {
     /// The key.
     pub key: AccessKey,
     /// When it ends, if it does.
     pub expires_at: Option<SystemTime>,
+}
+
+impl ExpiringKey {
+    /// A key of which no end is known.
+    pub fn new(key: AccessKey) -> Self {
+        Self { key, expires_at: None }
+    }
+
+    /// Sets [`expires_at`](field@Self::expires_at).
+    #[must_use]
+    pub fn expires_at(mut self, end: SystemTime) -> Self {
+        self.expires_at = Some(end);
+        self
+    }
 }

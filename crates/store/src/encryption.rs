@@ -26,6 +26,7 @@ pub struct Encryption {
 
 /// S3's ways to encrypt with keys that it manages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SseAlgorithm {
     /// With keys of S3's own: SSE-S3.
     Aes256,

@@ -30,6 +30,7 @@ impl Provider {
 
 /// The name of an object. The key is what the store holds, never normalised; `Display` doesn't escape it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ObjectId {
     /// The bucket.
     pub bucket: String,
@@ -53,6 +54,7 @@ impl fmt::Display for ObjectId {
 /// Which state of an object is meant: what changes with every write to its key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Version {
     /// A GCS generation.
     Generation(u64),
@@ -71,6 +73,7 @@ impl fmt::Display for Version {
 
 /// What a store says about an object. What it leaves out is `None` or empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ObjectMeta {
     /// Its name.
     pub id: ObjectId,

@@ -10,6 +10,7 @@ use crate::Operation;
 /// Requests sent to a store, every attempt counted that went onto a connection. Where a class has a price, S3 and GCS draw the same lines:
 /// <https://aws.amazon.com/s3/pricing/>, <https://cloud.google.com/storage/pricing#operations-by-class>.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub struct Requests {
     /// What writes, copies or lists: S3's "PUT, COPY, POST, LIST", GCS's class A.
     pub writes: u64,

@@ -77,6 +77,7 @@ pub type MfaPrompt = Arc<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
 /// When requests carry checksums for S3 to check, as the AWS SDKs name it
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-dataintegrity.html>).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub enum RequestChecksums {
     /// With whatever can carry one.
     #[default]

@@ -8,7 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::{ObjectId, ObjectMeta, Retention, Version};
 
 /// What a new object is to be besides its bytes. Empty fields are left to the store.
+///
+/// ```
+/// use laneway_store::PutOptions;
+///
+/// let options = PutOptions::default().cache_control("no-store").metadata("author", "me");
+/// assert_eq!(options.cache_control.as_deref(), Some("no-store"));
+/// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub struct PutOptions {
     /// `Content-Type`.
     pub content_type: Option<String>,
@@ -36,6 +44,99 @@ pub struct PutOptions {
     pub retention: Option<Retention>,
     /// Whether the object can't be removed until this is lifted.
     pub legal_hold: bool,
+}
+
+impl PutOptions {
+    /// Sets [`content_type`](field@Self::content_type).
+    #[must_use]
+    pub fn content_type(mut self, value: impl Into<String>) -> Self {
+        self.content_type = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_encoding`](field@Self::content_encoding).
+    #[must_use]
+    pub fn content_encoding(mut self, value: impl Into<String>) -> Self {
+        self.content_encoding = Some(value.into());
+        self
+    }
+
+    /// Sets [`cache_control`](field@Self::cache_control).
+    #[must_use]
+    pub fn cache_control(mut self, value: impl Into<String>) -> Self {
+        self.cache_control = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_disposition`](field@Self::content_disposition).
+    #[must_use]
+    pub fn content_disposition(mut self, value: impl Into<String>) -> Self {
+        self.content_disposition = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_language`](field@Self::content_language).
+    #[must_use]
+    pub fn content_language(mut self, value: impl Into<String>) -> Self {
+        self.content_language = Some(value.into());
+        self
+    }
+
+    /// Sets [`storage_class`](field@Self::storage_class).
+    #[must_use]
+    pub fn storage_class(mut self, value: impl Into<String>) -> Self {
+        self.storage_class = Some(value.into());
+        self
+    }
+
+    /// Adds to [`metadata`](field@Self::metadata).
+    #[must_use]
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets [`condition`](field@Self::condition).
+    #[must_use]
+    pub fn condition(mut self, condition: Condition) -> Self {
+        self.condition = condition;
+        self
+    }
+
+    /// Sets [`kms_key`](field@Self::kms_key).
+    #[must_use]
+    pub fn kms_key(mut self, value: impl Into<String>) -> Self {
+        self.kms_key = Some(value.into());
+        self
+    }
+
+    /// Sets [`acl`](field@Self::acl).
+    #[must_use]
+    pub fn acl(mut self, value: impl Into<String>) -> Self {
+        self.acl = Some(value.into());
+        self
+    }
+
+    /// Adds to [`tags`](field@Self::tags).
+    #[must_use]
+    pub fn tag(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets [`retention`](field@Self::retention).
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// Sets [`legal_hold`](field@Self::legal_hold).
+    #[must_use]
+    pub fn legal_hold(mut self, held: bool) -> Self {
+        self.legal_hold = held;
+        self
+    }
 }
 
 impl PutOptions {
@@ -77,6 +178,7 @@ impl PutOptions {
 
 /// What must be true of an object for a write to it to happen.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub enum Condition {
     /// Nothing.
     #[default]

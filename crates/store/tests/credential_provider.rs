@@ -27,8 +27,8 @@ impl CredentialProvider for Broker {
         Box::pin(async {
             self.asked.fetch_add(1, Ordering::Relaxed);
             let secret = self.secret.clone()?;
-            let key = AccessKey { id: S3Config::default().access_key, secret, session_token: None };
-            Ok(ExpiringKey { key, expires_at: Some(SystemTime::now() + Duration::from_secs(3600)) })
+            let key = AccessKey::new(S3Config::default().access_key, secret);
+            Ok(ExpiringKey::new(key).expires_at(SystemTime::now() + Duration::from_secs(3600)))
         })
     }
 }

@@ -17,7 +17,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
     let keys = S3Config::default();
     Settings {
         s3_endpoint: Some(endpoint.url()),
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some("us-east-1".to_owned()),
         ..Settings::default()
     }
@@ -150,7 +150,7 @@ fn a_wrong_clock_is_corrected_before_a_session_is_opened() {
 #[test]
 fn who_may_open_no_session_is_told_so() {
     let endpoint = endpoint(Wire::Plain);
-    let wrong = AccessKey { id: "laneway".into(), secret: "wrong".into(), session_token: None };
+    let wrong = AccessKey::new("laneway", "wrong");
     let store = store(&endpoint, &Settings { access_key: Some(wrong), ..settings(&endpoint) });
     run(async {
         let error = put(&store, "k").await.expect_err("no session");

@@ -26,7 +26,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
     Settings {
         gcs_endpoint: Some(endpoint.url()),
         s3_endpoint: Some(endpoint.url()),
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some(keys.region),
         ..Settings::default()
     }
@@ -70,7 +70,7 @@ async fn put(
     bytes: &'static [u8],
     condition: Condition,
 ) -> Result<ObjectMeta, laneway_store::Error> {
-    let options = PutOptions { condition, ..PutOptions::default() };
+    let options = PutOptions::default().condition(condition);
     store.put(id, Body::from(Bytes::from_static(bytes)), &sums(bytes), &options).await
 }
 
@@ -315,7 +315,7 @@ fn a_bucket_in_another_region_is_found_and_remembered() {
 #[test]
 fn a_wrong_key_is_told_as_such() {
     let endpoint = Endpoint::start(Wire::Plain);
-    let key = AccessKey { id: S3Config::default().access_key, secret: "wrong".into(), session_token: None };
+    let key = AccessKey::new(S3Config::default().access_key, "wrong");
     let settings = Settings { access_key: Some(key), ..settings(&endpoint) };
     let store = store(&endpoint, Provider::S3, &settings);
     run(async {

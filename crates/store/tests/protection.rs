@@ -18,7 +18,7 @@ fn settings(endpoint: &Endpoint, encryption: Encryption) -> Settings {
     Settings {
         gcs_endpoint: Some(endpoint.url()),
         s3_endpoint: Some(endpoint.url()),
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some(keys.region),
         encryption,
         ..Settings::default()
@@ -223,15 +223,15 @@ fn in_an_hour() -> std::time::SystemTime {
 
 #[test]
 fn locks_and_holds_are_asked_for_and_shown() {
-    let retention = Some(Retention { mode: RetentionMode::Compliance, until: in_an_hour() });
-    let options = PutOptions { retention, legal_hold: true, acl: Some("private".into()), ..plain() };
+    let retention = Retention { mode: RetentionMode::Compliance, until: in_an_hour() };
+    let options = plain().retention(retention).legal_hold(true).acl("private");
     for provider in BOTH {
         let endpoint = Endpoint::start(Wire::Plain);
         let store = store(&endpoint, provider, Encryption::default());
         run(async {
             put(&store, "k", &options).await.expect("it is written");
             let meta = store.head(&id("k"), None).await.expect("it is there");
-            assert_eq!((meta.retention, meta.legal_hold), (retention, true), "{provider:?}");
+            assert_eq!((meta.retention, meta.legal_hold), (Some(retention), true), "{provider:?}");
             let begun = store.begin(&id("large"), &options).await;
             match provider {
                 Provider::S3 => assert!(begun.is_ok()),
@@ -246,8 +246,7 @@ fn locks_and_holds_are_asked_for_and_shown() {
 
 #[test]
 fn tags_are_written_counted_read_and_kept_by_copies() {
-    let tags = [("team".to_owned(), "a b".to_owned()), ("x=y".to_owned(), "1/2".to_owned())].into();
-    let tagged = PutOptions { tags, ..plain() };
+    let tagged = plain().tag("team", "a b").tag("x=y", "1/2");
     let endpoint = Endpoint::start(Wire::Plain);
     run(async {
         let s3 = store(&endpoint, Provider::S3, Encryption::default());
@@ -256,7 +255,7 @@ fn tags_are_written_counted_read_and_kept_by_copies() {
         assert_eq!(s3.tags(&id("k")).await.expect("its tags"), tagged.tags);
         s3.copy(&id("k"), &id("copy"), &plain(), &Condition::None).await.expect("a copy");
         assert_eq!(s3.tags(&id("copy")).await.expect("its tags"), tagged.tags);
-        let other = PutOptions { tags: [("n".to_owned(), "1".to_owned())].into(), ..plain() };
+        let other = plain().tag("n", "1");
         s3.copy(&id("k"), &id("retagged"), &other, &Condition::None).await.expect("a copy");
         assert_eq!(s3.tags(&id("retagged")).await.expect("its tags"), other.tags);
 
@@ -272,9 +271,7 @@ fn an_archived_object_is_named_as_such() {
     run(async {
         let s3 = store(&endpoint, Provider::S3, Encryption::default());
         for class in ["GLACIER", "DEEP_ARCHIVE"] {
-            put(&s3, class, &PutOptions { storage_class: Some(class.into()), ..plain() })
-                .await
-                .expect("it is written");
+            put(&s3, class, &plain().storage_class(class)).await.expect("it is written");
             assert!(s3.head(&id(class), None).await.expect("it is there").archived);
             let error = s3.get(Get::new(&id(class))).await.expect_err("its bytes aren't");
             assert_eq!(error.kind(), ErrorKind::Archived, "{error}");

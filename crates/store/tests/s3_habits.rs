@@ -24,7 +24,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
     let keys = S3Config::default();
     Settings {
         s3_endpoint: Some(endpoint.url()),
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some(keys.region),
         ..Settings::default()
     }
@@ -152,7 +152,7 @@ fn without_a_region_one_head_bucket_goes_ahead_of_a_burst_of_puts() {
     server.create_bucket(Endpoint::BUCKET).expect("the bucket is made");
     let keys = S3Config::default();
     let settings = Settings {
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         s3_path_style: Some(true),
         ..Settings::default()
     };
@@ -183,7 +183,7 @@ async fn write(
     bytes: &'static [u8],
     condition: Condition,
 ) -> Result<ObjectMeta, Error> {
-    let options = PutOptions { condition, ..PutOptions::default() };
+    let options = PutOptions::default().condition(condition);
     store.put(id, Body::from(Bytes::from_static(bytes)), &sums(bytes), &options).await
 }
 
@@ -227,7 +227,7 @@ fn what_exists_is_never_replaced_whatever_a_store_makes_of_conditions() {
         }
         let put = write(&store, &id("put"), b"ours", Condition::Absent).await;
         let parts = in_parts(&store, &id("parts"), b"ours", Condition::Absent).await;
-        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let options = PutOptions::default().condition(Condition::Absent);
         let copy = store.copy(&id("from"), &id("copy"), &options, &Condition::None).await;
         for (key, outcome) in [("put", put), ("parts", parts), ("copy", copy)] {
             let error = outcome.expect_err(key);
@@ -254,7 +254,7 @@ fn a_source_that_was_replaced_does_not_show_that_destinations_are_kept() {
                 .await
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
         }
-        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let options = PutOptions::default().condition(Condition::Absent);
         let gone = Condition::Matches(Version::ETag("gone".into()));
         let error = store.copy(&id("from"), &id("new"), &options, &gone).await.expect_err("it was replaced");
         assert!(error.is_precondition(), "{name}: {error}");
@@ -284,7 +284,7 @@ fn a_copy_at_r2_is_bound_to_its_destination_by_the_headers_that_r2_has_for_it() 
         let id = |key| ObjectId::new(Endpoint::BUCKET, key);
         put(&store, &id("from")).await.unwrap_or_else(|e| panic!("{e}"));
         let copy = async |condition: Condition| {
-            let options = PutOptions { condition, ..PutOptions::default() };
+            let options = PutOptions::default().condition(condition);
             let before = store.lanes().counters().requests;
             let copied = store.copy(&id("from"), &id("to"), &options, &Condition::None).await;
             (copied, store.lanes().counters().requests - before)

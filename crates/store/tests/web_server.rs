@@ -64,7 +64,7 @@ fn answer_all(stream: TcpStream, etag: &str) {
 }
 
 fn store(url: String, anonymous: bool) -> Store {
-    let key = AccessKey { id: "id".into(), secret: "secret".into(), session_token: None };
+    let key = AccessKey::new("id", "secret");
     let settings =
         Settings { s3_endpoint: Some(url), anonymous, access_key: Some(key), ..Settings::default() };
     Store::new(Provider::S3, &settings, Lanes::start(Config::default()).expect("lanes")).expect("a store")

@@ -51,14 +51,16 @@ mod tests {
     #[test]
     fn a_thousand_writes_cost_what_the_list_says() {
         for provider in [Provider::Gcs, Provider::S3] {
-            let requests = Requests { writes: 1000, reads: 1000, deletes: 1000 };
+            let mut requests = Requests::default();
+            (requests.writes, requests.reads, requests.deletes) = (1000, 1000, 1000);
             assert_eq!(dollars(cost(provider, &requests)), "$0.0054");
         }
     }
 
     #[test]
     fn amounts_keep_the_digits_of_a_single_read() {
-        let one = Requests { reads: 1, ..Requests::default() };
+        let mut one = Requests::default();
+        one.reads = 1;
         assert_eq!(dollars(cost(Provider::S3, &one)), "$0.0000004");
         assert_eq!([0.0, 0.005, 1.2, 12.0].map(dollars), ["$0.00", "$0.005", "$1.20", "$12.00"]);
     }

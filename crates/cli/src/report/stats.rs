@@ -72,7 +72,7 @@ impl Stats {
         rows.push(("goodput", goodput.unwrap_or_else(|| "-".to_owned())));
         rows.push(("CPU time", quantity::duration(self.cpu)));
         for (provider, requests) in &self.requests {
-            let Requests { writes, reads, deletes } = requests;
+            let Requests { writes, reads, deletes, .. } = requests;
             let cost = prices::dollars(prices::cost(*provider, requests));
             let scheme = provider.scheme();
             rows.push((
@@ -189,10 +189,14 @@ mod tests {
     use super::*;
 
     fn stats() -> Stats {
+        let mut counters = Counters::default();
+        (counters.connections, counters.bytes_sent) = (16, 4_700_000);
+        let mut requests = Requests::default();
+        (requests.writes, requests.reads) = (1000, 3);
         Stats {
-            counters: Counters { connections: 16, bytes_sent: 4_700_000, ..Counters::default() },
+            counters,
             times: Times::default(),
-            requests: vec![(Provider::Gcs, Requests { writes: 1000, reads: 3, deletes: 0 })],
+            requests: vec![(Provider::Gcs, requests)],
             goodput: Some(10 << 20),
             cpu: Duration::from_millis(120),
         }

@@ -59,6 +59,6 @@ impl Cat {
 
     fn write(&self, client: &Client, at: &Location, to: &mut File) -> Result<(), Error> {
         let ranges = self.range.as_ref().map(|ranges| ranges.as_slice().to_vec()).unwrap_or_default();
-        client.read(&ReadRequest { at: at.clone(), ranges }, to).map(drop)
+        client.read(&ReadRequest::new(at.clone()).ranges(ranges), to).map(drop)
     }
 }

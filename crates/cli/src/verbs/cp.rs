@@ -115,14 +115,11 @@ fn lock_until(text: &str) -> Result<SystemTime, String> {
 
 impl Protection {
     fn put(self) -> PutOptions {
-        let retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention { mode, until });
-        PutOptions {
-            acl: self.acl,
-            tags: self.tags.into_iter().collect(),
-            retention,
-            legal_hold: self.legal_hold,
-            ..PutOptions::default()
-        }
+        let mut put = PutOptions::default().legal_hold(self.legal_hold);
+        put.retention = self.lock_mode.zip(self.lock_until).map(|(mode, until)| Retention { mode, until });
+        put.acl = self.acl;
+        put.tags = self.tags.into_iter().collect();
+        put
     }
 }
 
@@ -140,8 +137,8 @@ const WORDING_TO_GCS: Wording =
 
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let request = self.copying.request(&self.items, self.recursive)?;
-        let request = CopyRequest { expect_size: self.expect_size, ..request };
+        let mut request = self.copying.request(&self.items, self.recursive)?;
+        request.expect_size = self.expect_size;
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());
@@ -159,25 +156,19 @@ impl Copying {
     /// The library's request for these options.
     pub(crate) fn request(self, items: &Items, recursive: bool) -> Result<CopyRequest, laneway::Error> {
         let at = |text: &OsString| Location::parse(text);
-        Ok(CopyRequest {
-            recursive,
-            dry_run: self.dry_run,
-            no_clobber: self.no_clobber,
-            durable: self.durable,
-            follow_symlinks: self.follow_symlinks,
-            gzip: self.gzip_local.unwrap_or_default(),
-            keep_partial: true,
-            put: PutOptions {
-                content_type: self.content_type,
-                cache_control: self.cache_control,
-                storage_class: self.storage_class,
-                metadata: self.metadata.into_iter().collect(),
-                ..self.protection.put()
-            },
-            ..CopyRequest::new(
-                items.sources.iter().map(at).collect::<Result<_, _>>()?,
-                at(&items.destination)?,
-            )
-        })
+        let mut put = self.protection.put();
+        put.content_type = self.content_type;
+        put.cache_control = self.cache_control;
+        put.storage_class = self.storage_class;
+        put.metadata = self.metadata.into_iter().collect();
+        let sources = items.sources.iter().map(at).collect::<Result<_, _>>()?;
+        let request = CopyRequest::new(sources, at(&items.destination)?)
+            .recursive(recursive)
+            .dry_run(self.dry_run)
+            .no_clobber(self.no_clobber)
+            .durable(self.durable)
+            .follow_symlinks(self.follow_symlinks)
+            .keep_partial(true);
+        Ok(request.put(put).gzip(self.gzip_local.unwrap_or_default()))
     }
 }

@@ -58,7 +58,7 @@ impl Ls {
         let mut tally = Tally::default();
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
-            let mut listing = client.list(ListRequest { at: at.clone(), recursive: self.recursive });
+            let mut listing = client.list(ListRequest::new(at.clone()).recursive(self.recursive));
             let mut found = false;
             loop {
                 match listing.next_blocking() {

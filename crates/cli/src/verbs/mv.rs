@@ -1,7 +1,7 @@
 //! `laneway mv`: a copy whose sources are removed as each of them has arrived.
 
 use clap::Args;
-use laneway::{CopyRequest, Location};
+use laneway::Location;
 
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
@@ -34,8 +34,7 @@ const WORDING: Wording = Wording {
 
 impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let request =
-            CopyRequest { remove_source: true, ..self.copying.request(&self.items, self.recursive)? };
+        let request = self.copying.request(&self.items, self.recursive)?.remove_source(true);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());

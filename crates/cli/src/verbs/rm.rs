@@ -47,7 +47,7 @@ impl Rm {
             complain("nothing was removed");
             return Ok(Exit::Failed);
         }
-        let request = RemoveRequest { targets, recursive: self.recursive, dry_run: self.dry_run };
+        let request = RemoveRequest::new(targets).recursive(self.recursive).dry_run(self.dry_run);
         job::run(context, WORDING, |client| client.remove(request))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use laneway::{Event, Location, Outcome, RemoveRequest};
 
 use super::Found;
@@ -16,7 +16,7 @@ pub(super) async fn remove(site: &Site, prefix: &str) -> Result<Found, Failure> 
     let recorder = Recorder::default();
     let client = site.laneway(Some(&recorder))?;
     let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
-    let mut job = client.remove(RemoveRequest { targets, recursive: true, dry_run: false });
+    let mut job = client.remove(RemoveRequest::new(targets).recursive(true));
     while let Some(event) = job.next().await {
         if let Event::Item(item) = event
             && let Outcome::Failed(error) = item.outcome

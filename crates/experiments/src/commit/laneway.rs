@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use laneway::Bucket;
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use tokio::task::JoinSet;
 
 use super::{Found, changed};

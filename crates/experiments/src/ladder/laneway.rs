@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 
 use super::work::Work;
@@ -22,7 +22,7 @@ pub(super) async fn upload(work: &Work) -> Result<(Tally, Trace), Failure> {
     // Without a slash at its end the destination is what the folder becomes.
     let destination =
         Location::object(Provider::Gcs, work.site.bucket.clone(), work.prefix.trim_end_matches('/'));
-    let mut job = client.copy(CopyRequest { recursive: true, ..CopyRequest::new(vec![folder], destination) });
+    let mut job = client.copy(CopyRequest::new(vec![folder], destination).recursive(true));
     let mut failure = None;
     while let Some(event) = job.next().await {
         match event {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 
 use super::client::Job;

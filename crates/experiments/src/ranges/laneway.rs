@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 
 use super::{Came, Found};
 use crate::Failure;

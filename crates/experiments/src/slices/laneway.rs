@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use laneway::trace::Trace as Recorder;
+use laneway::internal::trace::Trace as Recorder;
 use laneway::{CopyRequest, Event, Location, Outcome, Verified};
 
 use super::Found;

@@ -72,7 +72,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
         }
         read => read?,
     };
-    let sums = Checksums { crc32c: run.crc32c, ..Checksums::default() };
+    let sums = run.crc32c.map(Checksums::crc32c).unwrap_or_default();
     let known = known.filter(|known| known.version == got.meta.version);
     // S3 tells all of it with the bytes, GCS in a listing.
     let described = match [Some(&got.meta), known].into_iter().flatten().find(|meta| meta.metadata.is_some())

@@ -14,10 +14,11 @@ use super::{Ends, Item, across, tags};
 use crate::checksum::written;
 use crate::event::Verified;
 use crate::location::url;
+use crate::plan::copies::CopySizes;
 use crate::plan::requests_at_once;
 use crate::running::{Moved, Running};
 use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
-use crate::{CopySizes, Error, moved};
+use crate::{Error, moved};
 
 /// Whether an object is known to need more than one request.
 pub(super) fn is_large(item: &Item, sizes: CopySizes) -> bool {
@@ -171,7 +172,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
             .try_collect()
             .await?;
         parts.sort_by_key(|part| part.number);
-        let whole = Checksums { crc32c: meta.checksums.crc32c, ..Checksums::default() };
+        let whole = meta.checksums.crc32c.map(Checksums::crc32c).unwrap_or_default();
         Ok::<_, Error>(ends.to.complete(&upload, &parts, &whole, &options.condition).await?)
     };
     match job.unless_cancelled(sent).await.and_then(|sent| sent) {

@@ -64,6 +64,8 @@ impl Subject {
         let (kind, version) = match &self.version {
             Version::Generation(generation) => (1, generation.to_string()),
             Version::ETag(etag) => (2, etag.clone()),
+            // What is shown of a version says which kind it is of.
+            other => (0, other.to_string()),
         };
         let crc = match self.crc {
             Crc::Crc32c => 1,

@@ -84,7 +84,7 @@ impl Bucket {
     }
 
     /// Reads ranges of many objects, several of them at once; of each as [`get_ranges`](Self::get_ranges) does. Objects come as
-    /// they are done, each with its place among those asked for. One that can't be read doesn't end the others.
+    /// they are done, each with its place among those asked for and its own outcome: one that can't be read doesn't end the others.
     ///
     /// Objects are taken from the iterator as fast as results are taken, on the engine's own thread: an iterator that blocks would hold
     /// up every other call.
@@ -104,7 +104,7 @@ impl Bucket {
             Ok(worker) => worker,
             Err(error) => {
                 // There is room for one.
-                drop(out.try_send(Some((NONE, Err(error)))));
+                drop(out.try_send(Some(Err(error))));
                 return ObjectRanges { results, url: self.url(), is_over: false, _task: None };
             }
         };
@@ -129,7 +129,7 @@ impl Bucket {
                 tokio::select! {
                     Some(result) = running.next(), if !running.is_empty() => done.push_back(result),
                     room = out.reserve(), if !done.is_empty() => match (room, done.pop_front()) {
-                        (Ok(room), Some(result)) => room.send(Some(result)),
+                        (Ok(room), Some(result)) => room.send(Some(Ok(result))),
                         _ => return,
                     },
                 }
@@ -272,24 +272,24 @@ impl fmt::Debug for Ranges {
     }
 }
 
-/// What concerns no single object is the last result, with this place.
-const NONE: usize = usize::MAX;
-
 /// Ranges of many objects; made by [`Bucket::get_ranges_of`]. Where not all can be read for a cause that concerns no single object, an
-/// engine that has ended or an iterator that panicked, that is the last result, and its place is `usize::MAX`.
+/// engine that has ended or an iterator that panicked, that is an error in place of an object, and nothing follows it.
 pub struct ObjectRanges {
     /// `None` comes after the last: where the channel only ends, whoever filled it is gone.
-    results: OfProcess<mpsc::Receiver<Option<(usize, All)>>>,
+    results: OfProcess<mpsc::Receiver<Option<Object>>>,
     url: String,
     is_over: bool,
     /// Dropped, it ends the reading.
     _task: Option<Task>,
 }
 
+/// An object that is done, or why no more of them come.
+type Object = Result<(usize, All), Error>;
+
 impl ObjectRanges {
     /// The next object that is done: its place among those asked for, and its ranges in the order asked for. Blocks the thread; not
     /// to be called on one that runs async tasks.
-    pub fn next_blocking(&mut self) -> Option<(usize, Result<Vec<Bytes>, Error>)> {
+    pub fn next_blocking(&mut self) -> Option<<Self as Stream>::Item> {
         if self.is_over {
             return None;
         }
@@ -298,24 +298,20 @@ impl ObjectRanges {
     }
 
     /// What has come: nothing at all where a parent of this process has begun.
-    fn taken(
-        &mut self,
-        some: Option<Option<Option<(usize, All)>>>,
-    ) -> Option<(usize, Result<Vec<Bytes>, Error>)> {
-        let result = match some {
-            Some(Some(result)) => result,
-            Some(None) => Some((NONE, Err(Error::cancelled(&self.url)))),
-            None => Some((NONE, Err(Error::forked(&self.url)))),
+    fn taken(&mut self, some: Option<Option<Option<Object>>>) -> Option<<Self as Stream>::Item> {
+        let object = match some {
+            Some(Some(object)) => object,
+            Some(None) => Some(Err(Error::cancelled(&self.url))),
+            None => Some(Err(Error::forked(&self.url))),
         };
-        self.is_over = result.as_ref().is_none_or(|(at, _)| *at == NONE);
-        let (at, result) = result?;
-        Some((at, result.map(|(bytes, _)| bytes)))
+        self.is_over = !matches!(object, Some(Ok(_)));
+        Some(object?.map(|(at, all)| (at, all.map(|(bytes, _)| bytes))))
     }
 }
 
 impl Stream for ObjectRanges {
     /// The place of an object among those asked for, and its ranges in the order asked for.
-    type Item = (usize, Result<Vec<Bytes>, Error>);
+    type Item = Result<(usize, Result<Vec<Bytes>, Error>), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.is_over {

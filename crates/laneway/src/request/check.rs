@@ -159,7 +159,7 @@ mod tests {
 
     fn check(sources: &[&str], destination: &str, recursive: bool) -> Result<(), Error> {
         let sources = sources.iter().map(|s| s.parse().unwrap()).collect();
-        CopyRequest { recursive, ..CopyRequest::new(sources, destination.parse().unwrap()) }.check()
+        CopyRequest::new(sources, destination.parse().unwrap()).recursive(recursive).check()
     }
 
     #[test]

@@ -187,7 +187,7 @@ async fn unfinished(
         Provider::S3 => Condition::None,
         Provider::Gcs => options.condition.clone(),
     };
-    let options = PutOptions { condition, ..options.clone() };
+    let options = options.clone().condition(condition);
     let subject = journal::subject(&path, identity, store, &item.id, &options, part_len(identity.size));
     let taken_up = unfinished::take_up(job, store, subject, request.keep_partial);
     job.unless_cancelled(taken_up).await?

@@ -219,8 +219,9 @@ impl Parts<'_> {
         let crcs = parts.iter().filter_map(|(_, run)| run.crc32c);
         let composite = CompositeCrc32c { value: composite_crc32c(crcs), parts: number };
         let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
-        let sums = Checksums { parts: Some(composite), ..whole.checksums() };
-        let known = Checksums { parts: None, ..sums.clone() };
+        let known = whole.checksums();
+        let mut sums = known.clone();
+        sums.parts = Some(composite);
         let completed = self.store.complete(upload, &parts, &known, &self.options.condition).await;
         let meta =
             completed.map_err(|error| match error.is_integrity() && self.options.condition.is_none() {

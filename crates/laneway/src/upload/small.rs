@@ -85,7 +85,7 @@ async fn put(
     loaded: Loaded,
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
-    let sums = Checksums { crc32c: loaded.crc32c, ..Checksums::default() };
+    let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
     let options = request.options_of_file(&item.id.key, &item.path);
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.

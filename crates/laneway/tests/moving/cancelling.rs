@@ -59,7 +59,7 @@ fn a_cancelled_session_and_a_cancelled_pipe_are_aborted_in_the_store() {
             });
             let source = if is_pipe { &fifo } else { &path };
             let request = CopyRequest::new(vec![Place::from(source).0], stage.url("big"));
-            let job = stage.client.copy(CopyRequest { no_clobber: true, ..request });
+            let job = stage.client.copy(request.no_clobber(true));
             stage.wait_for("part", 2);
             job.canceller().cancel();
             assert!(finish(job).interrupted);

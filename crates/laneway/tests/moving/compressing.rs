@@ -14,11 +14,7 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn request(source: impl Into<Place>, destination: Location) -> CopyRequest {
-    CopyRequest {
-        gzip: "html,txt".parse().unwrap(),
-        recursive: true,
-        ..CopyRequest::new(vec![source.into().0], destination)
-    }
+    CopyRequest::new(vec![source.into().0], destination).gzip("html,txt".parse().unwrap()).recursive(true)
 }
 
 fn stat(stage: &Stage, key: &str) -> ObjectMeta {
@@ -112,8 +108,8 @@ fn the_same_file_becomes_the_same_object_each_time() {
 fn a_cache_control_that_was_asked_for_stays() {
     let stage = Stage::new(DIALECTS[0]);
     let path = stage.file("a.txt", "text");
-    let put = PutOptions { cache_control: Some("max-age=60".into()), ..PutOptions::default() };
-    stage.copy(CopyRequest { put, ..request(&path, stage.url("a.txt")) }).all_verified();
+    let put = PutOptions::default().cache_control("max-age=60");
+    stage.copy(request(&path, stage.url("a.txt")).put(put)).all_verified();
     assert_eq!(stat(&stage, "a.txt").cache_control.as_deref(), Some("max-age=60"));
 }
 
@@ -122,7 +118,7 @@ fn a_move_removes_the_file_once_its_compressed_copy_is_verified() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         let path = stage.file("a.txt", "text");
-        stage.copy(CopyRequest { remove_source: true, ..request(&path, stage.url("a.txt")) }).all_verified();
+        stage.copy(request(&path, stage.url("a.txt")).remove_source(true)).all_verified();
         assert!(!path.exists());
         assert_eq!(gunzip(&stage.stored("a.txt")), b"text");
     }
@@ -139,7 +135,7 @@ fn compressing_what_goes_into_no_store_is_bad_usage() {
     wrong(stage.copy(request(stage.url("a.txt"), Place::from(stage.path("back")).0)));
     wrong(stage.copy(request(stage.url("a.txt"), stage.url("b.txt"))));
     let path = stage.file("a.txt", "text");
-    let put = PutOptions { content_encoding: Some("br".into()), ..PutOptions::default() };
-    wrong(stage.copy(CopyRequest { put, ..request(&path, stage.url("c.txt")) }));
+    let put = PutOptions::default().content_encoding("br");
+    wrong(stage.copy(request(&path, stage.url("c.txt")).put(put)));
     assert_eq!(stage.keys(), ["a.txt"]);
 }

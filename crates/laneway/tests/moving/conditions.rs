@@ -8,7 +8,7 @@ use laneway_server::{Config, Faults, Habits};
 use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Report, Stage, noise};
 
 fn no_clobber(stage: &Stage, source: Location, key: &str) -> Report {
-    stage.copy(CopyRequest { no_clobber: true, ..CopyRequest::new(vec![source], stage.url(key)) })
+    stage.copy(CopyRequest::new(vec![source], stage.url(key)).no_clobber(true))
 }
 
 /// A new small file, a new file in parts and a new copy: whether the store's own check guards each of them.
@@ -56,7 +56,7 @@ fn an_upload_that_meets_another_write_begins_anew() {
     let stage = Stage::with_faults(KINDS[2], &["complete:1-2 status 409 ConditionalRequestConflict"]);
     let bytes = noise(20 * MIB, 7);
     let source = Location::Local(stage.file("big", &bytes));
-    let request = CopyRequest { no_clobber: true, ..CopyRequest::new(vec![source], stage.url("big")) };
+    let request = CopyRequest::new(vec![source], stage.url("big")).no_clobber(true);
     let job = stage.client.copy(request);
     let progress = Arc::clone(job.progress());
     Report::of(job).all_verified();
@@ -110,7 +110,7 @@ fn a_move_keeps_a_source_that_was_replaced_meanwhile() {
         stage.server.set_faults(Faults::parse(["delete status 412"]).unwrap());
         let request = CopyRequest::new(vec![stage.url("k")], Location::Local(stage.path("k")));
         std::fs::create_dir_all(stage.path("")).unwrap();
-        let report = stage.copy(CopyRequest { remove_source: true, ..request });
+        let report = stage.copy(request.remove_source(true));
         let (class, text) = report.failure();
         assert!(class == "source" && text.contains("replaced meanwhile"), "{kind:?}: {text}");
         assert_eq!(stage.stored("k"), b"old");
@@ -125,7 +125,7 @@ fn a_move_works_whatever_a_store_makes_of_conditional_deletes() {
         stage.object("k", b"bytes");
         let request =
             CopyRequest::new(vec![stage.url("k")], Location::object(stage.kind.provider, BUCKET, "l"));
-        stage.copy(CopyRequest { remove_source: true, ..request }).all_done();
+        stage.copy(request.remove_source(true)).all_done();
         assert_eq!(stage.keys(), ["l"], "{name}");
     }
 }
@@ -137,7 +137,7 @@ fn a_tree_that_moves_inside_s3_is_removed_in_batches_and_only_as_it_was_copied()
         stage.object(&format!("from/{i:02}"), b"bytes");
     }
     let request = CopyRequest::new(vec![stage.url("from/")], stage.url("to/"));
-    let report = stage.copy(CopyRequest { remove_source: true, recursive: true, ..request });
+    let report = stage.copy(request.remove_source(true).recursive(true));
     report.all_done();
     assert_eq!(stage.keys().iter().filter(|key| key.starts_with("from/")).count(), 0);
     assert_eq!((stage.keys().len(), stage.requests("copy")), (40, 40));

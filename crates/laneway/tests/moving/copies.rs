@@ -1,6 +1,7 @@
 //! From store to store.
 
-use laneway::{CopyRequest, CopySizes, Location, Op, Outcome, Provider, Verified};
+use laneway::internal::CopySizes;
+use laneway::{CopyRequest, Location, Op, Outcome, Provider, Verified};
 use laneway_server::{Attributes, Config, GcsConfig};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, noise};
@@ -33,7 +34,7 @@ fn a_move_inside_one_store_leaves_only_the_copy() {
         let stage = Stage::new(kind);
         stage.object("a", b"x");
         let request = CopyRequest::new(vec![stage.url("a")], stage.url("b"));
-        stage.copy(CopyRequest { remove_source: true, ..request }).all_done();
+        stage.copy(request.remove_source(true)).all_done();
         assert_eq!(stage.keys(), ["b"]);
     }
 }
@@ -100,7 +101,7 @@ fn copying_something_to_itself_is_refused_before_anything_is_asked() {
         let stage = Stage::new(kind);
         stage.object("k", b"x");
         let request = CopyRequest::new(vec![stage.url("k")], stage.url("k"));
-        let report = stage.copy(CopyRequest { remove_source: true, ..request });
+        let report = stage.copy(request.remove_source(true));
         assert_eq!((report.failure().0, report.summary.requests), ("usage", 0));
         assert_eq!(stage.stored("k"), b"x");
     }

@@ -21,7 +21,7 @@ fn two_jobs_at_once_do_not_count_each_others_requests() {
         }
         stage.object("one", &noise(300_000, 77));
         let request = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("up/"));
-        let mut upload = stage.client.copy(CopyRequest { recursive: true, ..request });
+        let mut upload = stage.client.copy(request.recursive(true));
         for _ in 0..11 {
             assert!(matches!(upload.next_blocking(), Some(Event::Item(_))));
         }

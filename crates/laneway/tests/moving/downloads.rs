@@ -91,10 +91,7 @@ fn a_large_object_stored_compressed_comes_whole_without_a_content_length() {
         for (range, expected) in [(None, 0..40 * MIB), (Some(between(5..(20 << 20) + 1)), 5..(20 << 20) + 1)]
         {
             let mut read = Vec::new();
-            stage
-                .client
-                .read(&ReadRequest { at: stage.url(&key), ranges: range.into_iter().collect() }, &mut read)
-                .unwrap();
+            stage.client.read(&ReadRequest::new(stage.url(&key)).ranges(range), &mut read).unwrap();
             assert!(read == noise(40 * MIB, 9)[expected], "{kind:?} {range:?}");
         }
     });
@@ -111,7 +108,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
         let fifo = stage.fifo("fifo");
         // A dry run doesn't wait for who would read it.
         let request = CopyRequest::new(vec![stage.url("k")], Location::Local(fifo.clone()));
-        let report = stage.copy(CopyRequest { dry_run: true, ..request });
+        let report = stage.copy(request.dry_run(true));
         assert_eq!((report.summary.files, report.summary.bytes), (1, 30 * MIB as u64), "{report:?}");
         let reader = {
             let fifo = fifo.clone();
@@ -217,10 +214,7 @@ fn ranges_are_read_as_they_are_asked_for() {
         ];
         for (range, expected) in ranges {
             let mut read = Vec::new();
-            let item = stage
-                .client
-                .read(&ReadRequest { at: stage.url("k"), ranges: range.into_iter().collect() }, &mut read)
-                .unwrap();
+            let item = stage.client.read(&ReadRequest::new(stage.url("k")).ranges(range), &mut read).unwrap();
             assert!(read == bytes[expected.clone()], "{kind:?} {range:?}");
             assert_eq!(item.bytes, expected.len() as u64);
             if range.is_none() {
@@ -231,9 +225,9 @@ fn ranges_are_read_as_they_are_asked_for() {
             }
         }
         let outside =
-            ReadRequest { at: stage.url("k"), ranges: vec![ByteRange::starting_at(bytes.len() as u64)] };
+            ReadRequest::new(stage.url("k")).ranges(vec![ByteRange::starting_at(bytes.len() as u64)]);
         assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
-        let outside = ReadRequest { ranges: vec![between(1 << 40..(1 << 40) + 1)], ..outside };
+        let outside = outside.ranges(vec![between(1 << 40..(1 << 40) + 1)]);
         assert_eq!(stage.client.read(&outside, Vec::new()).unwrap_err().kind(), ErrorKind::InvalidRange);
     }
 }
@@ -252,7 +246,7 @@ fn a_reader_that_goes_away_ends_the_read() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         stage.object("k", &noise(40 * MIB, 4));
-        let error = stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, Gone).unwrap_err();
+        let error = stage.client.read(&ReadRequest::new(stage.url("k")), Gone).unwrap_err();
         assert!(error.is_broken_pipe(), "{error}");
     }
 }
@@ -264,7 +258,7 @@ fn a_move_removes_the_object_once_its_file_is_verified() {
         stage.object("t/small", b"x");
         stage.object("t/big", &noise(20 * MIB, 1));
         let request = CopyRequest::new(vec![stage.url("t")], Place::from(stage.path("out")).0);
-        let report = stage.copy(CopyRequest { remove_source: true, recursive: true, ..request });
+        let report = stage.copy(request.remove_source(true).recursive(true));
         report.all_verified();
         assert!(stage.keys().is_empty(), "{kind:?} {:?}", stage.keys());
         assert_eq!(names(&stage.path("out")), ["big", "small"]);
@@ -277,7 +271,7 @@ fn a_durable_copy_is_a_copy() {
         let stage = Stage::new(kind);
         stage.object("k", b"kept");
         let request = CopyRequest::new(vec![stage.url("k")], Place::from(stage.path("k")).0);
-        stage.copy(CopyRequest { durable: true, ..request }).all_verified();
+        stage.copy(request.durable(true)).all_verified();
         assert_eq!(std::fs::read(stage.path("k")).unwrap(), b"kept");
     }
 }

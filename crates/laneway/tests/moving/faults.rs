@@ -136,7 +136,7 @@ fn a_stream_or_a_copy_of_an_object_replaced_in_the_middle_is_never_a_mixture() {
                     let other = if kind.provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs };
                     stage.cp(stage.url("k"), Location::object(other, "other", "k")).summary.failed == 0
                 } else {
-                    stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).is_ok()
+                    stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).is_ok()
                 };
                 replace.join().unwrap();
                 done
@@ -192,7 +192,7 @@ fn an_upload_that_fails_for_good_leaves_nothing_behind() {
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");
         // The same of a session, which a condition makes of it on GCS.
         let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
-        let report = stage.copy(CopyRequest { no_clobber: true, ..request });
+        let report = stage.copy(request.no_clobber(true));
         assert_eq!(report.failure().0, "permission");
         let counters = stage.server.counters();
         assert_eq!((counters.multipart_open, counters.resumable_open), (0, 0), "{kind:?}");

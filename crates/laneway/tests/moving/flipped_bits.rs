@@ -43,7 +43,7 @@ fn what_is_read_to_a_stream_is_compared_before_it_is_handed_on() {
         let stage = Stage::with_faults(kind, &["get:1 corrupt"]);
         stage.object("k", &noise(MIB, 1));
         let mut read = Vec::new();
-        stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).unwrap();
+        stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
         assert!(read == noise(MIB, 1), "{kind:?}");
     }
 }
@@ -88,7 +88,7 @@ fn a_wrong_object_that_cannot_be_taken_back_is_an_error_and_not_skipped() {
     let stage = Stage::with(KINDS[0], Config { faults, ..Config::default() });
     let source = Location::Local(stage.file("big", noise(40 * MIB, 1)));
     let request = CopyRequest::new(vec![source], stage.url("big"));
-    let report = stage.copy(CopyRequest { no_clobber: true, ..request });
+    let report = stage.copy(request.no_clobber(true));
     assert_eq!(report.failure().0, "integrity");
     assert_eq!((report.summary.skipped, stage.requests("begin")), (0, 1));
 }

@@ -109,7 +109,7 @@ fn a_stream_in_order_that_stalls_is_written_once() {
             stage.object("before", &noise(40 * MIB, 2));
             stage.cp(stage.url("before"), stage.path("before")).all_verified();
             let mut read = Vec::new();
-            stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).unwrap();
+            stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
             assert!(read == bytes, "{kind:?} {rule}");
             let counters = stage.client.counters();
             assert!(counters.retries == 0 && counters.hedges >= 1, "{kind:?} {rule}: {counters:?}");

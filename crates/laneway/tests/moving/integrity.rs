@@ -175,7 +175,7 @@ fn a_resumed_download_is_compared_by_a_composite_too() {
     let request =
         laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path("out/k")));
     std::fs::create_dir_all(stage.path("out")).unwrap();
-    let request = laneway::CopyRequest { keep_partial: true, ..request };
+    let request = request.keep_partial(true);
     let job = begun(&stage, request, &stage.path("out"));
     job.canceller().cancel();
     assert!(Report::of(job).summary.kept_bytes > 0);
@@ -189,7 +189,7 @@ fn a_composite_that_is_read_in_order_or_is_of_another_algorithm_is_unverified() 
     let bytes = noise(LARGE, 1);
     put_in_parts(&stage, Some("CRC32C"), &bytes, &EVEN);
     let mut read = Vec::new();
-    let item = stage.client.read(&ReadRequest { at: stage.url("k"), ranges: vec![] }, &mut read).unwrap();
+    let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
     assert!(matches!(item.outcome, Outcome::Done { verified: Verified::Unverified }) && read == bytes);
     // Nor is anything said where the parts' lengths can't be had.
     stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());

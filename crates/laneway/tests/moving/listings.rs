@@ -6,7 +6,7 @@ use laneway_server::{Config, Habits};
 use crate::stage::{BUCKET, DIALECTS, KINDS, Stage};
 
 fn listed(stage: &Stage, at: Location, recursive: bool) -> Result<Vec<String>, laneway::Error> {
-    let mut listing = stage.client.list(ListRequest { at, recursive });
+    let mut listing = stage.client.list(ListRequest::new(at).recursive(recursive));
     let mut names = Vec::new();
     while let Some(entry) = listing.next_blocking() {
         names.push(match entry? {
@@ -68,7 +68,7 @@ fn a_listing_that_is_dropped_early_ends() {
         for i in 0..3000 {
             stage.object(&format!("k/{i}"), b"");
         }
-        let mut listing = stage.client.list(ListRequest { at: stage.url("k"), recursive: true });
+        let mut listing = stage.client.list(ListRequest::new(stage.url("k")).recursive(true));
         assert!(listing.next_blocking().is_some());
         drop(listing);
         assert_eq!(listed(&stage, stage.url("k/1"), false).unwrap(), ["k/1"]);

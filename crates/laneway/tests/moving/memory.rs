@@ -22,7 +22,7 @@ fn several_streams_in_order_share_the_smallest_budget_without_waiting_for_each_o
                     let (stage, bytes) = (&stage, &bytes);
                     scope.spawn(move || {
                         let mut read = Vec::new();
-                        let request = ReadRequest { at: stage.url("k"), ranges: range.into_iter().collect() };
+                        let request = ReadRequest::new(stage.url("k")).ranges(range);
                         let item = stage.client.read(&request, &mut read).unwrap();
                         assert!(matches!(item.outcome, Outcome::Done { .. }));
                         let from =

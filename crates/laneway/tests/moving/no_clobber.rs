@@ -10,7 +10,7 @@ fn writes(stage: &Stage) -> u64 {
 }
 
 fn copy(stage: &Stage, sources: Vec<Location>, destination: Location, recursive: bool) -> Report {
-    stage.copy(CopyRequest { no_clobber: true, recursive, ..CopyRequest::new(sources, destination) })
+    stage.copy(CopyRequest::new(sources, destination).no_clobber(true).recursive(recursive))
 }
 
 fn local(stage: &Stage, name: &str) -> Location {
@@ -148,7 +148,7 @@ fn a_dry_run_tells_what_exists() {
         stage.object("tree/b", b"old");
         let request =
             CopyRequest::new(vec![local(&stage, "tree")], Location::object(kind.provider, BUCKET, ""));
-        let report = stage.copy(CopyRequest { no_clobber: true, recursive: true, dry_run: true, ..request });
+        let report = stage.copy(request.no_clobber(true).recursive(true).dry_run(true));
         assert_eq!((report.summary.files, report.summary.skipped), (1, 1), "{kind:?}");
     }
 }

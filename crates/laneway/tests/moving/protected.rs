@@ -1,6 +1,7 @@
 //! Tags that copies by parts would lose, and archives that trees meet.
 
-use laneway::{CopyRequest, CopySizes, CustomerKey, Location, Op, Outcome};
+use laneway::internal::CopySizes;
+use laneway::{CopyRequest, CustomerKey, Location, Op, Outcome};
 use laneway_server::{Asked, Attributes, Config, Habits, RefusedHeaders};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
@@ -25,10 +26,9 @@ fn a_copy_by_parts_keeps_the_tags_of_its_source_unless_it_is_given_others() {
     assert_eq!(tags_of("copy"), tags.into());
 
     let request = CopyRequest::new(vec![stage.url("large")], stage.url("retagged"));
-    let other: std::collections::BTreeMap<_, _> = [("n".to_owned(), "1".to_owned())].into();
-    let put = laneway::PutOptions { tags: other.clone(), ..laneway::PutOptions::default() };
-    stage.copy(CopyRequest { put, ..request }).all_done();
-    assert_eq!(tags_of("retagged"), other);
+    let put = laneway::PutOptions::default().tag("n", "1");
+    stage.copy(request.put(put.clone())).all_done();
+    assert_eq!(tags_of("retagged"), put.tags);
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn amazons_listings_spare_a_tree_the_requests_for_what_lies_in_an_archive() {
     assert_eq!(requests_of(&stage, stage.path("down").into(), ["list", "get"]), [1, 2]);
     assert_eq!(std::fs::read(stage.path("down/restored")).unwrap(), b"cold");
     assert_eq!(requests_of(&stage, stage.url("copies/").into(), ["list", "copy"]), [1, 2]);
-    let planned = stage.copy(CopyRequest {
-        recursive: true,
-        dry_run: true,
-        ..CopyRequest::new(vec![stage.url("t")], Location::Local(stage.path("dry")))
-    });
+    let planned = stage.copy(
+        CopyRequest::new(vec![stage.url("t")], Location::Local(stage.path("dry")))
+            .recursive(true)
+            .dry_run(true),
+    );
     assert_eq!((planned.summary.files, planned.summary.skipped), (2, 20));
 }
 

@@ -51,7 +51,7 @@ fn the_sources_of_a_move_are_removed_at_once() {
             let destination =
                 if to_store { stage.url("q") } else { Location::Local(stage.path(&format!("d{i}"))) };
             let request = CopyRequest::new(vec![stage.url("p/")], destination);
-            let report = stage.copy(CopyRequest { recursive: true, remove_source: true, ..request });
+            let report = stage.copy(request.recursive(true).remove_source(true));
             report.all_done();
             assert_eq!(report.ops(Op::Move), 60);
             let counters = stage.server.counters();

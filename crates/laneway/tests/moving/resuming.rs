@@ -107,10 +107,8 @@ fn a_listed_object_is_gone_on_with_too() {
         let stage = halting(kind);
         let bytes = noise(SIZE, 1);
         stage.object("k", &bytes);
-        let tree = || CopyRequest {
-            recursive: true,
-            ..CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("out")))
-        };
+        let tree =
+            || CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("out"))).recursive(true);
         let folder = stage.path("out").join(crate::stage::BUCKET);
         std::fs::create_dir(&folder).unwrap();
         let job = begun(&stage, tree(), &folder);
@@ -132,7 +130,7 @@ fn a_cancelled_download_is_kept_where_that_is_asked_for() {
             let stage = halting(kind);
             let bytes = noise(SIZE, 1);
             stage.object("k", &bytes);
-            let request = CopyRequest { keep_partial, ..download(&stage) };
+            let request = download(&stage).keep_partial(keep_partial);
             let job = begun(&stage, request, &stage.path("out"));
             job.canceller().cancel();
             let summary = Report::of(job).summary;

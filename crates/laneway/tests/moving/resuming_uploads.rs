@@ -45,7 +45,7 @@ impl Interrupted {
 
     fn request(&self) -> CopyRequest {
         let request = CopyRequest::new(vec![Place::from(&self.file).0], self.stage.url("big"));
-        CopyRequest { no_clobber: self.is_session, ..request }
+        request.no_clobber(self.is_session)
     }
 
     fn faults(&self, rules: &[&str]) {
@@ -130,7 +130,7 @@ fn a_cancelled_upload_is_kept_where_that_is_asked_for() {
     at_once(&DIALECTS, |kind| {
         for keep_partial in [true, false] {
             for mut upload in interrupted(kind) {
-                let job = upload.begun(CopyRequest { keep_partial, ..upload.request() });
+                let job = upload.begun(upload.request().keep_partial(keep_partial));
                 job.canceller().cancel();
                 let summary = Report::of(job).summary;
                 assert!(summary.interrupted);
@@ -158,8 +158,8 @@ fn a_file_that_changed_or_is_to_be_another_object_starts_over_and_the_old_upload
         }
         for mut upload in interrupted(kind) {
             upload.fail_half_way();
-            let put = PutOptions { content_type: Some("text/other".into()), ..PutOptions::default() };
-            upload.stage.copy(CopyRequest { put, ..upload.request() }).all_verified();
+            let put = PutOptions::default().content_type("text/other");
+            upload.stage.copy(upload.request().put(put)).all_verified();
             let meta = upload.stage.client.stat(&upload.stage.url("big")).unwrap();
             assert_eq!(meta.content_type.as_deref(), Some("text/other"));
             assert_eq!((upload.open(), upload.count("begin")), (0, 2), "{kind:?} {}", upload.is_session);
@@ -173,7 +173,7 @@ fn a_resumed_upload_that_meets_another_write_sends_everything_and_counts_each_by
     let mut upload = Interrupted::new(KINDS[2], false);
     upload.fail_half_way();
     upload.faults(&["complete:1 status 409 ConditionalRequestConflict"]);
-    let job = upload.stage.client.copy(CopyRequest { no_clobber: true, ..upload.request() });
+    let job = upload.stage.client.copy(upload.request().no_clobber(true));
     let progress = Arc::clone(job.progress());
     let report = Report::of(job);
     report.all_verified();
@@ -188,8 +188,7 @@ fn a_resumed_upload_that_meets_another_write_sends_everything_and_counts_each_by
 fn an_upload_begun_under_another_key_or_header_is_aborted_and_starts_over() {
     let secret = "c2VjcmV0";
     let key = |settings: ClientBuilder| settings.kms_key("keys/k");
-    let header =
-        |settings: ClientBuilder| settings.header("x-trace".parse().unwrap(), secret.parse().unwrap());
+    let header = |settings: ClientBuilder| settings.header("x-trace", secret).unwrap();
     let changes: [&(dyn Fn(ClientBuilder) -> ClientBuilder + Sync); 2] = [&key, &header];
     at_once(&DIALECTS, |kind| {
         for change in changes {

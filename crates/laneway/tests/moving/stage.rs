@@ -225,11 +225,11 @@ impl Stage {
     /// Copies a tree.
     pub(crate) fn cp_r(&self, source: impl Into<Place>, destination: impl Into<Place>) -> Report {
         let request = CopyRequest::new(vec![source.into().0], destination.into().0);
-        self.copy(CopyRequest { recursive: true, ..request })
+        self.copy(request.recursive(true))
     }
 
     pub(crate) fn rm(&self, targets: Vec<Location>, recursive: bool) -> Report {
-        Report::of(self.client.remove(RemoveRequest { targets, recursive, dry_run: false }))
+        Report::of(self.client.remove(RemoveRequest::new(targets).recursive(recursive)))
     }
 }
 

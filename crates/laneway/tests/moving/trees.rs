@@ -195,11 +195,9 @@ fn a_move_takes_folder_markers_with_it() {
                 true => stage.url("out/"),
                 false => Location::Local(stage.path("out")),
             };
-            let report = stage.copy(CopyRequest {
-                recursive: true,
-                remove_source: true,
-                ..CopyRequest::new(vec![stage.url("t/")], destination)
-            });
+            let report = stage.copy(
+                CopyRequest::new(vec![stage.url("t/")], destination).recursive(true).remove_source(true),
+            );
             report.all_done();
             assert_eq!(report.ops(Op::Move), 4, "{kind:?} {to_store}");
             match to_store {
@@ -272,10 +270,8 @@ fn what_exists_is_left_alone_when_that_is_asked_for() {
         stage.file("tree/old", "new");
         stage.file("tree/new", "new");
         stage.object("tree/old", b"old");
-        let request = |source, destination| CopyRequest {
-            recursive: true,
-            no_clobber: true,
-            ..CopyRequest::new(vec![source], destination)
+        let request = |source, destination| {
+            CopyRequest::new(vec![source], destination).recursive(true).no_clobber(true)
         };
         let tree = laneway::Location::Local(stage.path("tree"));
         let up = stage.copy(request(tree, stage.url("tree")));
@@ -294,11 +290,8 @@ fn a_dry_run_tells_everything_and_does_nothing() {
         let stage = Stage::new(kind);
         stage.file("tree/a", "1");
         stage.object("there/b", b"22");
-        let dry = |source, destination| CopyRequest {
-            recursive: true,
-            dry_run: true,
-            ..CopyRequest::new(vec![source], destination)
-        };
+        let dry =
+            |source, destination| CopyRequest::new(vec![source], destination).recursive(true).dry_run(true);
         let up = stage.copy(dry(laneway::Location::Local(stage.path("tree")), stage.url("up")));
         let down = stage.copy(dry(stage.url("there"), laneway::Location::Local(stage.path("down"))));
         for report in [up, down] {

@@ -29,7 +29,7 @@ fn a_session_whose_end_is_unreadable_is_compared_by_its_object() {
         let bytes = noise(40 * MIB, 1);
         let path = stage.file("big", &bytes);
         let request = CopyRequest::new(vec![Location::Local(path)], stage.url("big"));
-        stage.copy(CopyRequest { no_clobber: true, ..request }).all_verified();
+        stage.copy(request.no_clobber(true)).all_verified();
         assert!(stage.stored("big") == bytes, "{kind:?}");
         let counters = stage.server.counters();
         assert_eq!(counters.requests_by_verb["part"], 3, "{kind:?}: nothing is sent twice");
@@ -65,10 +65,7 @@ fn a_large_upload_that_must_not_replace_anything_does_not() {
         let stage = Stage::new(kind);
         let bytes = noise(20 * MIB, 3);
         let path = stage.file("big", &bytes);
-        let request = || CopyRequest {
-            no_clobber: true,
-            ..CopyRequest::new(vec![Place::from(&path).0], stage.url("k"))
-        };
+        let request = || CopyRequest::new(vec![Place::from(&path).0], stage.url("k")).no_clobber(true);
         stage.copy(request()).all_verified();
         stage.object("k", b"theirs");
         let report = stage.copy(request());
@@ -113,8 +110,8 @@ fn content_types_are_guessed_unless_one_is_given() {
             stage.client.stat(&stage.url("page.html")).unwrap().content_type.as_deref(),
             Some("text/html")
         );
-        let put = PutOptions { content_type: Some("x/y".into()), ..PutOptions::default() };
-        stage.copy(CopyRequest { put, ..CopyRequest::new(vec![Place::from(&path).0], stage.url("given")) });
+        let put = PutOptions::default().content_type("x/y");
+        stage.copy(CopyRequest::new(vec![Place::from(&path).0], stage.url("given")).put(put));
         assert_eq!(stage.client.stat(&stage.url("given")).unwrap().content_type.as_deref(), Some("x/y"));
     }
 }
@@ -193,7 +190,7 @@ fn a_move_removes_the_file_once_its_copy_is_verified() {
         for (name, len) in [("small", 10), ("big", 20 * MIB)] {
             let path = stage.file(name, noise(len, 1));
             let request = CopyRequest::new(vec![Place::from(&path).0], stage.url(name));
-            let report = stage.copy(CopyRequest { remove_source: true, ..request });
+            let report = stage.copy(request.remove_source(true));
             report.all_verified();
             assert!(!path.exists() && stage.keys().contains(&name.to_owned()));
         }
@@ -248,10 +245,9 @@ fn a_stream_is_cut_for_the_size_that_is_expected() {
     let stage = Stage::new(DIALECTS[1]);
     let bytes = noise(70 * MIB, 6);
     // 10,000 parts of 31 MiB.
-    let expect_size = Some(300 << 30);
     let report = stage.piped(&bytes, |fifo| {
         let request = CopyRequest::new(vec![Place::from(fifo).0], stage.url("piped"));
-        stage.copy(CopyRequest { expect_size, ..request })
+        stage.copy(request.expect_size(300 << 30))
     });
     report.all_verified();
     assert!(stage.stored("piped") == bytes);
@@ -263,9 +259,9 @@ fn a_size_is_expected_only_of_what_goes_into_a_store_and_may_be_as_large() {
     let stage = Stage::new(DIALECTS[0]);
     let path = stage.file("f", "x");
     let up = CopyRequest::new(vec![Place::from(&path).0], stage.url("f"));
-    assert!(CopyRequest { expect_size: Some(5 << 40), ..up.clone() }.check().is_ok());
-    let beyond = CopyRequest { expect_size: Some((5 << 40) + 1), ..up };
+    assert!(up.clone().expect_size(5 << 40).check().is_ok());
+    let beyond = up.expect_size((5 << 40) + 1);
     assert!(beyond.check().unwrap_err().to_string().contains("more than an object may have"));
     let down = CopyRequest::new(vec![stage.url("f")], Place::from(&path).0);
-    assert!(CopyRequest { expect_size: Some(1), ..down }.check().unwrap_err().is_usage());
+    assert!(down.expect_size(1).check().unwrap_err().is_usage());
 }

@@ -213,7 +213,7 @@ mod tests {
             }
 
             fn bearer_token(&self) -> Provided<'_, BearerToken> {
-                Box::pin(async { Ok(BearerToken { token: "mine".into(), expires_at: None }) })
+                Box::pin(async { Ok(BearerToken::new("mine")) })
             }
         }
         let environment = Environment::of([("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc.json")]);

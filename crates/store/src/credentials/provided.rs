@@ -102,8 +102,8 @@ mod tests {
                     return Err(std::io::Error::other("the broker\nis away").into());
                 }
                 let id = self.handed.fetch_add(1, Ordering::Relaxed).to_string();
-                let key = AccessKey { id, secret: "hush".into(), session_token: None };
-                Ok(ExpiringKey { key, expires_at: Some(SystemTime::now() + Duration::from_secs(3600)) })
+                let key = AccessKey::new(id, "hush");
+                Ok(ExpiringKey::new(key).expires_at(SystemTime::now() + Duration::from_secs(3600)))
             })
         }
     }
@@ -143,7 +143,7 @@ mod tests {
             }
 
             fn bearer_token(&self) -> Provided<'_, BearerToken> {
-                let token = BearerToken { token: "hush".into(), expires_at: Some(SystemTime::UNIX_EPOCH) };
+                let token = BearerToken::new("hush").expires_at(SystemTime::UNIX_EPOCH);
                 assert!(!format!("{token:?}").contains("hush"));
                 Box::pin(async { Ok(token) })
             }

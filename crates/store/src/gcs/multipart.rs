@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_upload_begins_with_everything_that_the_object_will_be() {
-        let mut options = PutOptions { content_type: Some("text/plain".into()), ..PutOptions::default() };
+        let mut options = PutOptions::default().content_type("text/plain");
         options.metadata.insert("k".into(), "v".into());
         let request =
             begin_request(&ObjectId::new("b", "a//b c"), &options, Some("p/key")).expect("a request");

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_upload_is_one_request_with_its_checksum_inside() {
-        let options = PutOptions { content_type: Some("text/plain".into()), ..PutOptions::default() };
+        let options = PutOptions::default().content_type("text/plain");
         let id = ObjectId::new("b", "a/b c");
         let sums = Checksums::crc32c(0xe306_9283);
         let request =
@@ -156,7 +156,7 @@ mod tests {
     fn conditions_and_keys_go_into_the_query() {
         let id = ObjectId::new("b", "k");
         let target = |condition| {
-            let options = PutOptions { condition, ..PutOptions::default() };
+            let options = PutOptions::default().condition(condition);
             upload_query("multipart", &id, &options, Some("p/k")).map(|query| query.to_string())
         };
         assert!(
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_content_type_cannot_smuggle_in_a_part() {
-        let options = PutOptions { content_type: Some("a/b\r\nX: y".into()), ..PutOptions::default() };
+        let options = PutOptions::default().content_type("a/b\r\nX: y");
         let sums = Checksums::default();
         assert!(request(&ObjectId::new("b", "k"), &Body::empty(), &sums, &options, None, "B").is_err());
     }

@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_new_resource_says_only_what_was_given() {
-        let options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let options = PutOptions::default().content_type("a/b");
         let resource = NewResource::new(&options, Some(&Checksums::crc32c(0)));
         assert_eq!(resource.to_json(), r#"{"crc32c":"AAAAAA==","contentType":"a/b"}"#);
         assert!(NewResource::new(&PutOptions::default(), None).is_empty());

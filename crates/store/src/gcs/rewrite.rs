@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_copy_names_both_objects_and_goes_on_by_token() {
         let (from, to) = (ObjectId::new("b", "a/b"), ObjectId::new("c", "d"));
-        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let options = PutOptions::default().condition(Condition::Absent);
         let source = Condition::Matches(Version::Generation(3));
         let outgoing = request(&from, &to, &options, &source, None, Some("t")).expect("a request");
         assert!(outgoing.target.starts_with(
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn new_metadata_goes_into_the_body() {
         let id = ObjectId::new("b", "k");
-        let options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let options = PutOptions::default().content_type("a/b");
         let outgoing = request(&id, &id, &options, &Condition::None, None, None).expect("a request");
         assert_eq!(outgoing.body.len(), br#"{"contentType":"a/b"}"#.len() as u64);
         assert!(request(&id, &id, &options, &Condition::Absent, None, None).is_err());

@@ -211,7 +211,7 @@ mod tests {
             .expect("a request");
         assert_eq!(kept.headers["x-amz-copy-source"], "/b/a//b%20%2B");
         assert!(!kept.headers.contains_key("x-amz-metadata-directive"));
-        let options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let options = PutOptions::default().content_type("a/b");
         let replaced = request(
             &from,
             &to,

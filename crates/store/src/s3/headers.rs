@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_description_becomes_headers() {
-        let mut options = PutOptions { content_type: Some("a/b".into()), ..PutOptions::default() };
+        let mut options = PutOptions::default().content_type("a/b");
         options.metadata.insert("Name".into(), "v".into());
         let outgoing = describe(Outgoing::new(Method::PUT, "/k"), &options, Some("key")).expect("a request");
         assert_eq!(outgoing.headers["x-amz-meta-name"], "v");

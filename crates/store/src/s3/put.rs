@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn an_upload_carries_its_checksum_and_condition() {
         let sums = Checksums { crc32c: Some(0xe306_9283), md5: Some([0; 16]), ..Checksums::default() };
-        let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+        let options = PutOptions::default().condition(Condition::Absent);
         let id = ObjectId::new("b", "k");
         let guarded = |guard| {
             request(&id, Body::from("123456789"), &sums, guard, &options, &options.condition, None)

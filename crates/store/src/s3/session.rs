@@ -111,11 +111,8 @@ impl S3 {
             .map_err(|_| exchange.nonsense(&sent, "the answer holds no session's credentials"))?;
         let (used, lasts) = lifetime(rfc3339(&credentials.expiration), SystemTime::now());
         let now = Instant::now();
-        let key = AccessKey {
-            id: credentials.access_key_id,
-            secret: credentials.secret_access_key,
-            session_token: Some(credentials.session_token),
-        };
+        let key = AccessKey::new(credentials.access_key_id, credentials.secret_access_key)
+            .session_token(credentials.session_token);
         tracing::debug!(bucket, seconds = lasts.as_secs(), "a session of a directory bucket begins");
         Ok(Session { key: Arc::new(key), renewed: now + used, ends: now + lasts })
     }

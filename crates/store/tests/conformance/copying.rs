@@ -5,7 +5,7 @@ use laneway_store::{Condition, ErrorKind, PutOptions};
 use crate::world::{World, crc32c, noise};
 
 fn described() -> PutOptions {
-    let mut options = PutOptions { content_type: Some("text/x-first".into()), ..PutOptions::default() };
+    let mut options = PutOptions::default().content_type("text/x-first");
     options.metadata.insert("k".into(), "v".into());
     options
 }
@@ -29,7 +29,7 @@ pub(crate) async fn a_copy_keeps_bytes_and_description(world: World) {
 
 pub(crate) async fn a_copy_may_be_described_anew(world: World) {
     world.try_put("from", b"bytes", &described()).await.unwrap_or_else(|e| panic!("{e}"));
-    let options = PutOptions { content_type: Some("text/x-second".into()), ..PutOptions::default() };
+    let options = PutOptions::default().content_type("text/x-second");
     let (from, to) = (world.id("from"), world.id("to"));
     world.store.copy(&from, &to, &options, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
     let got = world.get("to").await;
@@ -63,7 +63,7 @@ pub(crate) async fn a_copy_is_bound_to_its_sources_version(world: World) {
 pub(crate) async fn a_copy_spares_what_is_there(world: World) {
     world.put("from", b"from").await;
     world.put("to", b"to").await;
-    let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+    let options = PutOptions::default().condition(Condition::Absent);
     let (from, to) = (world.id("from"), world.id("to"));
     let error = world.store.copy(&from, &to, &options, &Condition::None).await.expect_err("there is one");
     assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");

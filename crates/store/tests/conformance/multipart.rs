@@ -20,7 +20,7 @@ async fn part(world: &World, upload: &Multipart, number: u32, bytes: &[u8]) -> P
 
 pub(crate) async fn parts_become_one_checked_object(world: World) {
     let bytes = noise(2 * PART + 12345);
-    let mut options = PutOptions { content_type: Some("text/x-parts".into()), ..PutOptions::default() };
+    let mut options = PutOptions::default().content_type("text/x-parts");
     options.metadata.insert("k".into(), "v".into());
     let upload = begin(&world, &options).await;
     let parts = bytes.chunks(PART).zip(1..).map(|(chunk, number)| part(&world, &upload, number, chunk));

@@ -323,11 +323,7 @@ pub(crate) async fn an_object_stored_as_gzip_comes_back_as_stored(world: World) 
         0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xcb, 0x49, 0xcc, 0x4b, 0x2d, 0x4f, 0xac,
         0x04, 0x00, 0xaf, 0x09, 0xe2, 0xc9, 0x07, 0x00, 0x00, 0x00,
     ];
-    let options = PutOptions {
-        content_encoding: Some("gzip".into()),
-        content_type: Some("text/plain".into()),
-        ..PutOptions::default()
-    };
+    let options = PutOptions::default().content_encoding("gzip").content_type("text/plain");
     world.try_put("object", &stored, &options).await.unwrap_or_else(|e| panic!("{e}"));
     let got = world.get("object").await;
     assert_eq!(got.body[..], stored[..]);

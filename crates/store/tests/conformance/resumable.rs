@@ -30,7 +30,7 @@ fn finished(appended: Appended) -> ObjectMeta {
 
 pub(crate) async fn parts_become_one_object(world: World) {
     let bytes = noise(2 * PART + 7);
-    let mut options = PutOptions { content_type: Some("text/x-session".into()), ..PutOptions::default() };
+    let mut options = PutOptions::default().content_type("text/x-session");
     options.metadata.insert("k".into(), "v".into());
     let session = begin(&world, &bytes, &options).await;
     assert!(!format!("{session:?}").contains("upload_id"), "the URL is a secret");
@@ -64,7 +64,7 @@ pub(crate) async fn a_session_tells_where_it_stands(world: World) {
 
 pub(crate) async fn a_session_takes_a_precondition(world: World) {
     world.put("object", b"old").await;
-    let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+    let options = PutOptions::default().condition(Condition::Absent);
     let begun =
         world.store.resumable_begin(&world.id("object"), Some(3), &options, Some(&sums(b"new"))).await;
     let error = match begun {

@@ -104,7 +104,7 @@ pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
     let settings = Settings {
         gcs_endpoint: Some(endpoint.url()),
         s3_endpoint: Some(endpoint.url()),
-        access_key: Some(AccessKey { id: keys.access_key, secret: keys.secret_key, session_token: None }),
+        access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some(keys.region),
         project: Some("project".to_owned()),
         ..Settings::default()

@@ -31,11 +31,9 @@ pub(crate) async fn a_put_reports_size_version_and_checksum(world: World) {
 }
 
 pub(crate) async fn what_describes_an_object_is_kept(world: World) {
-    let mut options = PutOptions {
-        content_type: Some("text/x-laneway; charset=utf-8".into()),
-        content_disposition: Some("attachment; filename=\"a b.txt\"".into()),
-        ..PutOptions::default()
-    };
+    let mut options = PutOptions::default()
+        .content_type("text/x-laneway; charset=utf-8")
+        .content_disposition("attachment; filename=\"a b.txt\"");
     options.metadata.insert("colour".into(), "dark  green".into());
     options.metadata.insert("n".into(), "1".into());
     world.try_put("object", b"bytes", &options).await.unwrap_or_else(|e| panic!("{e}"));
@@ -55,7 +53,7 @@ pub(crate) async fn what_describes_an_object_is_kept(world: World) {
 }
 
 pub(crate) async fn cache_control_is_kept(world: World) {
-    let options = PutOptions { cache_control: Some("no-cache, max-age=7".into()), ..PutOptions::default() };
+    let options = PutOptions::default().cache_control("no-cache, max-age=7");
     world.try_put("object", b"bytes", &options).await.unwrap_or_else(|e| panic!("{e}"));
     let head = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(head.cache_control, options.cache_control);
@@ -68,7 +66,7 @@ pub(crate) async fn cache_control_is_kept(world: World) {
 }
 
 pub(crate) async fn content_language_is_kept(world: World) {
-    let options = PutOptions { content_language: Some("de".into()), ..PutOptions::default() };
+    let options = PutOptions::default().content_language("de");
     world.try_put("object", b"bytes", &options).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(world.get("object").await.meta.content_language, options.content_language);
 }
@@ -96,7 +94,7 @@ pub(crate) async fn an_object_with_a_wrong_checksum_is_refused(world: World) {
 }
 
 pub(crate) async fn absent_lets_only_the_first_write_through(world: World) {
-    let options = PutOptions { condition: Condition::Absent, ..PutOptions::default() };
+    let options = PutOptions::default().condition(Condition::Absent);
     world.try_put("object", b"first", &options).await.unwrap_or_else(|e| panic!("{e}"));
     let error = world.try_put("object", b"second", &options).await.expect_err("there is one");
     assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
@@ -105,10 +103,7 @@ pub(crate) async fn absent_lets_only_the_first_write_through(world: World) {
 
 pub(crate) async fn matches_lets_only_the_known_version_be_replaced(world: World) {
     let first = world.put("object", b"first").await.version.expect("a version");
-    let known = |version: &Version| PutOptions {
-        condition: Condition::Matches(version.clone()),
-        ..PutOptions::default()
-    };
+    let known = |version: &Version| PutOptions::default().condition(Condition::Matches(version.clone()));
     world.try_put("object", b"second", &known(&first)).await.unwrap_or_else(|e| panic!("{e}"));
     let error = world.try_put("object", b"third", &known(&first)).await.expect_err("it has changed");
     assert_eq!(error.kind(), ErrorKind::Precondition, "{error}");

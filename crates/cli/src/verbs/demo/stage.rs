@@ -130,7 +130,7 @@ impl Stage {
             .gcs_endpoint(self.server.url())
             .ca_file(&self.ca_file)
             .build()?;
-        let mut job = client.copy(CopyRequest { recursive: true, ..CopyRequest::new(sources, destination) });
+        let mut job = client.copy(CopyRequest::new(sources, destination).recursive(true));
         self.stop.watch(job.canceller());
 
         let mut failure = None;

@@ -170,10 +170,10 @@ fn uploads_survive_resets_and_throttles() {
         stage.file("tree/big", &big);
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         report.all_verified();
-        // Two of the small files and the large one took a second attempt each; but what was reset on a connection that had
-        // been used before may have met its end, which costs no attempt.
-        let again = report.items.iter().filter(|item| item.attempts == 2).count();
-        assert!((2..=3).contains(&again), "{kind:?}: {again}");
+        // A reset and a throttle of small files, and one or both of the large one's part. What was reset on a connection that had been
+        // used before may have met its end, which costs no attempt.
+        let again: u32 = report.items.iter().map(|item| item.attempts - 1).sum();
+        assert!((2..=4).contains(&again), "{kind:?}: {again}");
         assert!(stage.stored("tree/big") == big, "{kind:?}");
         assert_eq!(stage.keys().len(), 7);
         assert_eq!(stage.server.counters().multipart_open, 0);

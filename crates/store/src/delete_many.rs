@@ -16,20 +16,19 @@ pub(crate) enum Fate {
     Alone,
 }
 
+/// A dialect that deletes an object.
+pub(crate) trait Deletes: Dialect + Sized {
+    /// Deletes an object in the state that `condition` names and in no other.
+    fn delete(&self, id: &ObjectId, condition: &Condition) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
 /// A dialect that deletes several objects with one request.
-pub(crate) trait DeletesMany: Dialect + Sized {
+pub(crate) trait DeletesMany: Deletes {
     /// Objects in one request: the service's limit.
     const OBJECTS_MAX: usize;
 
     /// Single deletes under way at once.
     const SINGLE_DELETES_MAX: usize;
-
-    /// Deletes an object in the state that `condition` names and in no other.
-    fn delete_one(
-        &self,
-        id: &ObjectId,
-        condition: &Condition,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Whether these can be deleted together at all.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool;
@@ -100,7 +99,7 @@ pub(crate) trait DeletesMany: Dialect + Sized {
         let objects = objects.to_vec();
         let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
             let condition = version.map_or(Condition::None, Condition::Matches);
-            self.delete_one(&ObjectId::new(bucket, key), &condition).await
+            self.delete(&ObjectId::new(bucket, key), &condition).await
         });
         stream::iter(deletes).buffered(Self::SINGLE_DELETES_MAX).collect().await
     }

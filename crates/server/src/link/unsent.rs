@@ -11,7 +11,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// A client that reads nothing for that long gets its reset anyway.
 const PAUSES_MAX: u32 = 500;
 
-/// On the loopback interface bytes take microseconds to a client that reads.
+/// How long bytes are given where nothing tells whether they have gone, as without `/proc`: on the loopback interface they take
+/// microseconds to a client that reads.
 const UNKNOWN: Duration = Duration::from_millis(100);
 
 /// Returns when everything that was written has been acknowledged, or after a second; where that isn't known, after

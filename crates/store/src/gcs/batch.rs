@@ -1,6 +1,5 @@
 //! Many deletes in one `multipart/mixed` request.
 
-use std::future::Future;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use super::failure;
 use super::head::object_path;
 use crate::delete_many::{DeletesMany, Fate, fate};
 use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::{Condition, Deletion, Error, ObjectId};
+use crate::{Deletion, ObjectId};
 
 /// Keys stand percent-encoded in the body, so that none of them can hold this.
 const BOUNDARY: &str = "===laneway-batch===";
@@ -95,14 +94,6 @@ impl DeletesMany for Gcs {
 
     /// What one HTTP/2 connection carries.
     const SINGLE_DELETES_MAX: usize = 100;
-
-    fn delete_one(
-        &self,
-        id: &ObjectId,
-        condition: &Condition,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.delete(id, condition)
-    }
 
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {
         objects.iter().all(|object| object.version.is_none())

@@ -5,6 +5,7 @@ use http::Method;
 use super::Gcs;
 use super::head::object_path;
 use super::put::precondition;
+use crate::delete_many::Deletes;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::removed;
@@ -15,8 +16,8 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     Ok(Outgoing::new(Method::DELETE, format!("{}{query}", object_path(id))))
 }
 
-impl Gcs {
-    pub(crate) async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+impl Deletes for Gcs {
+    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
             return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));

@@ -6,6 +6,7 @@ use super::S3;
 use super::conditions::on_write;
 use super::head::object_target;
 use super::write_conditions::Write;
+use crate::delete_many::Deletes;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::removed;
@@ -20,10 +21,10 @@ pub(super) fn is_weak(version: Option<&Version>) -> bool {
     matches!(version, Some(Version::ETag(etag)) if etag.starts_with("W/"))
 }
 
-impl S3 {
-    /// Deletes an object in the state that `condition` names and in no other. Where the endpoint may not keep conditions on
+impl Deletes for S3 {
+    /// Where the endpoint may not keep conditions on
     /// deletes, or refuses this one (403 where `GetObject` is not allowed, which `If-Match` needs), the object is compared first.
-    pub(crate) async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
+    async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {
             return Err(exchange.error(ErrorKind::Invalid, "what must be absent can't be deleted"));
@@ -58,7 +59,9 @@ impl S3 {
             sent = &Condition::None;
         }
     }
+}
 
+impl S3 {
     /// Compares an object with what it is to be deleted as.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Many deletes in one document.
 
 use std::collections::{HashMap, HashSet};
-use std::future::Future;
 
 use bytes::Bytes;
 use http::Method;
@@ -21,7 +20,7 @@ use crate::delete_many::{DeletesMany, Fate, fate};
 use crate::encode::{Query, xml_text};
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::judge::Failure;
-use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Version, xml};
+use crate::{Deletion, ErrorKind, Version, xml};
 
 /// The request for those keys that XML can carry.
 fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
@@ -120,14 +119,6 @@ impl DeletesMany for S3 {
 
     /// For keys that the document can't carry or that were throttled in it.
     const SINGLE_DELETES_MAX: usize = 32;
-
-    fn delete_one(
-        &self,
-        id: &ObjectId,
-        condition: &Condition,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.delete(id, condition)
-    }
 
     /// Where the endpoint doesn't keep the states that are named, each is compared before it is deleted.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {

@@ -3,7 +3,7 @@
 use laneway_lanes::Body;
 
 use super::{Store, ask};
-use crate::delete_many::DeletesMany as _;
+use crate::delete_many::{Deletes as _, DeletesMany as _};
 use crate::{Checksums, Condition, Deletion, Error, ObjectId, ObjectMeta, PutOptions};
 
 impl Store {

@@ -12,7 +12,10 @@ const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 fn program(home: &Path) -> Program {
     let temporary = home.join("tmp");
     std::fs::create_dir(&temporary).expect("made");
-    Program::new(LANEWAY, home).with("TMPDIR", &temporary).in_folder(home)
+    // Without programs that this machine happens to have.
+    let path = home.join("bin");
+    std::fs::create_dir(&path).expect("made");
+    Program::new(LANEWAY, home).with("TMPDIR", &temporary).with("PATH", &path).in_folder(home)
 }
 
 /// The records of a kind, and their fields.
@@ -38,12 +41,12 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
         let run = laneway.run(["--json", "bench"].iter().chain(words).chain(&["--rtt", "0s"]));
         run.succeeds().json()
     };
-    let rung = ["kind", "bench", "rung", "error"];
+    let rung = ["kind", "bench", "rung", "group", "compared", "error"];
     let with = |more: &[&str]| set(&[&rung[..], more].concat());
 
     let lines = small(&["slices", "--size", "1MiB", "--runs", "1"]);
     let (count, names) = fields(&lines, "rung", Some("slices"));
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
     let slices = [
         "seconds",
         "transfer_s",
@@ -60,7 +63,19 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     // Each run is a process of its own, whose use of the machine can be told.
     assert!(lines[0]["cpu_s_per_gib"].as_f64().expect("a number") > 0.0, "{}", lines[0]);
 
-    let words = ["mixed", "--large", "1", "--large-size", "1MiB", "--small", "3", "--arrivals", "100/s"];
+    let words = [
+        "mixed",
+        "--large",
+        "1",
+        "--large-size",
+        "1MiB",
+        "--small",
+        "3",
+        "--arrivals",
+        "100/s",
+        "--runs",
+        "1",
+    ];
     let lines = small(&words);
     let mixed =
         ["small_p50_s", "small_p99_s", "small_max_s", "total_s", "connections", "requests", "floor_ratio"];
@@ -71,6 +86,7 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
         "beside_p50_s",
         "beside_p99_s",
         "beside_max_s",
+        "beside_total_s",
         "connections",
         "bulk_mib_s",
         "idle_ratio",
@@ -81,15 +97,60 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     let lines = small(&["commit", "--objects", "3", "--store", "s3"]);
     assert_eq!(fields(&lines, "rung", Some("commit")), (3, with(&plain)));
     let lines = small(&["clean", "--objects", "3"]);
-    assert_eq!(fields(&lines, "rung", Some("clean")), (6, with(&plain)));
+    assert_eq!(fields(&lines, "rung", Some("clean")), (10, with(&plain)));
+    let one = &lines[0]["compared"]["seconds"];
+    assert_eq!((&one["runs"]["runs"], one["laneway"]["ratio"].is_f64()), (&3.into(), true), "{one}");
     let lines = small(&["ranges", "--ranges", "5", "--size", "16MiB"]);
     assert_eq!(fields(&lines, "rung", Some("ranges")), (5, with(&plain)));
     assert_eq!(fields(&lines, "rung", Some("ranges-columns")), (5, with(&plain)));
     let lines = small(&["ladder", "--files", "2", "--runs", "1"]);
-    let ladder =
-        ["kind", "rung", "seconds", "requests", "connections", "round_trips", "floor_ratio", "error"];
-    assert_eq!(fields(&lines, "rung", None), (6, set(&ladder)));
+    assert_eq!(fields(&lines, "rung", Some("ladder")), (6, with(&plain)));
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).expect("read").count(), 0);
+}
+
+/// Puts a shell script on the path of [`program`].
+fn tool(home: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = home.join("bin").join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+}
+
+#[test]
+fn installed_programs_are_rivals_and_one_that_fails_or_does_nothing_says_so() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = program(home.path());
+    // One that refuses, one that only seems to work, and one that is there but doesn't run.
+    tool(
+        home.path(),
+        "s5cmd",
+        "[ $1 = version ] && echo v9.8.7-abc && exit; echo 'no such endpoint' >&2; exit 4",
+    );
+    tool(home.path(), "gcloud", "[ $1 = --version ] && echo Google Cloud SDK 1.2.3; exit 0");
+    tool(home.path(), "rclone", "exit 127");
+    let words =
+        ["--json", "bench", "ladder", "--files", "2", "--runs", "1", "--rtt", "0s", "--report", "r.html"];
+    let lines = laneway.run(words).exits(1).json();
+    let found = |rung: &str| {
+        let row = lines.iter().find(|line| line["rung"] == rung).unwrap_or(&Value::Null);
+        row["error"].as_str().map(str::to_owned)
+    };
+    assert_eq!(found("program-s5cmd").as_deref(), Some("s5cmd ended badly: exit status 4: no such endpoint"));
+    let gcloud = found("program-gcloud").expect("a failure");
+    assert!(gcloud.starts_with("0 of 2 objects are in the store"), "{gcloud}");
+    // Beside them this program is one, in both tongues.
+    for (rung, group) in
+        [("program-laneway-gcs", "GCS, whole programs"), ("program-laneway-s3", "S3, whole programs")]
+    {
+        let row = lines.iter().find(|line| line["rung"] == rung).expect("a row");
+        assert_eq!(
+            (&row["error"], &row["group"], row["requests"].as_u64()),
+            (&Value::Null, &group.into(), Some(2))
+        );
+    }
+    assert!(!lines.iter().any(|line| line["rung"] == "program-rclone"));
+    let page = std::fs::read_to_string(home.path().join("r.html")).expect("a page");
+    assert!(page.contains("gcloud 1.2.3; s5cmd 9.8.7") && page.contains("no such endpoint"));
 }
 
 #[test]
@@ -128,9 +189,11 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     for id in ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean", "ranges", "ranges-columns"] {
         assert!(html.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
-    for part in ["At a glance", "quickest other way", "hyper ", "rustls "] {
+    // One run of each way is a smoke test, and called so.
+    for part in ["At a glance", "quickest other way", "hyper ", "rustls ", "No comparison", "smoke test"] {
         assert!(html.contains(part), "{part} is missing");
     }
+    assert!(run.text().contains("No comparison"), "{}", run.text());
     assert!(html.contains("laneway bench all --quick --rtt 2ms --report report.html"));
     assert_eq!(html.matches("<svg").count() % 2, 0, "each plot stands there for a screen and for a phone");
     assert!(html.matches("<figure>").count() >= 20 && !html.contains("<script") && !html.contains("#010"));

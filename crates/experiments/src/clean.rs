@@ -33,26 +33,64 @@ enum Broom {
     Pool(usize),
     /// As many objects a request as the store takes.
     Batches,
+    /// The same, of what a listing shows.
+    Listed,
+    /// Laneway, which knows the keys.
+    Keyed,
     /// Laneway's removing of a prefix, which lists it first.
     Laneway,
 }
 
-const RUNGS: [Rung<(Provider, Broom)>; 6] = [
-    rung(Provider::Gcs, Broom::Pool(50), "gcs-one-by-one", "GCS: one by one over a pool of 50 connections"),
-    rung(Provider::Gcs, Broom::Batches, "gcs-batch", "GCS: batches of 100, all at once"),
-    rung(Provider::Gcs, Broom::Laneway, "gcs-laneway", "GCS: Laneway (lists, then deletes)"),
-    rung(Provider::S3, Broom::Pool(50), "s3-one-by-one", "S3: one by one over a pool of 50 connections"),
-    rung(Provider::S3, Broom::Batches, "s3-delete-objects", "S3: DeleteObjects of 1000, all at once"),
-    rung(Provider::S3, Broom::Laneway, "s3-laneway", "S3: Laneway (lists, then deletes)"),
+const RUNGS: [Rung<(Provider, Broom)>; 10] = [
+    gcs(
+        Broom::Pool(50),
+        "gcs-one-by-one",
+        "GCS, keys known: one by one over a pool of 50 connections",
+        GCS_KNOWN,
+    ),
+    gcs(Broom::Batches, "gcs-batch", "GCS, keys known: batches of 100, all at once", GCS_KNOWN),
+    gcs(Broom::Keyed, "gcs-laneway-keys", "GCS, keys known: Laneway", GCS_KNOWN),
+    gcs(Broom::Listed, "gcs-list-batch", "GCS, a prefix: each page of its listing in batches", GCS_PREFIX),
+    gcs(Broom::Laneway, "gcs-laneway", "GCS, a prefix: Laneway", GCS_PREFIX),
+    s3(
+        Broom::Pool(50),
+        "s3-one-by-one",
+        "S3, keys known: one by one over a pool of 50 connections",
+        S3_KNOWN,
+    ),
+    s3(Broom::Batches, "s3-delete-objects", "S3, keys known: DeleteObjects of 1000, all at once", S3_KNOWN),
+    s3(Broom::Keyed, "s3-laneway-keys", "S3, keys known: Laneway", S3_KNOWN),
+    s3(
+        Broom::Listed,
+        "s3-list-delete",
+        "S3, a prefix: each page of its listing in a DeleteObjects",
+        S3_PREFIX,
+    ),
+    s3(Broom::Laneway, "s3-laneway", "S3, a prefix: Laneway", S3_PREFIX),
 ];
 
-const fn rung(
-    provider: Provider,
+/// Who knows the keys saves the round trips of a listing.
+const GCS_KNOWN: &str = "GCS, keys known";
+const GCS_PREFIX: &str = "GCS, a prefix";
+const S3_KNOWN: &str = "S3, keys known";
+const S3_PREFIX: &str = "S3, a prefix";
+
+const fn gcs(
     broom: Broom,
     name: &'static str,
     description: &'static str,
+    group: &'static str,
 ) -> Rung<(Provider, Broom)> {
-    Rung { method: (provider, broom), name, description }
+    Rung { method: (Provider::Gcs, broom), name, description, group }
+}
+
+const fn s3(
+    broom: Broom,
+    name: &'static str,
+    description: &'static str,
+    group: &'static str,
+) -> Rung<(Provider, Broom)> {
+    Rung { method: (Provider::S3, broom), name, description, group }
 }
 
 /// One run.
@@ -71,6 +109,8 @@ impl errand::Errand for Errand {
         match self.broom {
             Broom::Pool(bound) => rivals::one_by_one(&site, self.keys, bound).await,
             Broom::Batches => rivals::batches(&site, &self.keys).await,
+            Broom::Listed => rivals::listed(&site, &self.prefix).await,
+            Broom::Keyed => laneway::keyed(&site, self.keys).await,
             Broom::Laneway => laneway::remove(&site, &self.prefix).await,
         }
     }
@@ -99,7 +139,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })
         .collect();
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
-    let one = |(provider, broom)| {
+    let one = |(provider, broom), _| {
         stage.stock(&supplies)?;
         let errand = Errand { broom, prefix: stage.key("old/"), keys: keys.clone() };
         let ran = stage.carry_as(provider, errand)?;
@@ -116,5 +156,6 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         Target::Embedded(_) => RUNGS.to_vec(),
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
-    Counted::find(Bench::Clean, (plan.objects, plan.runs), stage, floor_s, &rungs, tell, one)
+    let what = format!("{} deletes", plan.objects);
+    Counted::find(Bench::Clean, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)
 }

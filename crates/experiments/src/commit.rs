@@ -6,6 +6,7 @@ mod rivals;
 
 use std::sync::Arc;
 
+use laneway_quantity::size;
 use serde::{Deserialize, Serialize};
 
 use crate::counted::{Bench, Counted, Found};
@@ -44,9 +45,15 @@ const RUNGS: [Rung<Writer>; 3] = [
         method: Writer::Sequential,
         name: "sequential",
         description: "one after another on a kept-alive connection",
+        group: "",
     },
-    Rung { method: Writer::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
-    Rung { method: Writer::Laneway, name: "laneway", description: "Laneway" },
+    Rung {
+        method: Writer::Pool(50),
+        name: "pool-50",
+        description: "a pool of 50 HTTP/1.1 connections",
+        group: "",
+    },
+    Rung { method: Writer::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
 /// One run.
@@ -100,6 +107,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     stage.stock(&supplies)?;
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
     let floor_s = stage.rtt.as_secs_f64() * (TRIPS + if stage.tls() { 2.0 } else { 1.0 });
-    let one = |writer| stage.carry(Errand { writer, keys: keys.clone() });
-    Counted::find(Bench::Commit, (plan.objects, plan.runs), stage, floor_s, &RUNGS, tell, one)
+    let one = |writer, _| stage.carry(Errand { writer, keys: keys.clone() });
+    let what = format!("{} read-modify-writes of {}", plan.objects, size(plan.size));
+    Counted::find(Bench::Commit, (plan.objects, what, plan.runs), stage, floor_s, &RUNGS, tell, one)
 }

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::errand::Measured;
+use crate::place::Imitated;
+use crate::program::Took;
 use crate::rival::Tally;
 use crate::stage::Stage;
-use crate::table::{Line, Table, seconds};
+use crate::table::{Table, seconds};
 use crate::trace::Trace;
-use crate::turns::{Event, Row, Run, Rung, turns};
+use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
 use crate::{Error, Failure};
 
 /// What was found of many small things that are done to objects.
@@ -17,8 +19,14 @@ pub struct Counted {
     pub bench: Bench,
     /// The store's URL.
     pub store: String,
+    /// What the embedded store imitated, if it was one.
+    pub link: Option<Imitated>,
     /// How many objects, or ranges of one.
     pub objects: usize,
+    /// These, and what was done to them, for people: `50 uploads of empty files`.
+    pub what: String,
+    /// The programs of others that took part: names and versions.
+    pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
     /// The least seconds that the path allows.
@@ -30,6 +38,8 @@ pub struct Counted {
 /// An experiment that finds such figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bench {
+    /// [Small files up](crate::ladder).
+    Ladder,
     /// [Read-modify-writes](crate::commit).
     Commit,
     /// [Deletes](crate::clean).
@@ -44,20 +54,11 @@ impl Bench {
     /// Its name for programs.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Ladder => "ladder",
             Self::Commit => "commit",
             Self::Clean => "clean",
             Self::Ranges => "ranges",
             Self::Columns => "ranges-columns",
-        }
-    }
-
-    /// What is done to objects, for people.
-    pub fn deeds(self) -> &'static str {
-        match self {
-            Self::Commit => "read-modify-writes",
-            Self::Clean => "deletes",
-            Self::Ranges => "scattered ranges",
-            Self::Columns => "ranges of a table",
         }
     }
 }
@@ -85,6 +86,27 @@ pub(crate) struct Found {
     pub(crate) trace: Trace,
 }
 
+impl Compared for Figures {
+    const MEASURES: &'static [Measure<Self>] = &[Measure {
+        name: "seconds",
+        what: "until the last answer",
+        short: "",
+        heads: ["range s", "Laneway"],
+        value: |figures| figures.seconds,
+    }];
+
+    fn lasted_s(&self) -> f64 {
+        self.seconds
+    }
+}
+
+impl Measured<Found> {
+    /// What a program took, as the errand of a run has it.
+    pub(crate) fn of_program((took, tally): (Took, Tally)) -> Self {
+        Self { found: Found { seconds: took.seconds, tally, trace: Trace::default() }, usage: None }
+    }
+}
+
 fn figures(measured: Measured<Found>, rtt_s: f64, floor_s: f64) -> Run<Figures> {
     let Found { seconds, tally, trace } = measured.found;
     let figures = Figures {
@@ -104,24 +126,34 @@ impl Counted {
     /// As `one`. A rung that fails is a row that says so.
     pub(crate) fn find<M: Copy>(
         bench: Bench,
-        (objects, runs): (usize, usize),
+        (objects, what, runs): (usize, String, usize),
         stage: &Stage<'_>,
         floor_s: f64,
         rungs: &[Rung<M>],
         tell: &mut dyn FnMut(Event<'_>),
-        mut one: impl FnMut(M) -> Result<Result<Measured<Found>, Failure>, Error>,
+        mut one: impl FnMut(M, usize) -> Result<Result<Measured<Found>, Failure>, Error>,
     ) -> Result<Self, Error> {
         tell(Event::Begun { bench: bench.name(), store: stage.store(), rtt: stage.rtt });
         let rtt_s = stage.rtt.as_secs_f64();
-        let one = |method, _| Ok(one(method)?.map(|measured| figures(measured, rtt_s, floor_s)));
-        let rows = turns(rungs, runs, tell, one, |figures| figures.seconds)?;
-        Ok(Self { bench, store: stage.store().to_owned(), objects, rtt_s, floor_s, rows })
+        let one = |method, run| Ok(one(method, run)?.map(|measured| figures(measured, rtt_s, floor_s)));
+        let rows = turns(rungs, runs, tell, one)?;
+        Ok(Self {
+            bench,
+            store: stage.store().to_owned(),
+            link: stage.link,
+            objects,
+            what,
+            programs: Vec::new(),
+            rtt_s,
+            floor_s,
+            rows,
+        })
     }
 
     /// What people are shown.
     pub fn table(&self) -> Table {
-        let head = vec!["way", "seconds", "requests", "connections", "round trips", "times the floor"];
-        let cells = |f: &Figures| {
+        let head = ["way", "seconds", "requests", "connections", "round trips", "times the floor"];
+        Table::compared(&head, &self.rows, |f| {
             vec![
                 seconds(f.seconds),
                 f.requests.to_string(),
@@ -129,7 +161,6 @@ impl Counted {
                 format!("{:.1}", f.round_trips),
                 format!("{:.2}", f.floor_ratio),
             ]
-        };
-        Table { head, rows: self.rows.iter().map(|row| Line::new(row, cells)).collect() }
+        })
     }
 }

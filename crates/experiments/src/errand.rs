@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::place::Remote;
 use crate::site::Site;
 use crate::usage::Meter;
-use crate::{Error, Failure, Usage, clean, commit, mixed, ranges, slices};
+use crate::{Error, Failure, Usage, clean, commit, ladder, mixed, ranges, slices};
 
 /// Where runs are carried out.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +124,7 @@ pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> 
         .map_err(|e| Error::Plan(format!("no order of a benchmark on standard input: {e}")))?;
     let Order { errand, at, with } = order;
     let reply = match errand.as_str() {
+        ladder::Errand::NAME => reply::<ladder::Errand>(&at, with),
         slices::Errand::NAME => reply::<slices::Errand>(&at, with),
         mixed::Errand::NAME => reply::<mixed::Errand>(&at, with),
         commit::Errand::NAME => reply::<commit::Errand>(&at, with),

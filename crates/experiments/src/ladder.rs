@@ -9,190 +9,114 @@ mod http2;
 mod keepalive;
 mod laneway;
 mod plan;
-mod result;
 mod resumable;
 mod rung;
 mod single;
 mod stock;
+mod usual;
 mod work;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use laneway_server::Server;
+use laneway_quantity::size;
+use serde::{Deserialize, Serialize};
 
-use crate::place::Target;
-use crate::rival::{Tally, probe};
+use crate::counted::{Bench, Counted, Found};
+use crate::errand::{self, Measured};
+use crate::program::{self, Job, versions, with_programs};
 use crate::site::Site;
-use crate::stage::{embedded, runtime};
-use crate::trace::Trace;
-use crate::{Error, Failure, Stop};
+use crate::stage::{Stage, local, on_stage};
+use crate::turns::Event;
+use crate::{Error, Failure, Stop, Workers};
 pub use plan::Plan;
-pub use result::{Figures, Ladder, Row};
-pub use rung::Rung;
+pub use usual::{Usual, upload};
 
 use floor::{Path, floor};
-use result::row;
+use rung::{RUNGS, Way};
 use work::{Files, Work};
 
-/// The bucket of the embedded store, and of a remote one where none is named.
-const BUCKET: &str = "laneway-ladder";
-/// What happens while a ladder is climbed.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// The store is reached; the rungs begin.
-    Begun {
-        /// The store's URL.
-        store: &'a str,
-        /// The measured round-trip time.
-        rtt: Duration,
-    },
-    /// A run begins.
-    Running {
-        /// The rung.
-        rung: Rung,
-        /// Which of its runs, from 1.
-        run: usize,
-    },
-    /// A run ended.
-    Ran {
-        /// The rung.
-        rung: Rung,
-        /// Which of its runs, from 1.
-        run: usize,
-        /// How long it took, or why it failed. A rung that failed isn't run again.
-        result: Result<Duration, &'a Failure>,
-    },
-    /// What was uploaded can't be removed and is left behind.
-    Left {
-        /// Where.
-        url: String,
-        /// Why.
-        failure: Failure,
-    },
+/// One run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Errand {
+    way: Way,
+    files: Files,
+    prefix: String,
 }
 
-/// Climbs the ladder: every rung as often as the plan says, in turns, so that what disturbs the machine for a while
-/// disturbs all of them. Blocks the thread, which must not be one that runs async tasks.
+impl errand::Errand for Errand {
+    const NAME: &'static str = "ladder";
+    type Found = Found;
+
+    async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
+        let work = Work { site, files: self.files, prefix: self.prefix };
+        let started = Instant::now();
+        let (tally, trace) = self.way.upload(&work).await?;
+        Ok(Found { seconds: started.elapsed().as_secs_f64(), tally, trace })
+    }
+}
+
+/// Uploads the files, rung by rung. Blocks the thread, which must not be one that runs async tasks.
 ///
 /// # Errors
-/// What keeps the ladder from being climbed. A rung that fails is a row that says so.
-pub fn run(plan: &Plan, stop: &Stop, tell: impl FnMut(Event<'_>)) -> Result<Ladder, Error> {
+/// What keeps it from being done at all. A rung that fails is a row that says so.
+pub fn run(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Counted, Error> {
     plan.check()?;
-    let local = |what| move |source| Error::Local { what, source };
-    let folder = tempfile::Builder::new().prefix("laneway-ladder-").tempdir();
-    let folder = folder.map_err(local("making a folder for the files"))?;
-    let files = Files::create(folder.path().join("files"), plan.files, plan.size);
-    let files = Arc::new(files.map_err(local("writing the files"))?);
+    let bytes = plan.files as u64 * plan.size;
+    on_stage((&plan.target, None, bytes), (workers, stop), tell, |stage, tell| climb(plan, stage, tell))
+}
 
-    let (server, remote) = match &plan.target {
-        Target::Remote(remote) => (None, remote.clone()),
-        Target::Embedded(imitated) => {
-            let (server, remote) = embedded(*imitated, BUCKET, folder.path())?;
-            (Some(server), remote)
-        }
+fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Counted, Error> {
+    let files = Files::create(stage.folder().join("files"), plan.files, plan.size);
+    let files = files.map_err(local("writing the files"))?;
+    let path = Path { rtt: stage.rtt, tls: stage.tls(), segment: stage.segment };
+    let floor_s = floor(path, plan.size).as_secs_f64();
+    // The upload against the clock; then the store is looked at and cleared.
+    let one = |way, run: usize| {
+        let below = format!("{way:?}-{run}/").replace(['(', ')'], "-");
+        let prefix = stage.key(&below);
+        let ran = match way {
+            program::Way::Own(way) => {
+                stage.carry(Errand { way, files: files.clone(), prefix: prefix.clone() })?
+            }
+            program::Way::Program(program) => {
+                let job = Job::Up { folder: files.folder(), prefix: &prefix };
+                stage.run(program, &job)?.map(Measured::of_program)
+            }
+        };
+        let work = Work { site: Arc::clone(&stage.site), files: files.clone(), prefix };
+        let checked = stage.wait(stock::check(&work))?;
+        let cleared = stage.clear(&below).map_err(|left| left.failure);
+        Ok(ran.and_then(|measured| checked.and(cleared).map(|()| measured)))
     };
-    // The folder's name is used by nobody else, and so neither is a prefix of that name.
-    let unique =
-        folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let runtime = runtime()?;
-    runtime.block_on(async {
-        let bucket = remote.bucket.as_deref().unwrap_or(BUCKET);
-        let site = Arc::new(stop.unless(Site::prepare(&remote, bucket, &unique)).await??);
-        let mut climb = Climb { plan, stop, site, files, server: server.as_ref(), tell };
-        let new = match remote.bucket {
-            Some(_) => false,
-            None => crate::stock::create_bucket(&climb.site).await.map_err(Error::Store)?,
-        };
-        let climbed = climb.all().await;
-        if new && let Err(failure) = crate::stock::remove_bucket(&climb.site).await {
-            (climb.tell)(Event::Left { url: format!("gs://{bucket}"), failure });
-        }
-        climbed
-    })
-}
-
-/// A ladder on its way.
-struct Climb<'a, F> {
-    plan: &'a Plan,
-    stop: &'a Stop,
-    site: Arc<Site>,
-    files: Arc<Files>,
-    /// The embedded store, if it is one.
-    server: Option<&'a Server>,
-    tell: F,
-}
-
-impl<F: FnMut(Event<'_>)> Climb<'_, F> {
-    async fn all(&mut self) -> Result<Ladder, Error> {
-        let (rtt, segment) = self.stop.unless(probe(&self.site)).await?.map_err(Error::Store)?;
-        (self.tell)(Event::Begun { store: &self.site.endpoint, rtt });
-        let mut results: Vec<Vec<_>> = Rung::ALL.iter().map(|_| Vec::new()).collect();
-        for run in 1..=self.plan.runs {
-            for (rung, results) in Rung::ALL.into_iter().zip(&mut results) {
-                if results.iter().any(Result::is_err) {
-                    continue;
-                }
-                (self.tell)(Event::Running { rung, run });
-                let result = self.one(rung, run).await?;
-                let outcome = result.as_ref().map(|(time, ..)| *time);
-                (self.tell)(Event::Ran { rung, run, result: outcome });
-                results.push(result);
-            }
-        }
-        let path =
-            Path { rtt, tls: self.site.origin.https, segment: self.server.is_none().then_some(segment) };
-        let floor = floor(path, self.plan.size);
-        let rows = Rung::ALL.into_iter().zip(results);
-        let rows = rows.map(|(rung, results)| row(rung, results, rtt, floor)).collect();
-        Ok(Ladder { store: self.site.endpoint.clone(), rtt, floor, rows })
-    }
-
-    /// One run of one rung: the upload against the clock; then the store is looked at and cleared.
-    async fn one(
-        &mut self,
-        rung: Rung,
-        run: usize,
-    ) -> Result<Result<(Duration, Tally, Trace), Failure>, Error> {
-        let prefix = format!("{}{}-{run}/", self.site.prefix, rung.name());
-        let work = Work { site: Arc::clone(&self.site), files: Arc::clone(&self.files), prefix };
-        let climbed = async {
-            let started = Instant::now();
-            let (tally, trace) = rung.upload(&work).await?;
-            let time = started.elapsed();
-            stock::check(&work).await?;
-            Ok((time, tally, trace))
-        };
-        let result = self.stop.unless(climbed).await;
-        self.clear(&work.prefix).await;
-        result
-    }
-
-    async fn clear(&mut self, prefix: &str) {
-        let cleared = match self.server {
-            Some(server) => {
-                let keys = server.store().keys(BUCKET);
-                keys.iter().filter(|key| key.starts_with(prefix)).for_each(|key| {
-                    server.store().remove(BUCKET, key);
-                });
-                Ok(())
-            }
-            None if self.stop.is_asked() => crate::stock::clear_after_a_stop(&self.site, prefix, &[]).await,
-            None => crate::stock::clear(&self.site, prefix).await,
-        };
-        if let Err(failure) = cleared {
-            let url = format!("gs://{}/{prefix}", self.site.bucket);
-            (self.tell)(Event::Left { url, failure });
-        }
-    }
+    let rungs = with_programs(&RUNGS, &stage.programs());
+    let what = match plan.size {
+        0 => format!("{} empty files up", plan.files),
+        bytes => format!("{} files of {} up", plan.files, size(bytes)),
+    };
+    let found =
+        Counted::find(Bench::Ladder, (plan.files, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
+    Ok(Counted { programs: versions(&rungs), ..found })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use laneway_server::Server;
     use tokio::runtime::Runtime;
 
     use super::*;
     use crate::place::{Imitated, Remote};
+    use crate::rival::Tally;
+    use crate::stage::{embedded, runtime};
+
+    const BUCKET: &str = "ladder";
 
     /// A server that says what it has seen, and work to be done on it.
     struct Stage {
@@ -210,7 +134,7 @@ mod tests {
             let remote = Remote { prefix: "p".to_owned(), ..remote };
             let runtime = runtime().unwrap();
             let site = Arc::new(runtime.block_on(Site::prepare(&remote, BUCKET, "u")).unwrap());
-            let files = Arc::new(Files::create(folder.path().join("files"), files, size).unwrap());
+            let files = Files::create(folder.path().join("files"), files, size).unwrap();
             let work = Work { prefix: format!("{}x/", site.prefix), site, files };
             Self { server, runtime, work, _folder: folder }
         }
@@ -223,15 +147,15 @@ mod tests {
     #[test]
     fn what_a_rung_counts_is_what_the_server_sees() {
         let stage = Stage::set(5, 3);
-        for rung in Rung::ALL {
+        for way in RUNGS.map(|rung| rung.method) {
             let before = stage.server.counters();
-            let (tally, _) = stage.wait(rung.upload(&stage.work)).unwrap();
+            let (tally, _) = stage.wait(way.upload(&stage.work)).unwrap();
             let after = stage.server.counters();
             let seen = Tally {
                 requests: after.requests - before.requests,
                 connections: after.connections - before.connections,
             };
-            assert_eq!(tally, seen, "{rung:?}");
+            assert_eq!(tally, seen, "{way:?}");
             stage.wait(stock::check(&stage.work)).unwrap();
         }
     }

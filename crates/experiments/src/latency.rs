@@ -31,13 +31,6 @@ impl Latencies {
     }
 }
 
-/// The median of several runs by some measure; of an even number, the larger of the two in the middle.
-pub(crate) fn median_by<T>(mut runs: Vec<T>, measure: impl Fn(&T) -> f64) -> Option<T> {
-    runs.sort_by(|a, b| measure(a).total_cmp(&measure(b)));
-    let middle = runs.len() / 2;
-    runs.into_iter().nth(middle)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,12 +48,5 @@ mod tests {
         let one = Latencies::new(vec![7.0]);
         assert_eq!([1.0, 50.0, 99.0].map(|p| one.percentile(p)), [7.0; 3]);
         assert_eq!((Latencies::default().percentile(50.0), Latencies::default().max()), (0.0, 0.0));
-    }
-
-    #[test]
-    fn of_an_even_number_of_runs_the_slower_one_in_the_middle_counts() {
-        assert_eq!(median_by(vec![3.0, 1.0, 2.0], |x| *x), Some(2.0));
-        assert_eq!(median_by(vec![3.0, 1.0], |x| *x), Some(3.0));
-        assert_eq!(median_by(Vec::<f64>::new(), |x| *x), None);
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod laneway;
 mod load;
 mod plan;
+mod programs;
 mod result;
 mod rivals;
 mod scene;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Arrivals;
 use crate::errand;
 use crate::latency::Latencies;
-use crate::place::Target;
+use crate::program::{Way, versions, with_programs};
 use crate::rival::Tally;
 use crate::site::Site;
 use crate::stage::{PARTED_FROM, Stage, on_stage};
@@ -47,15 +48,15 @@ enum Mover {
 }
 
 const RUNGS: [Rung<Mover>; 4] = [
-    Rung { method: Mover::Pool(50), name: "pool-50", description: "a pool of 50 HTTP/1.1 connections" },
-    Rung {
-        method: Mover::Unbounded,
-        name: "pool-unbounded",
-        description: "an unbounded pool of HTTP/1.1 connections",
-    },
-    Rung { method: Mover::Http2, name: "http2", description: "one HTTP/2 connection" },
-    Rung { method: Mover::Laneway, name: "laneway", description: "Laneway" },
+    rung(Mover::Pool(50), "pool-50", "a pool of 50 HTTP/1.1 connections"),
+    rung(Mover::Unbounded, "pool-unbounded", "an unbounded pool of HTTP/1.1 connections"),
+    rung(Mover::Http2, "http2", "one HTTP/2 connection"),
+    rung(Mover::Laneway, "laneway", "Laneway"),
 ];
+
+const fn rung(method: Mover, name: &'static str, description: &'static str) -> Rung<Mover> {
+    Rung { method, name, description, group: "" }
+}
 
 /// One run.
 #[derive(Serialize, Deserialize)]
@@ -128,10 +129,7 @@ fn climb(
     tell(Event::Begun { bench: "mixed", store: stage.store(), rtt: stage.rtt });
     let floor_s = crate::slices::floor_s(stage, load.smaller_half(), &plan.target);
     let total_floor_s = crate::slices::floor_s(stage, load.bytes(), &plan.target);
-    let bandwidth = match &plan.target {
-        Target::Embedded(imitated) => imitated.bandwidth,
-        Target::Remote(_) => None,
-    };
+    let bandwidth = stage.link.and_then(|imitated| imitated.bandwidth);
     let floors = load.floors(crate::slices::floor_s(stage, 0, &plan.target), bandwidth);
     let errand = |mover, beside: bool, arrivals: &[f64]| Errand {
         mover,
@@ -159,13 +157,16 @@ fn climb(
         }
         Ok::<_, Error>(result)
     };
-    let together = turns(
-        &RUNGS,
-        plan.runs,
-        tell,
-        |mover, _| Ok(carry(errand(mover, true, &[]))?.map(|measured| figures(measured, floor_s))),
-        |figures| figures.small_p50_s,
-    )?;
+    // Programs that upload don't tell when which object was there.
+    let programs = if plan.puts { Vec::new() } else { stage.programs() };
+    let rungs = with_programs(&RUNGS, &programs);
+    let together = turns(&rungs, plan.runs, tell, |way, _| {
+        let ran = match way {
+            Way::Own(mover) => carry(errand(mover, true, &[]))?,
+            Way::Program(program) => programs::download(program, load, stage)?,
+        };
+        Ok(ran.map(|measured| figures(measured, floor_s)))
+    })?;
     let arrivals = match plan.arrivals {
         None => Vec::new(),
         Some(rate) => {
@@ -178,13 +179,14 @@ fn climb(
                 };
                 Ok(carry(errand(mover, true, &times))?.map(|beside| arrival_figures(idle, beside)))
             };
-            turns(&RUNGS, plan.runs, tell, both, |figures| figures.beside_p50_s)?
+            turns(&RUNGS, plan.runs, tell, both)?
         }
     };
     Ok(Mixed {
         store: stage.store().to_owned(),
         rtt_s: stage.rtt.as_secs_f64(),
-        bandwidth,
+        link: stage.link,
+        programs: versions(&rungs),
         what: plan.what(),
         puts: plan.puts,
         floor_s,

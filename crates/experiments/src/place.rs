@@ -15,6 +15,16 @@ pub enum Target {
     Remote(Remote),
 }
 
+impl Target {
+    /// What the embedded store imitates; `None` of one elsewhere.
+    pub fn imitated(&self) -> Option<Imitated> {
+        match self {
+            Self::Embedded(imitated) => Some(*imitated),
+            Self::Remote(_) => None,
+        }
+    }
+}
+
 /// What the embedded store imitates, and in which tongue it is addressed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Imitated {
@@ -27,6 +37,14 @@ pub struct Imitated {
 }
 
 impl Imitated {
+    /// Bytes of a segment where slow start is imitated: what an Ethernet frame has room for beside TCP's timestamps.
+    pub(crate) const SEGMENT: u32 = 1448;
+
+    /// The link that stands for most: to a neighbouring region, and so slow that two cores fill it several times over, TLS
+    /// on both ends included.
+    pub const USUAL: Self =
+        Self { rtt: Duration::from_millis(20), bandwidth: Some(125_000_000), provider: Provider::Gcs };
+
     /// GCS at this distance, without a limit of bandwidth.
     pub fn at(rtt: Duration) -> Self {
         Self { rtt, bandwidth: None, provider: Provider::Gcs }

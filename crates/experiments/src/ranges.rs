@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use laneway_quantity::size;
 use serde::{Deserialize, Serialize};
 
 use crate::counted::{Bench, Counted, Found};
@@ -60,19 +61,27 @@ const RUNGS: [Rung<Reader>; 5] = [
         method: Reader::OneByOne,
         name: "one-by-one",
         description: "one after another on a kept-alive connection",
+        group: "",
     },
     Rung {
         method: Reader::Pool,
         name: "pool-50",
         description: "each by itself over a pool of 50 HTTP/1.1 connections",
+        group: "",
     },
     Rung {
         method: Reader::FixedGap,
         name: "fixed-gap",
         description: "neighbours within 1 MiB joined, 10 connections",
+        group: "",
     },
-    Rung { method: Reader::Whole, name: "whole", description: "the whole object in slices, 10 connections" },
-    Rung { method: Reader::Laneway, name: "laneway", description: "Laneway" },
+    Rung {
+        method: Reader::Whole,
+        name: "whole",
+        description: "the whole object in slices, 10 connections",
+        group: "",
+    },
+    Rung { method: Reader::Laneway, name: "laneway", description: "Laneway", group: "" },
 ];
 
 /// One run.
@@ -135,11 +144,16 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let bytes = lots.iter().flatten().map(|range| range.end - range.start).sum();
         // The first lot's round trip is in it.
         let floor_s = floor_s(stage, bytes, &plan.target) + (lots.len() - 1) as f64 * stage.rtt.as_secs_f64();
-        let one = |reader| {
+        let one = |reader, _| {
             stage.carry(Errand { reader, key: stage.key("object"), size: plan.size, lots: lots.clone() })
         };
         let ranges = lots.iter().map(Vec::len).sum();
-        Counted::find(bench, (ranges, plan.runs), stage, floor_s, &RUNGS, tell, one)
+        let of = match bench {
+            Bench::Columns => "columns of a table",
+            _ => "scattered ranges",
+        };
+        let what = format!("{ranges} {of} in {}", size(plan.size));
+        Counted::find(bench, (ranges, what, plan.runs), stage, floor_s, &RUNGS, tell, one)
     };
     let scattered = job(Bench::Ranges, jobs::scattered(plan.ranges, plan.size))?;
     let columns = job(Bench::Columns, jobs::columns(plan.size))?;

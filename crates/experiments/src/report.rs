@@ -5,9 +5,11 @@ mod bars;
 mod canvas;
 mod connections;
 mod distribution;
+mod glance;
 mod machine;
 mod markup;
 mod sections;
+mod summary;
 mod timeline;
 mod versions;
 
@@ -16,13 +18,13 @@ use std::fmt::Write as _;
 use crate::Error;
 use crate::Table;
 use crate::counted::Counted;
-use crate::ladder::Ladder;
 use crate::mixed::Mixed;
 use crate::slices::Slices;
+use crate::verdict::rule;
 use canvas::{Colour, Drawing};
+use glance::Glance;
 pub use machine::Machine;
 use markup::escaped;
-use sections::Quickest;
 
 const STYLE: &str = include_str!("report/style.css");
 
@@ -50,11 +52,17 @@ pub struct Page {
 struct Section {
     id: &'static str,
     title: String,
+    /// What was moved, and how much of it, for the first sentence of the page.
+    what: String,
+    /// The programs of others that took part.
+    programs: Vec<String>,
+    /// Over what it was moved.
+    path: String,
     /// What was done, and what to look at.
     text: String,
     parts: Vec<Part>,
     /// What of it stands at the head of the page.
-    quickest: Vec<Quickest>,
+    glances: Vec<Glance>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,15 +85,6 @@ struct Figure {
 }
 
 impl Page {
-    /// Adds what a ladder found.
-    ///
-    /// # Errors
-    /// [`Error::Drawing`].
-    pub fn ladder(&mut self, found: &Ladder) -> Result<(), Error> {
-        self.sections.push(sections::ladder(found)?);
-        Ok(())
-    }
-
     /// Adds what slices found.
     ///
     /// # Errors
@@ -104,13 +103,19 @@ impl Page {
         Ok(())
     }
 
-    /// Adds what read-modify-writes or deletes found.
+    /// Adds what small files, read-modify-writes, deletes or ranges found.
     ///
     /// # Errors
     /// [`Error::Drawing`].
     pub fn counted(&mut self, found: &Counted) -> Result<(), Error> {
         self.sections.push(sections::counted(found)?);
         Ok(())
+    }
+
+    /// What all of it says, in three sentences: what was measured over which link, where Laneway is ahead and by how much, and
+    /// where it isn't.
+    pub fn sentences(&self) -> [String; 3] {
+        summary::sentences(&self.sections)
     }
 
     /// The page as HTML.
@@ -123,11 +128,20 @@ impl Page {
         );
         html += STYLE;
         html += "</style>\n</head>\n<body>\n<header>\n<h1>Laneway beside the usual ways</h1>\n";
+        for sentence in self.sentences() {
+            let _ = writeln!(html, "<p class=\"opening\">{}</p>", escaped(&sentence));
+        }
         let Machine { system, processor, cores, memory } = &heading.machine;
+        let mut beside = vec![format!("clients over {}", versions::of_rivals())];
+        for program in self.sections.iter().flat_map(|section| &section.programs) {
+            if !beside.contains(program) {
+                beside.push(program.clone());
+            }
+        }
         let facts = [
             ("Measured", heading.date.clone()),
             ("With", heading.versions.clone()),
-            ("Beside", format!("clients over {}", versions::of_rivals())),
+            ("Beside", beside.join("; ")),
             ("On", format!("{processor}, {cores} cores, {memory}, {system}")),
         ];
         html += "<dl class=\"facts\">\n";
@@ -148,36 +162,19 @@ impl Page {
     fn write_summary(&self, html: &mut String) {
         let mut rows = String::new();
         for section in &self.sections {
-            for Quickest { what, ours, other, slowest, floor_s } in &section.quickest {
-                let seconds = |value: Option<f64>| value.map_or("no figure".to_owned(), markup::in_seconds);
-                let quickest = other.map(|(_, name)| escaped(name)).unwrap_or_default();
-                let _ = writeln!(
-                    rows,
-                    "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\"><a href=\"#{}\">{}</a><small>{}</small></th>\
-                     <td role=\"cell\" data-head=\"Laneway\"><b>{}</b></td>\
-                     <td role=\"cell\" data-head=\"quickest other way\">{}<small>{quickest}</small></td>\
-                     <td role=\"cell\" data-head=\"slowest\">{}</td>\
-                     <td role=\"cell\" data-head=\"floor\">{}</td></tr>",
-                    section.id,
-                    escaped(&section.title),
-                    escaped(what),
-                    seconds(*ours),
-                    seconds(other.map(|(value, _)| value)),
-                    seconds(*slowest),
-                    seconds(Some(*floor_s)),
-                );
-            }
+            section.glances.iter().for_each(|glance| glance.write(section.id, &section.title, &mut rows));
         }
         if !rows.is_empty() {
             html.push_str(
-                "<h2>At a glance</h2>\n<div class=\"scroll\"><table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">\
-                 <th role=\"columnheader\" scope=\"col\">measured</th><th role=\"columnheader\" scope=\"col\">Laneway</th>\
-                 <th role=\"columnheader\" scope=\"col\">quickest other way</th>\
-                 <th role=\"columnheader\" scope=\"col\">slowest</th>\
-                 <th role=\"columnheader\" scope=\"col\">floor</th></tr></thead>\n<tbody role=\"rowgroup\">\n",
+                "<h2>At a glance</h2>\n<div class=\"scroll\"><table class=\"glance\" role=\"table\">\n<thead role=\"rowgroup\"><tr role=\"row\">",
             );
+            for head in ["measured", "Laneway", "quickest other way", "verdict", "slowest", "floor"] {
+                let _ = write!(html, "<th role=\"columnheader\" scope=\"col\">{head}</th>");
+            }
+            html.push_str("</tr></thead>\n<tbody role=\"rowgroup\">\n");
             html.push_str(&rows);
             html.push_str("</tbody>\n</table></div>\n");
+            let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(&rule()));
         }
         html.push_str(
             "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
@@ -194,6 +191,22 @@ impl Page {
 mod tests {
     use super::*;
     use crate::Line;
+    use crate::turns::Compared as _;
+    use crate::turns::tests::{Figures, row};
+
+    fn section(parts: Vec<Part>, glances: Vec<Glance>) -> Section {
+        let (title, what, path) = ("X".to_owned(), "things".to_owned(), "a link".to_owned());
+        Section {
+            id: "x",
+            title,
+            what,
+            path,
+            programs: vec!["tool 1.0".to_owned()],
+            text: String::new(),
+            parts,
+            glances,
+        }
+    }
 
     fn heading() -> Heading {
         Heading {
@@ -209,25 +222,36 @@ mod tests {
         let failure = Some("the server answered 500: <script>alert(1)</script> \"&\"".to_owned());
         let line = Line { name: "Laneway".to_owned(), cells: Vec::new(), failure };
         let table = Table { head: vec!["rung", "seconds"], rows: vec![line] };
-        let (title, quickest) = ("X".to_owned(), Vec::new());
-        let parts = vec![Part::Table(table)];
-        let section = Section { id: "x", title, text: String::new(), parts, quickest };
-        let html = Page { sections: vec![section] }.html(&heading());
+        let html = Page { sections: vec![section(vec![Part::Table(table)], Vec::new())] }.html(&heading());
         assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt; &quot;&amp;&quot;"));
         assert!(!html.contains("<script"));
         assert!(html.contains("--report &#39;&lt;x&gt;&#39;"));
     }
 
     #[test]
-    fn the_head_of_the_page_names_laneway_and_the_quickest_other_way() {
-        let what = "until all is there";
-        let other = Some((1.25, "one <b> way"));
-        let quickest = vec![Quickest { what, ours: Some(0.5), other, slowest: Some(9.0), floor_s: 0.25 }];
-        let (title, text, parts) = ("X".to_owned(), String::new(), Vec::new());
-        let html =
-            Page { sections: vec![Section { id: "x", title, text, parts, quickest }] }.html(&heading());
-        for part in ["href=\"#x\"", what, "0.500 s", "1.250 s<small>one &lt;b&gt; way", "9.000 s", "0.250 s"]
-        {
+    fn the_page_opens_with_what_it_shows_and_names_laneway_and_the_quickest_other_way() {
+        let rows = [
+            row("one <b> way", "", &[1.25; 3]),
+            row("laneway", "", &[0.5, 0.5, 0.75]),
+            row("slow", "", &[9.0; 3]),
+        ];
+        let page =
+            Page { sections: vec![section(Vec::new(), Glance::of(&rows, &Figures::MEASURES[0], 0.25))] };
+        let html = page.html(&heading());
+        let [first, second, third] = page.sentences().map(|sentence| html.find(&escaped(&sentence)).unwrap());
+        assert!(html.find("<h1>").unwrap() < first && first < second && second < third);
+        assert!(third < html.find("class=\"facts\"").unwrap());
+        for part in [
+            "href=\"#x\"",
+            "until the end",
+            "0.500 s</b><small class=\"range\">0.500-0.750",
+            "1.250-1.250</small><small>one &lt;b&gt; way",
+            "<span class=\"verdict winner\">winner</span> 2.50x",
+            "9.000 s",
+            "0.250 s",
+            "from which nothing follows",
+            "; tool 1.0</dd>",
+        ] {
             assert!(html.contains(part), "{part}");
         }
     }

@@ -1,25 +1,33 @@
-//! One huge object down: the strategy of a program of 2021, and Laneway's.
+//! One huge object down: in one stream, by the strategy of a program of 2021, and by Laneway's.
 //!
 //! It repeats the measurement of a 32 GiB object on a virtual machine of four processors, where parallel ranged streams
 //! came to 1105 MiB/s.
 
 mod fixed;
 mod laneway;
+mod single;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::errand::{self, Measured};
-use crate::place::Target;
+use crate::place::{Imitated, Target};
+use crate::program::{Job, Took, Way, versions, with_programs};
+use crate::random::Random;
 use crate::rival::Tally;
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
-use crate::table::{self, Line, Table};
+use crate::table::{self, Table};
 use crate::trace::Trace;
-use crate::turns::{Event, Row, Run, Rung, turns};
+use crate::turns::{Compared, Event, Measure, Row, Run, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
+
+/// What the object's bytes are made from.
+const SEED: u64 = 1;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -41,6 +49,10 @@ pub struct Plan {
 pub struct Slices {
     /// The store's URL.
     pub store: String,
+    /// What the embedded store imitated, if it was one.
+    pub link: Option<Imitated>,
+    /// The programs of others that took part: names and versions.
+    pub programs: Vec<String>,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
     /// The least seconds that the path allows: handshakes, one request, and the bytes where the bandwidth is known.
@@ -76,14 +88,34 @@ pub struct Figures {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Strategy {
+    Single,
     Fixed,
     Laneway,
 }
 
-const RUNGS: [Rung<Strategy>; 2] = [
-    Rung { method: Strategy::Fixed, name: "fixed", description: "2021: fixed slices, checksum read back" },
-    Rung { method: Strategy::Laneway, name: "laneway", description: "Laneway" },
+const RUNGS: [Rung<Strategy>; 3] = [
+    rung(Strategy::Single, "single", "one stream, checked while it comes"),
+    rung(Strategy::Fixed, "fixed", "2021: fixed slices, checksum read back"),
+    rung(Strategy::Laneway, "laneway", "Laneway"),
 ];
+
+const fn rung(method: Strategy, name: &'static str, description: &'static str) -> Rung<Strategy> {
+    Rung { method, name, description, group: "" }
+}
+
+impl Compared for Figures {
+    const MEASURES: &'static [Measure<Self>] = &[Measure {
+        name: "seconds",
+        what: "until the file is checked",
+        short: "",
+        heads: ["range s", "Laneway"],
+        value: |figures| figures.seconds,
+    }];
+
+    fn lasted_s(&self) -> f64 {
+        self.seconds
+    }
+}
 
 /// One download.
 #[derive(Serialize, Deserialize)]
@@ -109,6 +141,7 @@ impl errand::Errand for Errand {
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         match self.strategy {
+            Strategy::Single => single::download(&site, &self.key, &self.to).await,
             Strategy::Fixed => fixed::download(&site, &self.key, &self.to).await,
             Strategy::Laneway => laneway::download(&site, &self.key, &self.to).await,
         }
@@ -134,38 +167,66 @@ pub fn run(
 }
 
 fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Result<Slices, Error> {
-    stage.stock(&[Supply { name: "object".to_owned(), seed: 1, size: plan.size }])?;
+    stage.stock(&[Supply { name: "object".to_owned(), seed: SEED, size: plan.size }])?;
     tell(Event::Begun { bench: "slices", store: stage.store(), rtt: stage.rtt });
     let rtt_s = stage.rtt.as_secs_f64();
     let floor_s = floor_s(stage, plan.size, &plan.target);
     let to = stage.folder().join("object");
-    let one = |strategy, _| {
-        let errand = Errand { strategy, key: stage.key("object"), to: to.clone() };
-        let ran = stage.carry(errand)?.and_then(|measured| figures(measured, plan.size, floor_s, &to));
+    let key = stage.key("object");
+    let one = |way, _| {
+        let ran = match way {
+            Way::Own(strategy) => stage.carry(Errand { strategy, key: key.clone(), to: to.clone() })?,
+            Way::Program(program) => {
+                let ran = stage.run(program, &Job::Down { key: &key, file: &to })?;
+                // Not every program tells whether it has checked what came.
+                ran.and_then(|(took, tally)| {
+                    same(&to, plan.size)?;
+                    let Took { seconds, .. } = took;
+                    let trace = Trace::default();
+                    let found = Found { seconds, transfer_s: seconds, tally, verified: false, trace };
+                    Ok(Measured { found, usage: None })
+                })
+            }
+        };
+        let ran = ran.and_then(|measured| figures(measured, plan.size, floor_s, &to));
         // Each rung begins without a file, so that none finds the pages of another's.
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
-    let rows = turns(&RUNGS, plan.runs, tell, one, |figures| figures.seconds)?;
-    Ok(Slices { store: stage.store().to_owned(), rtt_s, floor_s, size: plan.size, rows })
+    let rungs = with_programs(&RUNGS, &stage.programs());
+    let rows = turns(&rungs, plan.runs, tell, one)?;
+    let (store, programs) = (stage.store().to_owned(), versions(&rungs));
+    Ok(Slices { store, link: stage.link, programs, rtt_s, floor_s, size: plan.size, rows })
+}
+
+/// Whether a file has the object's bytes.
+///
+/// # Errors
+/// [`Failure::Different`] where it hasn't; what the disk answers.
+fn same(file: &Path, size: u64) -> Result<(), Failure> {
+    let mut file = File::open(file).map_err(Failure::File)?;
+    let mut block = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < size {
+        let end = size.min(at + block.len() as u64);
+        let found = &mut block[..(end - at) as usize];
+        file.read_exact(found).map_err(Failure::File)?;
+        if *found != Random::content_at(SEED, &(at..end)) {
+            return Err(Failure::Different(format!("the bytes {at} to {end} are others than were stored")));
+        }
+        at = end;
+    }
+    Ok(())
 }
 
 /// TCP, TLS and one request take a round trip each; then the bytes come at the bandwidth, where it is known.
 pub(crate) fn floor_s(stage: &Stage<'_>, bytes: u64, target: &Target) -> f64 {
-    let bandwidth = match target {
-        Target::Embedded(imitated) => imitated.bandwidth,
-        Target::Remote(_) => None,
-    };
+    let bandwidth = target.imitated().and_then(|imitated| imitated.bandwidth);
     let trips = if stage.tls() { 3.0 } else { 2.0 };
     trips * stage.rtt.as_secs_f64() + bandwidth.map_or(0.0, |rate| bytes as f64 / rate as f64)
 }
 
-fn figures(
-    measured: Measured<Found>,
-    size: u64,
-    floor_s: f64,
-    file: &std::path::Path,
-) -> Result<Run<Figures>, Failure> {
+fn figures(measured: Measured<Found>, size: u64, floor_s: f64, file: &Path) -> Result<Run<Figures>, Failure> {
     let Measured { found, usage } = measured;
     let len = std::fs::metadata(file).map_err(Failure::File)?.len();
     if len != size {
@@ -188,7 +249,7 @@ fn figures(
 impl Slices {
     /// What people are shown.
     pub fn table(&self) -> Table {
-        let head = vec![
+        let head = [
             "way",
             "seconds",
             "of them checking",
@@ -198,17 +259,16 @@ impl Slices {
             "peak MiB",
             "times the floor",
         ];
-        let cells = |f: &Figures| {
+        Table::compared(&head, &self.rows, |f| {
             vec![
                 table::seconds(f.seconds),
-                if f.verified { table::seconds(f.seconds - f.transfer_s) } else { "unverified".to_owned() },
+                if f.verified { table::seconds(f.seconds - f.transfer_s) } else { "-".to_owned() },
                 format!("{:.0}", f.mib_s),
                 f.cpu_s_per_gib.map_or("-".to_owned(), |s| format!("{s:.2}")),
                 f.connections.to_string(),
                 table::mib(f.peak_bytes),
                 format!("{:.2}", f.floor_ratio),
             ]
-        };
-        Table { head, rows: self.rows.iter().map(|row| Line::new(row, cells)).collect() }
+        })
     }
 }

@@ -13,13 +13,16 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errand::{Address, Errand, Measured};
 use crate::place::{Imitated, Remote, Target};
+use crate::program::{Job, Program, Reached, Took, installed};
 use crate::random::Random;
-use crate::rival::{Protocol, Rival, probe};
+use crate::rival::{Protocol, Rival, Tally, probe};
 use crate::site::Site;
 use crate::{Error, Failure, Stop, Workers, room, stock, turns};
 
 /// The bucket of the embedded store, and of a remote one where none is named.
 const BUCKET: &str = "laneway-bench";
+/// Where the embedded store's certificate is, below the stage's folder.
+const CA_FILE: &str = "ca.pem";
 /// Bytes that are made and stored at a time on a store elsewhere.
 const STOCKED_AT_ONCE: u64 = 64 << 20;
 
@@ -45,6 +48,10 @@ pub(crate) struct Stage<'a> {
     pub(crate) site: Arc<Site>,
     /// The path's round-trip time as a client measures it.
     pub(crate) rtt: Duration,
+    /// What the embedded store imitates, if it is one.
+    pub(crate) link: Option<Imitated>,
+    /// Bytes of the path's segments; `None` where slow start holds nothing back.
+    pub(crate) segment: Option<u32>,
     address: Address,
     server: Option<Server>,
     folder: TempDir,
@@ -83,19 +90,26 @@ impl<'a> Stage<'a> {
         let bucket = remote.bucket.clone().unwrap_or_else(|| BUCKET.to_owned());
         let address = Address { remote, bucket, unique: unique.unwrap_or_default() };
         let runtime = runtime()?;
-        let (site, rtt, bucket_is_new) = runtime.block_on(async {
+        let (site, rtt, segment, bucket_is_new) = runtime.block_on(async {
             let prepared = Site::prepare(&address.remote, &address.bucket, &address.unique);
             let site = Arc::new(stop.unless(prepared).await??);
             let new = match address.remote.bucket {
                 Some(_) => false,
                 None => stop.unless(stock::create_bucket(&site)).await?.map_err(Error::Store)?,
             };
-            let (rtt, _) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
-            Ok::<_, Error>((site, rtt, new))
+            let (rtt, segment) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
+            Ok::<_, Error>((site, rtt, segment, new))
         })?;
+        let link = target.imitated();
         Ok(Self {
             site,
             rtt,
+            link,
+            segment: match link {
+                Some(Imitated { bandwidth: None, .. }) => None,
+                Some(_) => Some(Imitated::SEGMENT),
+                None => Some(segment),
+            },
             address,
             server,
             folder,
@@ -216,6 +230,46 @@ impl<'a> Stage<'a> {
         self.wait(async {
             settle(&self.site, self.rtt).await;
             self.workers.carry(errand, &self.site, &self.address).await
+        })
+    }
+
+    /// The programs of others that can be rivals here: those that are installed, of the embedded store's, and where runs are
+    /// processes.
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        match (&self.server, self.workers) {
+            (Some(_), Workers::Program(..)) => installed().iter().map(|found| found.program).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Has a program do a job, as [`carry`](Self::carry) has an errand carried out. Its requests and connections are those
+    /// that the store has seen.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`]; inside, why the run has no figures.
+    pub(crate) fn run(
+        &self,
+        program: Program,
+        job: &Job<'_>,
+    ) -> Result<Result<(Took, Tally), Failure>, Error> {
+        let (Some(server), Workers::Program(laneway, _)) = (&self.server, self.workers) else {
+            return Ok(Err(Failure::Absent("programs are run against a store in this process".to_owned())));
+        };
+        let at = Reached {
+            endpoint: self.site.endpoint.clone(),
+            bucket: self.site.bucket.clone(),
+            ca_file: self.folder().join(CA_FILE),
+            scratch: self.folder().join("scratch"),
+            laneway: laneway.clone(),
+        };
+        fs::create_dir_all(&at.scratch).map_err(local("making a folder"))?;
+        self.wait(async {
+            settle(&self.site, self.rtt).await;
+            let before = server.counters();
+            let took = program.carry_out(job, &at).await?;
+            let after = server.counters();
+            let requests = after.requests - before.requests;
+            Ok((took, Tally { requests, connections: after.connections - before.connections }))
         })
     }
 
@@ -354,7 +408,7 @@ pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Resul
     let server =
         Server::start(Config { tls: Some(Tls::Generated), rtt, bandwidth, gcs, ..Config::default() })?;
     server.create_bucket(bucket)?;
-    let ca_file = folder.join("ca.pem");
+    let ca_file = folder.join(CA_FILE);
     fs::write(&ca_file, server.ca_pem().unwrap_or_default()).map_err(local("writing the CA file"))?;
     let remote = Remote {
         provider,

@@ -1,5 +1,8 @@
 //! A result as people read it: a name and numbers.
 
+use crate::turns::verdict_heads;
+use crate::{Compared, Failure, Row};
+
 /// A table. The first column is text, the others are numbers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
@@ -20,18 +23,37 @@ pub struct Line {
     pub failure: Option<String>,
 }
 
-impl Line {
-    /// A line from what was found.
-    pub(crate) fn new<F>(row: &crate::Row<F>, cells: impl FnOnce(&F) -> Vec<String>) -> Self {
-        let (cells, failure) = match &row.result {
-            Ok(run) => (cells(&run.figures), None),
-            Err(failure) => (Vec::new(), Some(failure.remark())),
-        };
-        Self { name: row.description.to_owned(), cells, failure }
-    }
-}
-
 impl Table {
+    /// A line for each row: its name, and what `cells` says of its median run. Behind the first number, or the name where
+    /// there is none, stand the columns of the comparisons.
+    pub(crate) fn compared<F: Compared>(
+        head: &[&'static str],
+        rows: &[Row<F>],
+        cells: impl Fn(&F) -> Vec<String>,
+    ) -> Self {
+        let mut table = Self::of(head, rows, |_, figures| cells(figures));
+        let at = head.len().min(2);
+        table.head.splice(at..at, verdict_heads::<F>());
+        for (line, row) in table.rows.iter_mut().zip(rows).filter(|(line, _)| line.failure.is_none()) {
+            line.cells.splice(at - 1..at - 1, row.verdicts(rows));
+        }
+        table
+    }
+
+    /// A line for each row: its name and its cells.
+    pub(crate) fn of<F>(
+        head: &[&'static str],
+        rows: &[Row<F>],
+        cells: impl Fn(&Row<F>, &F) -> Vec<String>,
+    ) -> Self {
+        let line = |row: &Row<F>| Line {
+            name: row.description.to_owned(),
+            cells: row.figures().map(|figures| cells(row, figures)).unwrap_or_default(),
+            failure: row.result.as_ref().err().map(Failure::remark),
+        };
+        Self { head: head.to_vec(), rows: rows.iter().map(line).collect() }
+    }
+
     /// The table as lines for a terminal: the first column to the left, numbers to the right.
     pub fn lines(&self) -> Vec<String> {
         let head = Line {
@@ -77,6 +99,7 @@ pub(crate) fn mib(bytes: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::tests::row;
 
     fn line(name: &str, cells: &[&str], failure: Option<&str>) -> Line {
         let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
@@ -100,6 +123,23 @@ mod tests {
                 "resumable, each request on a new connection    15.00       100",
                 "one HTTP/2 connection                        skipped: the server doesn't offer HTTP/2",
                 "Länge                                          0.165        50",
+            ]
+        );
+    }
+
+    #[test]
+    fn comparisons_stand_beside_what_they_compare() {
+        let rows = [row("a", "", &[2.0; 3]), row("laneway", "", &[1.0; 3]), row("c", "", &[])];
+        let table = Table::compared(&["way", "seconds", "twice"], &rows, |figures| {
+            vec![seconds(figures.seconds), seconds(figures.seconds * 2.0)]
+        });
+        assert_eq!(
+            table.lines(),
+            [
+                "way      seconds      range s       Laneway  twice",
+                "a          2.000  2.000-2.000  winner 2.00x  4.000",
+                "laneway    1.000  1.000-1.000             -  2.000",
+                "c        failed: the job ended without a summary",
             ]
         );
     }

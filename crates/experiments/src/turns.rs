@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-use crate::latency::median_by;
 use crate::stage::Left;
 use crate::trace::Trace;
+use crate::verdict::{Comparison, Spread};
 use crate::{Error, Failure};
 
 /// What happens while an experiment is made.
@@ -44,6 +44,32 @@ pub(crate) struct Rung<M> {
     pub(crate) name: &'static str,
     /// For people.
     pub(crate) description: &'static str,
+    /// What it is compared with has the same; empty where all are compared with each other.
+    pub(crate) group: &'static str,
+}
+
+/// What rungs are compared by.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<F> {
+    /// For programs.
+    pub name: &'static str,
+    /// For people: what is timed.
+    pub what: &'static str,
+    /// The same in a word, in brackets behind an experiment's name; empty for its only measure.
+    pub short: &'static str,
+    /// The heads of a table's columns for the runs' range and for what Laneway is beside them.
+    pub heads: [&'static str; 2],
+    /// Its seconds.
+    pub value: fn(&F) -> f64,
+}
+
+/// Figures of a run that rungs are compared by.
+pub trait Compared: Sized + 'static {
+    /// By what; the first decides which run is the median one.
+    const MEASURES: &'static [Measure<Self>];
+
+    /// How many seconds the run took.
+    fn lasted_s(&self) -> f64;
 }
 
 /// A rung's result.
@@ -53,17 +79,39 @@ pub struct Row<F> {
     pub rung: &'static str,
     /// What it does, for people.
     pub description: &'static str,
-    /// Its median run, or why one of its runs failed.
-    pub result: Result<Run<F>, Failure>,
+    /// Rows of the same group are compared.
+    pub group: &'static str,
+    /// Its runs, or why one of them failed.
+    pub result: Result<Runs<F>, Failure>,
+}
+
+/// The runs of a rung, all of which ended well.
+#[derive(Debug)]
+pub struct Runs<F> {
+    /// What each of them took, the quickest first.
+    sorted: Vec<F>,
+    /// What the median one did on its connections.
+    trace: Trace,
 }
 
 /// A run that ended well.
 #[derive(Debug)]
-pub struct Run<F> {
+pub(crate) struct Run<F> {
     /// What it took.
-    pub figures: F,
+    pub(crate) figures: F,
     /// What it did on its connections.
-    pub trace: Trace,
+    pub(crate) trace: Trace,
+}
+
+impl<F: Compared> Runs<F> {
+    /// `None` of nothing.
+    pub(crate) fn new(mut runs: Vec<Run<F>>) -> Option<Self> {
+        let value = F::MEASURES[0].value;
+        runs.sort_by(|a, b| value(&a.figures).total_cmp(&value(&b.figures)));
+        let middle = runs.len() / 2;
+        let trace = std::mem::take(&mut runs.get_mut(middle)?.trace);
+        Some(Self { sorted: runs.into_iter().map(|run| run.figures).collect(), trace })
+    }
 }
 
 impl<F> Row<F> {
@@ -72,20 +120,57 @@ impl<F> Row<F> {
         self.result.as_ref().err().is_none_or(Failure::is_absence)
     }
 
-    /// The figures, if the rung didn't fail.
-    pub fn figures(&self) -> Option<&F> {
-        self.result.as_ref().ok().map(|run| &run.figures)
+    /// Whether it is Laneway's.
+    pub fn is_ours(&self) -> bool {
+        self.rung.contains("laneway")
     }
 
-    /// The trace, if the rung didn't fail.
+    /// The figures of its median run (of an even number, the slower of the two in the middle), if it didn't fail.
+    pub fn figures(&self) -> Option<&F> {
+        self.result.as_ref().ok().map(|runs| &runs.sorted[runs.sorted.len() / 2])
+    }
+
+    /// That run's trace; a program has none.
     pub fn trace(&self) -> Option<&Trace> {
-        self.result.as_ref().ok().map(|run| &run.trace)
+        self.result.as_ref().ok().map(|runs| &runs.trace).filter(|trace| !trace.spans.is_empty())
+    }
+
+    /// One measure in all runs, if none failed.
+    pub fn spread(&self, value: fn(&F) -> f64) -> Option<Spread> {
+        Spread::of(self.result.as_ref().ok()?.sorted.iter().map(value))
     }
 }
 
-impl<F: Serialize + DeserializeOwned + Default> Row<F> {
-    /// The row for programs: the same fields for every rung, those of a failed one empty.
-    pub fn record(&self, bench: &'static str) -> serde_json::Value {
+impl<F: Compared> Row<F> {
+    /// Laneway beside this row by a measure; `None` for Laneway's own, and where one of both failed.
+    pub fn compared(&self, rows: &[Self], value: fn(&F) -> f64) -> Option<Comparison> {
+        if self.is_ours() {
+            return None;
+        }
+        let ours = rows.iter().find(|row| row.is_ours() && row.group == self.group)?;
+        let lasted_s = ours.spread(F::lasted_s)?.median.max(self.spread(F::lasted_s)?.median);
+        Some(Comparison::of(&ours.spread(value)?, &self.spread(value)?, lasted_s))
+    }
+
+    /// For the columns of each measure's heads: the runs' range, and what Laneway is beside them.
+    pub(crate) fn verdicts(&self, rows: &[Self]) -> Vec<String> {
+        let cells = F::MEASURES.iter().map(|measure| {
+            let range = self.spread(measure.value).map(|spread| spread.range()).unwrap_or_default();
+            [range, self.compared(rows, measure.value).map_or("-".to_owned(), |found| found.text())]
+        });
+        cells.flatten().collect()
+    }
+}
+
+/// The heads of what [`Row::verdicts`] says.
+pub(crate) fn verdict_heads<F: Compared>() -> impl Iterator<Item = &'static str> {
+    F::MEASURES.iter().flat_map(|measure| measure.heads)
+}
+
+impl<F: Compared + Serialize + DeserializeOwned + Default> Row<F> {
+    /// The row for programs: the same fields for every rung, those of a failed one empty. `compared` has for each measure its
+    /// spread over the runs, and what Laneway is beside it.
+    pub fn record(&self, rows: &[Self], bench: &'static str) -> serde_json::Value {
         // Figures are structs of numbers, which can't fail to become JSON.
         let value = |figures: &F| serde_json::to_value(figures).unwrap_or_default();
         let mut record = value(self.figures().unwrap_or(&F::default()));
@@ -96,23 +181,31 @@ impl<F: Serialize + DeserializeOwned + Default> Row<F> {
             fields.insert("kind".to_owned(), "rung".into());
             fields.insert("bench".to_owned(), bench.into());
             fields.insert("rung".to_owned(), self.rung.into());
+            fields.insert("group".to_owned(), self.group.into());
             let error = self.result.as_ref().err().map(Failure::reason);
             fields.insert("error".to_owned(), error.into());
+            let measures = F::MEASURES.iter().map(|measure| {
+                let found = serde_json::json!({
+                    "runs": self.spread(measure.value),
+                    "laneway": self.compared(rows, measure.value),
+                });
+                (measure.name.to_owned(), found)
+            });
+            fields.insert("compared".to_owned(), measures.collect::<serde_json::Map<_, _>>().into());
         }
         record
     }
 }
 
-/// Runs every rung `runs` times, in turns. `time` is what the median is taken of.
+/// Runs every rung `runs` times, in turns.
 ///
 /// # Errors
 /// What keeps the experiment from going on.
-pub(crate) fn turns<M: Copy, F>(
+pub(crate) fn turns<M: Copy, F: Compared>(
     rungs: &[Rung<M>],
     runs: usize,
     tell: &mut dyn FnMut(Event<'_>),
     mut one: impl FnMut(M, usize) -> Result<Result<Run<F>, Failure>, Error>,
-    time: impl Fn(&F) -> f64,
 ) -> Result<Vec<Row<F>>, Error> {
     let mut results: Vec<Vec<Result<Run<F>, Failure>>> = rungs.iter().map(|_| Vec::new()).collect();
     for run in 1..=runs {
@@ -121,74 +214,112 @@ pub(crate) fn turns<M: Copy, F>(
                 continue;
             }
             let result = one(rung.method, run)?;
-            let outcome = result.as_ref().map(|run| time(&run.figures));
+            let outcome = result.as_ref().map(|run| (F::MEASURES[0].value)(&run.figures));
             tell(Event::Ran { rung: rung.description, run, runs, result: outcome });
             results.push(result);
         }
     }
     let row = |(rung, results): (&Rung<M>, Vec<Result<Run<F>, Failure>>)| {
         let results = results.into_iter().collect::<Result<Vec<_>, _>>();
-        let median =
-            results.and_then(|runs| median_by(runs, |run| time(&run.figures)).ok_or(Failure::Unfinished));
-        Row { rung: rung.name, description: rung.description, result: median }
+        let result = results.and_then(|runs| Runs::new(runs).ok_or(Failure::Unfinished));
+        Row { rung: rung.name, description: rung.description, group: rung.group, result }
     };
     Ok(rungs.iter().zip(results).map(row).collect())
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde::Deserialize;
 
     use super::*;
+    use crate::verdict::Verdict;
 
-    #[derive(Serialize, Deserialize, Default)]
-    struct Figures {
-        seconds: f64,
-        peak_bytes: Option<u64>,
+    #[derive(Clone, Serialize, Deserialize, Default, Debug)]
+    pub(crate) struct Figures {
+        pub(crate) seconds: f64,
+        pub(crate) peak_bytes: Option<u64>,
+    }
+
+    impl Compared for Figures {
+        const MEASURES: &'static [Measure<Self>] = &[Measure {
+            name: "seconds",
+            what: "until the end",
+            short: "",
+            heads: ["range s", "Laneway"],
+            value: |figures| figures.seconds,
+        }];
+
+        fn lasted_s(&self) -> f64 {
+            self.seconds
+        }
     }
 
     fn rung(method: u8, name: &'static str) -> Rung<u8> {
-        Rung { method, name, description: name }
+        Rung { method, name, description: name, group: "" }
+    }
+
+    fn run(seconds: f64) -> Run<Figures> {
+        Run { figures: Figures { seconds, peak_bytes: None }, trace: Trace::default() }
+    }
+
+    /// A row whose runs took so long.
+    pub(crate) fn row(rung: &'static str, group: &'static str, seconds: &[f64]) -> Row<Figures> {
+        let runs = Runs::new(seconds.iter().map(|seconds| run(*seconds)).collect());
+        Row { rung, description: rung, group, result: runs.ok_or(Failure::Unfinished) }
     }
 
     #[test]
     fn rungs_take_turns_and_one_that_failed_is_not_run_again() {
         let mut order = Vec::new();
         let mut events = 0;
-        let rows = turns(
-            &[rung(0, "a"), rung(1, "b")],
-            3,
-            &mut |_| events += 1,
-            |method, run| {
-                order.push((method, run));
+        let rows: Vec<Row<Figures>> =
+            turns(&[rung(0, "a"), rung(1, "b")], 3, &mut |_| events += 1, |method, number| {
+                order.push((method, number));
                 Ok(match method {
                     1 => Err(Failure::Unfinished),
-                    _ => {
-                        let figures = Figures { seconds: [9.0, 1.0, 2.0][run - 1], peak_bytes: None };
-                        Ok(Run { figures, trace: Trace::default() })
-                    }
+                    _ => Ok(run([9.0, 1.0, 2.0][number - 1])),
                 })
-            },
-            |figures| figures.seconds,
-        )
-        .unwrap();
+            })
+            .unwrap();
         assert_eq!(order, [(0, 1), (1, 1), (0, 2), (0, 3)]);
         assert_eq!(events, 4);
         assert_eq!(rows[0].figures().map(|figures| figures.seconds), Some(2.0));
+        assert_eq!(rows[0].spread(|figures| figures.seconds).unwrap().range(), "1.000-9.000");
         assert!(rows[1].result.is_err());
     }
 
     #[test]
+    fn a_row_is_compared_with_laneways_of_its_group() {
+        let rows = [
+            row("a", "x", &[2.0; 3]),
+            row("x-laneway", "x", &[1.0; 3]),
+            row("b", "y", &[2.0; 3]),
+            row("y-laneway", "y", &[4.0; 3]),
+            row("c", "z", &[1.0; 3]),
+            row("z-laneway", "z", &[]),
+        ];
+        let verdict = |row: &Row<Figures>| Some(row.compared(&rows, |f| f.seconds)?.verdict);
+        let found: Vec<_> = rows.iter().map(verdict).collect();
+        assert_eq!(found, [Some(Verdict::Winner), None, Some(Verdict::Behind), None, None, None]);
+        assert_eq!(rows[0].verdicts(&rows), ["2.000-2.000", "winner 2.00x"]);
+        assert_eq!(rows[1].verdicts(&rows), ["1.000-1.000", "-"]);
+    }
+
+    #[test]
     fn a_record_has_the_same_fields_whether_its_rung_failed_or_not() {
-        let row = |result| Row::<Figures> { rung: "a", description: "A", result };
-        let good = row(Ok(Run { figures: Figures::default(), trace: Trace::default() })).record("x");
-        let bad = row(Err(Failure::Absent("no such thing".to_owned()))).record("x");
+        let rows = [row("a", "", &[1.0]), row("b", "", &[])];
+        let [good, bad] = [0, 1].map(|n| rows[n].record(&rows, "x"));
         let keys = |value: &serde_json::Value| {
             value.as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!(keys(&good), keys(&bad));
-        assert_eq!(keys(&good).len(), 6);
-        assert_eq!((&bad["seconds"], &bad["error"]), (&serde_json::Value::Null, &"no such thing".into()));
-        assert_eq!((&good["seconds"], &good["error"]), (&0.0.into(), &serde_json::Value::Null));
+        assert_eq!(keys(&good).len(), 8);
+        assert_eq!(
+            (&bad["seconds"], &bad["error"]),
+            (&serde_json::Value::Null, &"the job ended without a summary".into())
+        );
+        assert_eq!((&good["seconds"], &good["error"]), (&1.0.into(), &serde_json::Value::Null));
+        assert_eq!(good["compared"]["seconds"]["runs"]["most"], 1.0);
+        assert_eq!(keys(&good["compared"]["seconds"]), keys(&bad["compared"]["seconds"]));
     }
 }

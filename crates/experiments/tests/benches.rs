@@ -52,7 +52,7 @@ fn slices_of(size: u64, target: Target) -> slices::Slices {
 fn a_huge_object_arrives_checked_in_both_ways_and_both_tongues() {
     for provider in [GCS, S3] {
         let found = slices_of((3 << 20) + 7, embedded(provider));
-        assert_eq!(names(&found.rows), ["fixed", "laneway"]);
+        assert_eq!(names(&found.rows), ["single", "fixed", "laneway"]);
         for row in &found.rows {
             let (figures, trace) = (row.figures().unwrap(), row.trace().unwrap());
             assert!(figures.verified && figures.mib_s > 0.0, "{row:?}");
@@ -187,11 +187,20 @@ fn ranges_come_right_in_every_way() {
 fn every_broom_leaves_nothing() {
     let plan = clean::Plan { objects: 205, runs: 1, target: embedded(GCS) };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
-    let all =
-        ["gcs-one-by-one", "gcs-batch", "gcs-laneway", "s3-one-by-one", "s3-delete-objects", "s3-laneway"];
-    assert_eq!(names(&found.rows), all);
+    let gcs = ["gcs-one-by-one", "gcs-batch", "gcs-laneway-keys", "gcs-list-batch", "gcs-laneway"];
+    let s3 = ["s3-one-by-one", "s3-delete-objects", "s3-laneway-keys", "s3-list-delete", "s3-laneway"];
+    assert_eq!(names(&found.rows), [gcs, s3].concat());
     let requests: Vec<u64> = found.rows.iter().map(|row| row.figures().unwrap().requests).collect();
-    assert_eq!((requests[0], requests[1], requests[3], requests[4]), (205, 3, 205, 1));
+    // Whoever knows the keys doesn't list.
+    assert_eq!(requests[..5], [205, 3, 3, 4, 4]);
+    assert_eq!(requests[5..], [205, 1, 1, 2, 2]);
+}
+
+#[test]
+fn what_lists_first_deletes_every_page() {
+    let plan = clean::Plan { objects: 2100, runs: 1, target: embedded(GCS) };
+    let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
+    names(&found.rows);
 }
 
 #[test]
@@ -200,10 +209,10 @@ fn a_store_elsewhere_is_filled_used_and_left_as_it_was() {
     let before = "some/where/else".to_owned();
     server.store().put("lake", &before, b"x").unwrap();
     assert_eq!(names(&commits(target.clone()).rows).len(), 3);
-    assert_eq!(names(&slices_of(100_000, target.clone()).rows).len(), 2);
+    assert_eq!(names(&slices_of(100_000, target.clone()).rows).len(), 3);
     let plan = clean::Plan { objects: 5, runs: 1, target };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
-    assert_eq!(names(&found.rows), ["gcs-one-by-one", "gcs-batch", "gcs-laneway"]);
+    assert_eq!(names(&found.rows).len(), 5);
     assert_eq!(server.store().keys("lake"), [before]);
 }
 

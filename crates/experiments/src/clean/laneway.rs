@@ -1,9 +1,10 @@
-//! Laneway's library, which is given a prefix.
+//! Laneway's library, which is given a prefix, or the keys.
 
 use std::time::Instant;
 
+use futures_util::{StreamExt as _, stream};
 use laneway::internal::trace::Trace as Recorder;
-use laneway::{Event, Location, Outcome, RemoveRequest};
+use laneway::{Client, Event, Location, Outcome, RemoveRequest};
 
 use super::Found;
 use crate::Failure;
@@ -24,8 +25,25 @@ pub(super) async fn remove(site: &Site, prefix: &str) -> Result<Found, Failure> 
             return Err(error.into());
         }
     }
+    Ok(found(&client, &recorder, started))
+}
+
+/// The keys of a stream are removed batch by batch.
+pub(super) async fn keyed(site: &Site, keys: Vec<String>) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let recorder = Recorder::default();
+    let client = site.laneway(Some(&recorder))?;
+    let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
+    let mut removed = bucket.delete_many(stream::iter(keys));
+    while let Some((_, outcome)) = removed.next().await {
+        outcome?;
+    }
+    Ok(found(&client, &recorder, started))
+}
+
+fn found(client: &Client, recorder: &Recorder, started: Instant) -> Found {
     let seconds = started.elapsed().as_secs_f64();
     let counters = client.counters();
     let tally = Tally { requests: counters.requests, connections: counters.connections };
-    Ok(Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) })
+    Found { seconds, tally, trace: Trace::of_engine(&recorder.moments(), started) }
 }

@@ -1,4 +1,4 @@
-//! One by one, or as many in a request as the store takes.
+//! One by one, or as many in a request as the store takes: of known keys, or of what a listing shows.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::Found;
 use crate::Failure;
 use crate::rival::pool::Pool;
-use crate::rival::{Answer, Protocol, Rival, all};
+use crate::rival::{Answer, Error, Protocol, Rival, all};
 use crate::site::Site;
 
 /// Connections that batches are sent over.
@@ -38,6 +38,37 @@ pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, 
     let rival = Rival::new(site, Protocol::H1);
     let pool = Pool::new(rival.clone(), Some(BATCH_CONNECTIONS));
     let mut deletes = JoinSet::new();
+    send_batches(site, &pool, keys, &mut deletes);
+    none_refused(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+}
+
+/// The prefix is listed page by page; what a page shows is deleted while the next one is asked for.
+pub(super) async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(BATCH_CONNECTIONS));
+    let mut deletes = JoinSet::new();
+    let mut token = None;
+    loop {
+        let mut taken = pool.take().await?;
+        let answer = taken.connection.send(site.list(prefix, token.as_deref()).await?).await?.succeeded()?;
+        taken.give_back();
+        let (keys, next) = site.listed(&answer)?;
+        send_batches(site, &pool, &keys, &mut deletes);
+        match next {
+            Some(next) => token = Some(next),
+            None => break,
+        }
+    }
+    none_refused(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
+}
+
+/// How many calls each batch was refused.
+type Refused = JoinSet<Result<usize, Error>>;
+
+fn send_batches(site: &Arc<Site>, pool: &Pool, keys: &[String], deletes: &mut Refused) {
     for batch in keys.chunks(site.delete_many_max()) {
         let (site, pool, batch) = (Arc::clone(site), pool.clone(), batch.to_vec());
         deletes.spawn(async move {
@@ -47,15 +78,17 @@ pub(super) async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, 
             Ok(refusals(&site, &answer))
         });
     }
+}
+
+async fn none_refused(mut deletes: Refused) -> Result<(), Failure> {
     let mut refused = 0;
     while let Some(ended) = deletes.join_next().await {
-        let ended: Result<usize, crate::rival::Error> = ended.map_err(|_| Failure::Unfinished)?;
-        refused += ended?;
+        refused += ended.map_err(|_| Failure::Unfinished)??;
     }
-    if refused > 0 {
-        return Err(Failure::Different(format!("the store refused {refused} of the deletes")));
+    match refused {
+        0 => Ok(()),
+        _ => Err(Failure::Different(format!("the store refused {refused} of the deletes"))),
     }
-    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally(), trace: rival.trace() })
 }
 
 /// How many calls of a batch failed. What is left in the store is counted besides.

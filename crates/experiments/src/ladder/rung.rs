@@ -1,14 +1,17 @@
 //! The rungs, from the slowest way to Laneway's.
 
+use serde::{Deserialize, Serialize};
+
 use super::work::Work;
 use super::{concurrent, http2, keepalive, laneway, resumable, single};
 use crate::Failure;
 use crate::rival::Tally;
 use crate::trace::Trace;
+use crate::turns::Rung;
 
 /// A way to upload many small files.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Rung {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Way {
     /// A resumable upload for each file, both requests on new connections, one file after another.
     Resumable,
     /// One request for each file on a new connection, one after another.
@@ -23,35 +26,21 @@ pub enum Rung {
     Laneway,
 }
 
-impl Rung {
-    /// All of them, in the order of the ladder.
-    pub const ALL: [Self; 6] =
-        [Self::Resumable, Self::Single, Self::KeepAlive, Self::Concurrent, Self::Http2, Self::Laneway];
+/// All of them, in the order of the ladder.
+pub(super) const RUNGS: [Rung<Way>; 6] = [
+    rung(Way::Resumable, "resumable", "resumable, each request on a new connection"),
+    rung(Way::Single, "single", "one request a file, each on a new connection"),
+    rung(Way::KeepAlive, "keepalive", "one kept-alive connection"),
+    rung(Way::Concurrent, "concurrent", "all at once, each on a new connection"),
+    rung(Way::Http2, "http2", "all at once on one HTTP/2 connection"),
+    rung(Way::Laneway, "laneway", "Laneway"),
+];
 
-    /// Its name for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Resumable => "resumable",
-            Self::Single => "single",
-            Self::KeepAlive => "keepalive",
-            Self::Concurrent => "concurrent",
-            Self::Http2 => "http2",
-            Self::Laneway => "laneway",
-        }
-    }
+const fn rung(method: Way, name: &'static str, description: &'static str) -> Rung<Way> {
+    Rung { method, name, description, group: "" }
+}
 
-    /// What it does, for people.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Resumable => "resumable, each request on a new connection",
-            Self::Single => "one request a file, each on a new connection",
-            Self::KeepAlive => "one kept-alive connection",
-            Self::Concurrent => "all at once, each on a new connection",
-            Self::Http2 => "all at once on one HTTP/2 connection",
-            Self::Laneway => "Laneway",
-        }
-    }
-
+impl Way {
     /// Uploads all files, cold: no connection is open before, and none is used afterwards.
     pub(super) async fn upload(self, work: &Work) -> Result<(Tally, Trace), Failure> {
         match self {

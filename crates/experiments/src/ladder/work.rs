@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Request;
+use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 use crate::site::Site;
@@ -14,12 +15,13 @@ use crate::site::Site;
 /// One run of one rung.
 pub(super) struct Work {
     pub(super) site: Arc<Site>,
-    pub(super) files: Arc<Files>,
+    pub(super) files: Files,
     /// What the keys begin with, a slash at its end.
     pub(super) prefix: String,
 }
 
 /// The files on disk.
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Files {
     folder: PathBuf,
     names: Vec<String>,
@@ -39,6 +41,15 @@ impl Files {
             fs::write(folder.join(name), content)?;
         }
         Ok(Self { folder, names, size })
+    }
+
+    /// The files of a folder, which may be of different sizes.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub(super) fn of(folder: &Path) -> io::Result<Self> {
+        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        Ok(Self { folder: folder.to_owned(), names: names.collect::<io::Result<_>>()?, size: 0 })
     }
 
     /// The folder that holds them and nothing else.

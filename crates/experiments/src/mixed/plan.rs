@@ -42,7 +42,12 @@ impl Plan {
         };
         let (least, most) = self.small_size;
         let (large, small) = (self.large, self.small);
-        format!("{large} x {} and {small} of {} to {}", size(self.large_size), size(least), size(most))
+        format!(
+            "{large} objects of {} and {small} of {} to {}",
+            size(self.large_size),
+            size(least),
+            size(most)
+        )
     }
 
     /// Checks that the plan can be carried out.

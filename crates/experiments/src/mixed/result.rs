@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::Found;
 use crate::errand::Measured;
 use crate::latency::Latencies;
-use crate::table::{Line, Table, seconds};
-use crate::turns::{Row, Run};
+use crate::place::Imitated;
+use crate::table::{Table, seconds};
+use crate::turns::{Compared, Measure, Row, Run};
 
 /// What was found.
 #[derive(Debug)]
@@ -15,8 +16,10 @@ pub struct Mixed {
     pub store: String,
     /// The path's round trip in seconds.
     pub rtt_s: f64,
-    /// Bytes a second that the embedded store's link carries, where it imitates one.
-    pub bandwidth: Option<u64>,
+    /// What the embedded store imitated, if it was one.
+    pub link: Option<Imitated>,
+    /// The programs of others that took part: names and versions.
+    pub programs: Vec<String>,
     /// How many objects of what size.
     pub what: String,
     /// Whether objects went up.
@@ -71,6 +74,8 @@ pub struct ArrivalFigures {
     pub beside_max_s: f64,
     /// Connections opened beside bulk.
     pub connections: u64,
+    /// Until the last small object was there, beside bulk.
+    pub beside_total_s: f64,
     /// Bytes of bulk that went by a second meanwhile, in MiB.
     pub bulk_mib_s: f64,
     /// The median beside bulk over the median on the idle link.
@@ -91,23 +96,27 @@ impl Mixed {
 
     /// What people are shown of what was issued in one breath.
     pub fn table(&self) -> Table {
-        let head = vec!["way", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / floor"];
-        let cells = |f: &Figures| {
+        let head = ["way", "small p50 s", "p99 s", "max s", "total s", "connections", "p50 / floor"];
+        Table::of(&head, &self.together, |row, f| {
             vec![
-                seconds(f.small_p50_s),
-                seconds(f.small_p99_s),
-                seconds(f.small_max_s),
-                seconds(f.total_s),
+                median(row, |f| f.small_p50_s),
+                median(row, |f| f.small_p99_s),
+                median(row, |f| f.small_max_s),
+                median(row, |f| f.total_s),
                 f.connections.to_string(),
                 format!("{:.2}", f.floor_ratio),
             ]
-        };
-        Table { head, rows: self.together.iter().map(|row| Line::new(row, cells)).collect() }
+        })
+    }
+
+    /// How the ways compare when everything is issued in one breath.
+    pub fn verdicts(&self) -> Table {
+        Table::compared(&["way"], &self.together, |_| Vec::new())
     }
 
     /// What people are shown of random arrivals; `None` where there were none.
     pub fn arrivals_table(&self) -> Option<Table> {
-        let head = vec![
+        let head = [
             "way",
             "idle p50 s",
             "idle p99 s",
@@ -118,20 +127,83 @@ impl Mixed {
             "connections",
             "p50 / idle",
         ];
-        let cells = |f: &ArrivalFigures| {
+        let table = Table::of(&head, &self.arrivals, |row, f| {
             vec![
-                seconds(f.idle_p50_s),
-                seconds(f.idle_p99_s),
-                seconds(f.beside_p50_s),
-                seconds(f.beside_p99_s),
-                seconds(f.beside_max_s),
+                median(row, |f| f.idle_p50_s),
+                median(row, |f| f.idle_p99_s),
+                median(row, |f| f.beside_p50_s),
+                median(row, |f| f.beside_p99_s),
+                median(row, |f| f.beside_max_s),
                 format!("{:.0}", f.bulk_mib_s),
                 f.connections.to_string(),
                 format!("{:.2}", f.idle_ratio),
             ]
-        };
-        let rows: Vec<_> = self.arrivals.iter().map(|row| Line::new(row, cells)).collect();
-        (!rows.is_empty()).then_some(Table { head, rows })
+        });
+        (!self.arrivals.is_empty()).then_some(table)
+    }
+
+    /// How the ways compare when small objects arrive beside bulk; `None` where none did.
+    pub fn arrivals_verdicts(&self) -> Option<Table> {
+        let table = || Table::compared(&["way"], &self.arrivals, |_| Vec::new());
+        (!self.arrivals.is_empty()).then(table)
+    }
+}
+
+/// The median of a figure over the runs, which need not be that of the median run.
+fn median<F>(row: &Row<F>, value: fn(&F) -> f64) -> String {
+    row.spread(value).map(|spread| seconds(spread.median)).unwrap_or_default()
+}
+
+impl Compared for Figures {
+    const MEASURES: &'static [Measure<Self>] = &[
+        Measure {
+            name: "small_p50_s",
+            what: "small ones, issued with bulk: median",
+            short: "median",
+            heads: ["p50 range s", "Laneway"],
+            value: |figures| figures.small_p50_s,
+        },
+        Measure {
+            name: "small_p99_s",
+            what: "small ones, issued with bulk: 99th percentile",
+            short: "99th percentile",
+            heads: ["p99 range s", "Laneway"],
+            value: |figures| figures.small_p99_s,
+        },
+        Measure {
+            name: "total_s",
+            what: "everything, until the last object is there",
+            short: "all of them",
+            heads: ["total range s", "Laneway"],
+            value: |figures| figures.total_s,
+        },
+    ];
+
+    fn lasted_s(&self) -> f64 {
+        self.total_s
+    }
+}
+
+impl Compared for ArrivalFigures {
+    const MEASURES: &'static [Measure<Self>] = &[
+        Measure {
+            name: "beside_p50_s",
+            what: "small ones, arriving beside bulk: median",
+            short: "arriving, median",
+            heads: ["p50 range s", "Laneway"],
+            value: |figures| figures.beside_p50_s,
+        },
+        Measure {
+            name: "beside_p99_s",
+            what: "small ones, arriving beside bulk: 99th percentile",
+            short: "arriving, 99th percentile",
+            heads: ["p99 range s", "Laneway"],
+            value: |figures| figures.beside_p99_s,
+        },
+    ];
+
+    fn lasted_s(&self) -> f64 {
+        self.beside_total_s
     }
 }
 
@@ -160,6 +232,7 @@ pub(super) fn arrival_figures(idle: Measured<Found>, beside: Measured<Found>) ->
         beside_p99_s: beside.small.percentile(99.0),
         beside_max_s: beside.small.max(),
         connections: beside.tally.connections,
+        beside_total_s: beside.total_s,
         bulk_mib_s: mib / beside.total_s.max(f64::MIN_POSITIVE),
         idle_ratio: beside.small.percentile(50.0) / idle.small.percentile(50.0).max(f64::MIN_POSITIVE),
         idle: idle.small,

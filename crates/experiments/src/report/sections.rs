@@ -1,7 +1,6 @@
 //! What is shown of each result, and what is said about it.
 
 mod counted;
-mod ladder;
 mod mixed;
 mod slices;
 
@@ -10,48 +9,23 @@ use super::canvas::Colour;
 use super::connections::connections;
 use super::timeline::{LANES_MAX, Timeline};
 use super::{Figure, Part};
+use crate::place::Imitated;
 use crate::table::seconds;
 use crate::{Error, Row, Trace};
 pub(super) use counted::counted;
-pub(super) use ladder::ladder;
+use laneway_quantity::link_rate;
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
-/// A measure of all rungs, for the head of the page.
-#[derive(Clone, Debug)]
-pub(super) struct Quickest {
-    /// What is timed.
-    pub(super) what: &'static str,
-    /// Laneway's seconds, if it has any.
-    pub(super) ours: Option<f64>,
-    /// The seconds of the quickest other rung, and what it does.
-    pub(super) other: Option<(f64, &'static str)>,
-    /// The slowest other rung's seconds.
-    pub(super) slowest: Option<f64>,
-    /// The least seconds that the path allows.
-    pub(super) floor_s: f64,
-}
-
-impl Quickest {
-    /// The measure of rungs by their names, for programs and for people.
-    fn of(
-        what: &'static str,
-        rungs: impl Iterator<Item = (&'static str, &'static str, Option<f64>)>,
-        floor_s: f64,
-    ) -> Self {
-        let mut found = Self { what, ours: None, other: None, slowest: None, floor_s };
-        for (name, description, value) in rungs {
-            let Some(value) = value else { continue };
-            if is_ours(name) {
-                found.ours = Some(value);
-                continue;
-            }
-            if found.other.is_none_or(|(quickest, _)| value < quickest) {
-                found.other = Some((value, description));
-            }
-            found.slowest = Some(found.slowest.map_or(value, |slowest| slowest.max(value)));
-        }
-        found
+/// The way to a store, for people.
+fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
+    let Some(Imitated { rtt, bandwidth, .. }) = link else {
+        return format!("the path to {store} ({})", distance(rtt_s));
+    };
+    let rtt = distance(rtt.as_secs_f64());
+    match bandwidth {
+        Some(rate) => format!("an imitated link of {rtt} and {}", link_rate(rate)),
+        None => format!("an imitated delay of {rtt} without a limit of bandwidth"),
     }
 }
 
@@ -66,12 +40,8 @@ fn distance(rtt_s: f64) -> String {
 /// Bars have their names beside them, so that only one's colour has to say something.
 fn bar(name: &str, rung: &str, value: Option<f64>) -> Bar {
     let number = value.map_or("no figure".to_owned(), |value| format!("{} s", seconds(value)));
-    let colour = if is_ours(rung) { Colour::Ours } else { Colour::Rival(0) };
+    let colour = if rung.contains("laneway") { Colour::Ours } else { Colour::Rival(0) };
     Bar { name: name.to_owned(), value, colour, number }
-}
-
-fn is_ours(rung: &str) -> bool {
-    rung.contains("laneway")
 }
 
 fn against_floor(rungs: Vec<Bar>, floor_s: f64, title: &str, caption: &str) -> Result<Figure, Error> {
@@ -139,18 +109,21 @@ fn legend<'a>(entries: impl Iterator<Item = (Colour, &'a str)>) -> Vec<(Colour, 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
 
-    #[test]
-    fn the_quickest_other_way_is_named_and_failures_count_nothing() {
-        let rungs =
-            [("a", "A", Some(3.0)), ("b", "B", Some(1.0)), ("x-laneway", "L", Some(2.0)), ("c", "C", None)];
-        let found = Quickest::of("all", rungs.into_iter(), 0.5);
-        assert_eq!((found.ours, found.other, found.slowest), (Some(2.0), Some((1.0, "B")), Some(3.0)));
-    }
+    use super::*;
 
     #[test]
     fn a_short_distance_has_a_digit_more() {
         assert_eq!([0.0056, 0.0504].map(distance), ["5.6 ms", "50 ms"]);
+    }
+
+    #[test]
+    fn a_link_is_told_by_what_it_imitates() {
+        let link = |bandwidth| Imitated { bandwidth, ..Imitated::at(Duration::from_millis(20)) };
+        let path = |link| path(link, "https://h", 0.02);
+        assert_eq!(path(Some(link(Some(125_000_000)))), "an imitated link of 20 ms and 1 Gbit/s");
+        assert_eq!(path(Some(link(None))), "an imitated delay of 20 ms without a limit of bandwidth");
+        assert_eq!(path(None), "the path to https://h (20 ms)");
     }
 }

@@ -9,6 +9,7 @@ use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, RANGE};
 use http::{HeaderValue, Method, Request};
 use laneway::Provider;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 
 use super::Site;
 use crate::rival::{Answer, Error};
@@ -18,6 +19,19 @@ const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
 /// What S3 leaves as it is in a path that it signs.
 const S3_KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
+
+/// A page of a GCS listing.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct GcsPage {
+    items: Vec<GcsItem>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GcsItem {
+    name: String,
+}
 
 impl Site {
     /// Reads an object or a range of it.
@@ -134,6 +148,46 @@ impl Site {
             }
         };
         self.signed(request).await
+    }
+
+    /// Asks for a page of the keys under a prefix: the first one, or that of a token.
+    ///
+    /// # Errors
+    /// When there can be no such request.
+    pub(crate) async fn list(&self, prefix: &str, token: Option<&str>) -> Result<Request<Bytes>, Error> {
+        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let (prefix, token) = (encode(prefix), token.map(encode));
+        let target = match self.provider {
+            Provider::Gcs => {
+                let token = token.map(|token| format!("&pageToken={token}")).unwrap_or_default();
+                let fields = "fields=items(name),nextPageToken";
+                format!("{}/o?{fields}&prefix={prefix}{token}", self.bucket_target())
+            }
+            Provider::S3 => {
+                let bucket = utf8_percent_encode(&self.bucket, S3_KEY);
+                let token = token.map(|token| format!("continuation-token={token}&")).unwrap_or_default();
+                format!("{}/{bucket}?{token}list-type=2&prefix={prefix}", self.base())
+            }
+        };
+        self.signed(self.request(Method::GET, &target, Bytes::new())?).await
+    }
+
+    /// The keys that a [`list`](Self::list)'s answer shows, and the token of the page after it. Keys are plain text, as an
+    /// experiment's are.
+    ///
+    /// # Errors
+    /// [`Error::Answer`].
+    pub(crate) fn listed(&self, answer: &Answer) -> Result<(Vec<String>, Option<String>), Error> {
+        if self.provider == Provider::Gcs {
+            let page: GcsPage =
+                serde_json::from_slice(&answer.body).map_err(|e| Error::Answer(Box::new(e)))?;
+            return Ok((page.items.into_iter().map(|item| item.name).collect(), page.next_page_token));
+        }
+        let text = String::from_utf8_lossy(&answer.body);
+        let within = |text: &str, close: &str| text.split_once(close).map(|(inside, _)| inside.to_owned());
+        let keys = text.split("<Key>").skip(1).filter_map(|rest| within(rest, "</Key>"));
+        let token = text.split_once("<NextContinuationToken>");
+        Ok((keys.collect(), token.and_then(|(_, rest)| within(rest, "</NextContinuationToken>"))))
     }
 
     /// Lists S3's unfinished multipart uploads under a prefix.

@@ -62,7 +62,7 @@ pub(super) async fn download(site: &Arc<Site>, key: &str, to: &Path) -> Result<F
     Ok(Found { seconds, transfer_s, tally: rival.tally(), verified: crc32c.is_some(), trace: rival.trace() })
 }
 
-fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
+pub(super) fn size(site: &Site, head: &crate::rival::Answer) -> Option<u64> {
     match site.provider {
         Provider::Gcs => {
             let resource: serde_json::Value = serde_json::from_slice(&head.body).ok()?;

@@ -1,24 +1,24 @@
 //! Every benchmark, and one page about them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::report::Page;
+use laneway_experiments::verdict::RUNS_MIN;
 use laneway_experiments::{
-    Error, Event, Stop, Workers, clean, commit, ladder as steps, mixed, ranges, slices,
+    Error, Event, Stop, Target, Workers, clean, commit, ladder as steps, mixed, ranges, slices,
 };
 
-use super::place::{Place, Spoken, Tongue, Usual};
+use super::place::{Place, Spoken, Tongue};
 use super::run::{self, Findings};
-use super::{ladder, mixed as mixing, ranges as ranging, report, slices as slicing};
+use super::{ladder, report};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// It takes about a minute on the store in this process; --full takes the sizes that each benchmark has by itself, and
-/// several minutes. The page needs nothing but a browser.
+/// It takes some four minutes on the store in this process; --full takes the sizes that each benchmark has by itself, and
+/// longer. The page opens with what it shows, and needs nothing but a browser.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// The sizes that each benchmark has by itself
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// Sizes that take a few seconds: to see that it works
+    /// One run of everything, in sizes that take a few seconds: a smoke test, to see that it works
     #[arg(long)]
     quick: bool,
     /// Where the page is written
@@ -36,74 +36,61 @@ pub(super) struct Arguments {
     report: PathBuf,
 }
 
-/// How much is moved.
+/// How much is moved, and how often.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
-    ladder_files: usize,
-    ladder_runs: usize,
+struct Scale {
+    runs: usize,
+    files: usize,
     object: u64,
-    object_runs: usize,
     large: u64,
     large_up: u64,
     small: usize,
-    arrivals: f64,
+    /// How many small objects a second arrive beside bulk, if that is measured.
+    arrivals: Option<f64>,
     commits: usize,
     deletes: usize,
     ranges: usize,
-    /// What the embedded store imitates for small and large objects.
-    mixed: Usual,
-    far: Usual,
 }
 
 const MIB: u64 = 1 << 20;
 
 impl Scale {
     const FULL: Self = Self {
-        ladder_files: 50,
-        ladder_runs: 3,
+        runs: RUNS_MIN,
+        files: 50,
         object: 1024 * MIB,
-        object_runs: 3,
         large: 256 * MIB,
         large_up: 256 * MIB,
         small: 200,
-        arrivals: 50.0,
+        arrivals: Some(50.0),
         commits: 500,
         deletes: 5000,
         ranges: 400,
-        mixed: mixing::USUAL,
-        far: Usual::FAR,
     };
     const USUAL: Self = Self {
-        ladder_files: 20,
-        ladder_runs: 1,
         object: 256 * MIB,
-        object_runs: 1,
-        large: 48 * MIB,
-        large_up: 16 * MIB,
+        large: 64 * MIB,
+        large_up: 32 * MIB,
         small: 100,
-        arrivals: 50.0,
         commits: 100,
         deletes: 2000,
         ranges: 200,
-        mixed: mixing::USUAL,
-        far: Usual::FAR,
+        ..Self::FULL
     };
-    /// Small enough for the end of a demo.
-    pub(crate) const QUICK: Self = Self {
-        ladder_files: 10,
-        ladder_runs: 1,
+    const QUICK: Self = Self {
+        runs: 1,
+        files: 10,
         object: 64 * MIB,
-        object_runs: 1,
         large: 12 * MIB,
         large_up: 4 * MIB,
         small: 30,
-        arrivals: 60.0,
+        arrivals: Some(60.0),
         commits: 20,
         deletes: 300,
         ranges: 40,
-        mixed: Usual { rtt: Duration::from_millis(10), bandwidth: Some(125_000_000) },
-        far: Usual { rtt: Duration::from_millis(20), bandwidth: None },
     };
+    /// The measurements that Laneway comes from, in a minute.
+    const SCENES: Self = Self { arrivals: None, ..Self::USUAL };
 }
 
 impl Arguments {
@@ -115,29 +102,41 @@ impl Arguments {
             _ => Scale::USUAL,
         };
         let mut page = Page::default();
-        let all = All {
-            context,
-            place: &self.place,
-            tongue: self.spoken.tongue,
-            scale,
-            page: &mut page,
-            prints: true,
-        };
-        let exit = all.run()?;
+        let all = All { context, place: &self.place, tongue: self.spoken.tongue, scale, page: &mut page };
+        let exit = all.run(true)?;
         if exit != Exit::Interrupted {
+            sum_up(context, &page)?;
             report::write(context, &self.report, &page, &report::command(std::env::args()))?;
         }
         Ok(exit)
     }
 }
 
-/// Runs every benchmark quickly on the embedded store and fills a page, printing nothing.
+/// Makes the three measurements that Laneway comes from on the embedded store, and fills a page.
 ///
 /// # Errors
 /// What keeps one of them from being made.
-pub(crate) fn quickly(context: &Context, page: &mut Page) -> anyhow::Result<Exit> {
+pub(crate) fn scenes(context: &Context, page: &mut Page) -> anyhow::Result<Exit> {
     let place = Place::default();
-    All { context, place: &place, tongue: Tongue::Gcs, scale: Scale::QUICK, page, prints: false }.run()
+    let scale = Scale::SCENES;
+    let exit = All { context, place: &place, tongue: Tongue::Gcs, scale, page }.run(false)?;
+    if exit != Exit::Interrupted {
+        sum_up(context, page)?;
+    }
+    Ok(exit)
+}
+
+/// Prints what a page opens with.
+fn sum_up(context: &Context, page: &Page) -> anyhow::Result<()> {
+    let sentences = page.sentences();
+    if context.options.json {
+        context.output.json(&serde_json::json!({ "kind": "summary", "sentences": sentences }))?;
+    } else {
+        for sentence in sentences {
+            context.output.line(&sentence)?;
+        }
+    }
+    Ok(context.output.flush()?)
 }
 
 struct All<'a> {
@@ -146,22 +145,19 @@ struct All<'a> {
     tongue: Tongue,
     scale: Scale,
     page: &'a mut Page,
-    prints: bool,
 }
 
-impl All<'_> {
-    fn run(mut self) -> anyhow::Result<Exit> {
+/// Makes a measurement: whether every rung has figures, unless Ctrl-C ended it.
+type Measuring<'a> = fn(&mut All<'a>) -> anyhow::Result<Result<bool, Exit>>;
+
+impl<'a> All<'a> {
+    /// The three measurements that Laneway comes from, and `more` of them.
+    fn run(mut self, more: bool) -> anyhow::Result<Exit> {
+        let scenes: [Measuring<'a>; 3] = [Self::ladder, Self::slices, Self::downloads];
+        let others: [Measuring<'a>; 4] = [Self::uploads, Self::commit, Self::clean, Self::ranges];
         let mut fine = true;
-        for one in [
-            Self::ladder,
-            Self::slices,
-            Self::downloads,
-            Self::uploads,
-            Self::commit,
-            Self::clean,
-            Self::ranges,
-        ] {
-            match one(&mut self)? {
+        for measure in scenes.iter().chain(others.iter().filter(|_| more)) {
+            match measure(&mut self)? {
                 Ok(this) => fine &= this,
                 Err(exit) => return Ok(exit),
             }
@@ -170,25 +166,23 @@ impl All<'_> {
     }
 
     fn ladder(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { ladder_files: files, ladder_runs: runs, .. } = self.scale;
-        let target = self.place.target(self.context, self.scale.far, Tongue::Gcs)?;
+        let target = self.place.target(self.context, Tongue::Gcs)?;
         if !ladder::speaks(&target) {
             complain("the ladder is about Google Cloud Storage and is left out");
             return Ok(Ok(true));
         }
-        let climbed = ladder::climb(self.context, steps::Plan { files, size: 0, runs, target })?;
-        self.show(climbed)
+        let plan = steps::Plan { files: self.scale.files, size: 0, runs: self.scale.runs, target };
+        self.one(|workers, stop, tell| steps::run(&plan, workers, stop, tell))
     }
 
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let target = self.place.target(self.context, slicing::USUAL, self.tongue)?;
-        let (size, runs) = (self.scale.object, self.scale.object_runs);
-        let plan = slices::Plan { size, runs, folder: None, target };
+        let Scale { object: size, runs, .. } = self.scale;
+        let plan = slices::Plan { size, runs, folder: None, target: self.target()? };
         self.one(|workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 
     fn downloads(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        self.mixed(false, self.scale.large, Some(self.scale.arrivals))
+        self.mixed(false, self.scale.large, self.scale.arrivals)
     }
 
     fn uploads(&mut self) -> anyhow::Result<Result<bool, Exit>> {
@@ -209,29 +203,33 @@ impl All<'_> {
             arrivals,
             puts,
             seed: 1,
-            runs: 1,
+            runs: self.scale.runs,
             folder: None,
-            target: self.place.target(self.context, self.scale.mixed, self.tongue)?,
+            target: self.target()?,
         };
         self.one(|workers, stop, tell| mixed::run(&plan, workers, stop, tell))
     }
 
     fn commit(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let target = self.place.target(self.context, self.scale.far, self.tongue)?;
-        let plan = commit::Plan { objects: self.scale.commits, size: 4 << 10, runs: 1, target };
+        let Scale { commits: objects, runs, .. } = self.scale;
+        let plan = commit::Plan { objects, size: 4 << 10, runs, target: self.target()? };
         self.one(|workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 
     fn clean(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let target = self.place.target(self.context, self.scale.far, self.tongue)?;
-        let plan = clean::Plan { objects: self.scale.deletes, runs: 1, target };
+        let Scale { deletes: objects, runs, .. } = self.scale;
+        let plan = clean::Plan { objects, runs, target: self.target()? };
         self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 
     fn ranges(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let target = self.place.target(self.context, ranging::USUAL, self.tongue)?;
-        let plan = ranges::Plan { ranges: self.scale.ranges, size: self.scale.object, runs: 1, target };
+        let Scale { ranges, object: size, runs, .. } = self.scale;
+        let plan = ranges::Plan { ranges, size, runs, target: self.target()? };
         self.one(|workers, stop, tell| ranges::run(&plan, workers, stop, tell))
+    }
+
+    fn target(&self) -> anyhow::Result<Target> {
+        self.place.target(self.context, self.tongue)
     }
 
     fn one<T: Findings>(
@@ -239,21 +237,14 @@ impl All<'_> {
         make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
     ) -> anyhow::Result<Result<bool, Exit>> {
         let workers = run::workers()?;
-        let found = run::measure(self.context, |stop, tell| make(&workers, stop, tell))?;
-        self.show(found)
-    }
-
-    fn show<T: Findings>(&mut self, found: Result<T, Exit>) -> anyhow::Result<Result<bool, Exit>> {
-        let found = match found {
+        let found = match run::measure(self.context, |stop, tell| make(&workers, stop, tell))? {
             Ok(found) => found,
             Err(exit) => return Ok(Err(exit)),
         };
-        if self.prints {
-            run::print(self.context, &found)?;
-            if !self.context.options.json {
-                self.context.output.line("")?;
-                self.context.output.flush()?;
-            }
+        run::print(self.context, &found)?;
+        if !self.context.options.json {
+            self.context.output.line("")?;
+            self.context.output.flush()?;
         }
         found.draw(self.page)?;
         Ok(Ok(found.is_fine()))

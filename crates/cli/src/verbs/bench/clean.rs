@@ -3,7 +3,7 @@
 use clap::Args;
 use laneway_experiments::clean::{self, Plan};
 
-use super::place::{Tongue, Usual};
+use super::place::Tongue;
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Delete thousands of objects: one by one, in the store's batches, and with Laneway
 ///
 /// One by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway's own
-/// removing of a prefix, which has to list it first. The store in this process (RTT 50 ms) is spoken with in both tongues;
+/// removing of a prefix, which has to list it first. The store in this process is spoken with in both tongues;
 /// one elsewhere in its own.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -24,8 +24,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.setting.target(context, Usual::FAR, Tongue::Gcs)?;
-        let plan = Plan { objects: self.objects, runs: self.setting.runs(1), target };
+        let target = self.setting.target(context, Tongue::Gcs)?;
+        let plan = Plan { objects: self.objects, runs: self.setting.runs, target };
         self.setting.measure(context, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use laneway_experiments::commit::{self, Plan};
 
-use super::place::{Spoken, Usual};
+use super::place::Spoken;
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Change hundreds of objects: read, change, write back if nobody else has
 ///
 /// As a commit of a lakehouse table: one after another on a kept-alive connection, over a pool of 50, and with Laneway's
-/// library. The store is one in this process (RTT 50 ms) unless an endpoint or a URL says otherwise.
+/// library. The store is one in this process unless an endpoint or a URL says otherwise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -28,8 +28,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.setting.target(context, Usual::FAR, self.spoken.tongue)?;
-        let plan = Plan { objects: self.objects, size: self.size, runs: self.setting.runs(1), target };
+        let target = self.setting.target(context, self.spoken.tongue)?;
+        let plan = Plan { objects: self.objects, size: self.size, runs: self.setting.runs, target };
         self.setting.measure(context, |workers, stop, tell| commit::run(&plan, workers, stop, tell))
     }
 }

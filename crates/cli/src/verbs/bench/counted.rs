@@ -1,4 +1,4 @@
-//! What is told of commits and cleaning.
+//! What is told of small files, commits, cleaning and ranges.
 
 use laneway_experiments::report::Page;
 use laneway_experiments::{Counted, Error, Row, Table};
@@ -9,7 +9,7 @@ use super::run::{self, Findings};
 impl Findings for Counted {
     fn heading(&self) -> String {
         let path = run::path(self.rtt_s, self.floor_s);
-        format!("{} {} at {}; {path}", self.objects, self.bench.deeds(), self.store)
+        format!("{} at {}; {path}", self.what, self.store)
     }
 
     fn tables(&self) -> Vec<Table> {
@@ -18,11 +18,12 @@ impl Findings for Counted {
 
     fn records(&self) -> Vec<Value> {
         let bench = self.bench.name();
-        let mut records: Vec<_> = self.rows.iter().map(|row| row.record(bench)).collect();
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record(&self.rows, bench)).collect();
         records.push(json!({
             "kind": bench,
             "store": self.store,
             "objects": self.objects,
+            "what": self.what,
             "rtt_s": self.rtt_s,
             "floor_s": self.floor_s,
         }));

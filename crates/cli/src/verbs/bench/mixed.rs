@@ -1,7 +1,6 @@
 //! Small objects beside large ones.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::mixed::{self, Mixed, Plan};
@@ -9,14 +8,11 @@ use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Table, parse_arrivals};
 use serde_json::{Value, json};
 
-use super::place::{Spoken, Usual};
+use super::place::Spoken;
 use super::run::{self, Findings};
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
-
-/// A link that two cores can fill, TLS on both ends included.
-pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidth: Some(125_000_000) };
 
 /// Move small objects beside large ones, and see who waits for whom
 ///
@@ -24,7 +20,7 @@ pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidt
 /// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, small ones also come at random
 /// while bulk is running, compared with the same arrivals on the idle link. Latencies count from the moment of issue. The
 /// rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one stream. The
-/// store is one in this process (RTT 20 ms, 1 Gbit/s) unless an endpoint or a URL says otherwise: it imitates a bottleneck
+/// store is one in this process unless an endpoint or a URL says otherwise: it imitates a bottleneck
 /// with a queue of one round trip, slow start and equal shares, but no loss, and windows and buffers that a client keeps
 /// small, as Laneway does, have no effect there.
 #[derive(Args, Debug)]
@@ -66,9 +62,9 @@ impl Arguments {
             arrivals: self.arrivals,
             puts: self.puts,
             seed: self.seed,
-            runs: self.setting.runs(1),
+            runs: self.setting.runs,
             folder: self.dir,
-            target: self.setting.target(context, USUAL, self.spoken.tongue)?,
+            target: self.setting.target(context, self.spoken.tongue)?,
         };
         self.setting.measure(context, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))
     }
@@ -81,14 +77,15 @@ impl Findings for Mixed {
     }
 
     fn tables(&self) -> Vec<Table> {
-        std::iter::once(self.table()).chain(self.arrivals_table()).collect()
+        let together = [self.table(), self.verdicts()];
+        together.into_iter().chain(self.arrivals_table()).chain(self.arrivals_verdicts()).collect()
     }
 
     fn records(&self) -> Vec<Value> {
         let bench = if self.puts { "mixed-puts" } else { "mixed" };
         let arrivals = if self.puts { "mixed-puts-arrivals" } else { "mixed-arrivals" };
-        let mut records: Vec<_> = self.together.iter().map(|row| row.record(bench)).collect();
-        records.extend(self.arrivals.iter().map(|row| row.record(arrivals)));
+        let mut records: Vec<_> = self.together.iter().map(|row| row.record(&self.together, bench)).collect();
+        records.extend(self.arrivals.iter().map(|row| row.record(&self.arrivals, arrivals)));
         records.push(json!({
             "kind": bench,
             "store": self.store,

@@ -20,11 +20,11 @@ pub(super) struct Place {
     /// a URL of a bucket, one is created there
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// The delay that the store in this process imitates
+    /// The round trip that the store in this process imitates [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration,
           conflicts_with_all = ["target", "endpoint"])]
     rtt: Option<Duration>,
-    /// Bytes a second that all connections to the store in this process share, in each direction: 1Gbit/s, 100MB/s
+    /// Bytes a second that all connections to the store in this process share, in each direction: 100MB/s [default: 1Gbit/s]
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
@@ -57,24 +57,12 @@ impl From<Tongue> for Provider {
     }
 }
 
-/// What the store in this process imitates where no option says otherwise.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Usual {
-    pub(super) rtt: Duration,
-    pub(super) bandwidth: Option<u64>,
-}
-
-impl Usual {
-    /// The distance of another continent, on a link that the machine can't fill.
-    pub(super) const FAR: Self = Self { rtt: Duration::from_millis(50), bandwidth: None };
-}
-
 impl Place {
     /// The store that the options and variables name.
     ///
     /// # Errors
     /// For what names no bucket of a store.
-    pub(super) fn target(&self, context: &Context, usual: Usual, tongue: Tongue) -> anyhow::Result<Target> {
+    pub(super) fn target(&self, context: &Context, tongue: Tongue) -> anyhow::Result<Target> {
         let place = self.target.as_deref().map(Location::parse).transpose()?;
         let (provider, bucket, prefix) = match place {
             None => (Provider::from(tongue), None, String::new()),
@@ -96,8 +84,8 @@ impl Place {
         let endpoint = self.endpoint.clone().or_else(|| option.clone());
         if endpoint.is_none() && bucket.is_none() {
             return Ok(Target::Embedded(Imitated {
-                rtt: self.rtt.unwrap_or(usual.rtt),
-                bandwidth: self.bandwidth.or(usual.bandwidth),
+                rtt: self.rtt.unwrap_or(Imitated::USUAL.rtt),
+                bandwidth: self.bandwidth.or(Imitated::USUAL.bandwidth),
                 provider,
             }));
         }

@@ -1,28 +1,23 @@
 //! Many ranges of one object.
 
-use std::time::Duration;
-
 use clap::Args;
 use laneway_experiments::ranges::{self, Plan, Ranges};
 use laneway_experiments::report::Page;
 use laneway_experiments::{Error, Table};
 use serde_json::Value;
 
-use super::place::{Spoken, Usual};
+use super::place::Spoken;
 use super::run::Findings;
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
-
-/// The distance of a bucket in a neighbouring region.
-pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(20), bandwidth: None };
 
 /// Read hundreds of ranges of one object: scattered ones, and columns of a table
 ///
 /// First ranges of 4 to 64 KiB anywhere in the object; then a footer, and when that is there three columns of fifty in each of
 /// 64 row groups, as of a Parquet file. One after another, over a pool of 50, with neighbours within 1 MiB joined, by way of the
 /// whole object, and with one call of Laneway's library. Whoever brings wrong bytes has no time. The store is one in this
-/// process (RTT 20 ms) unless an endpoint or a URL says otherwise.
+/// process unless an endpoint or a URL says otherwise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -39,8 +34,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.setting.target(context, USUAL, self.spoken.tongue)?;
-        let plan = Plan { ranges: self.ranges, size: self.size, runs: self.setting.runs(1), target };
+        let target = self.setting.target(context, self.spoken.tongue)?;
+        let plan = Plan { ranges: self.ranges, size: self.size, runs: self.setting.runs, target };
         self.setting.measure(context, |workers, stop, tell| ranges::run(&plan, workers, stop, tell))
     }
 }

@@ -42,23 +42,9 @@ pub(super) fn one<T: Findings>(
     report: &Report,
     make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
 ) -> anyhow::Result<Exit> {
-    tell(context, report, || {
-        let workers = workers()?;
-        measure(context, |stop, tell| make(&workers, stop, tell))
-    })
-}
-
-/// Tells what `make` finds.
-///
-/// # Errors
-/// What keeps it from being made or told.
-pub(super) fn tell<T: Findings>(
-    context: &Context,
-    report: &Report,
-    make: impl FnOnce() -> anyhow::Result<Result<T, Exit>>,
-) -> anyhow::Result<Exit> {
     report.check()?;
-    let found = match make()? {
+    let workers = workers()?;
+    let found = match measure(context, |stop, tell| make(&workers, stop, tell))? {
         Ok(found) => found,
         Err(exit) => return Ok(exit),
     };

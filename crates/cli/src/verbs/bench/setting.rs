@@ -1,9 +1,10 @@
 //! What every benchmark is told: where, how often, and whether a page is wanted.
 
 use clap::Args;
+use laneway_experiments::verdict::RUNS_MIN;
 use laneway_experiments::{Error, Event, Stop, Target, Workers};
 
-use super::place::{Place, Tongue, Usual};
+use super::place::{Place, Tongue};
 use super::report::Report;
 use super::run::{self, Findings};
 use crate::context::Context;
@@ -14,25 +15,20 @@ use crate::exit::Exit;
 pub(super) struct Setting {
     #[command(flatten)]
     place: Place,
-    /// How often each way runs, in turns; the median counts [default: 1; of ladder and slices 3]
-    #[arg(long, value_name = "N")]
-    runs: Option<usize>,
+    /// How often each way runs, in turns; of fewer than three nothing follows
+    #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
+    pub(super) runs: usize,
     #[command(flatten)]
     pub(super) report: Report,
 }
 
 impl Setting {
-    /// How often each way runs.
-    pub(super) fn runs(&self, usual: usize) -> usize {
-        self.runs.unwrap_or(usual)
-    }
-
     /// The store.
     ///
     /// # Errors
     /// For what names no bucket of a store.
-    pub(super) fn target(&self, context: &Context, usual: Usual, tongue: Tongue) -> anyhow::Result<Target> {
-        self.place.target(context, usual, tongue)
+    pub(super) fn target(&self, context: &Context, tongue: Tongue) -> anyhow::Result<Target> {
+        self.place.target(context, tongue)
     }
 
     /// Makes a measurement and tells what was found.

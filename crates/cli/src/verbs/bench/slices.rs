@@ -1,7 +1,6 @@
 //! One huge object down.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use laneway_experiments::report::Page;
@@ -9,24 +8,18 @@ use laneway_experiments::slices::{self, Plan, Slices};
 use laneway_experiments::{Error, Row, Table};
 use serde_json::{Value, json};
 
-use super::place::{Spoken, Usual};
+use super::place::Spoken;
 use super::run::{self, Findings};
 use super::setting::Setting;
 use crate::context::Context;
 use crate::exit::Exit;
 use laneway_quantity as quantity;
 
-/// The distance of a bucket in the same region.
-pub(super) const USUAL: Usual = Usual { rtt: Duration::from_millis(5), bandwidth: None };
-
-/// How often each way runs where nobody says.
-const RUNS: usize = 3;
-
-/// Download one huge object as a program of 2021 does, then with Laneway
+/// Download one huge object in one stream, as a program of 2021 does, and with Laneway
 ///
-/// The program of 2021 takes slices of at least 64 MiB, two threads a core, a connection for each slice, writes them into
+/// The one stream is checked while it comes. The program of 2021 takes slices of at least 64 MiB, two threads a core, a connection for each slice, writes them into
 /// the destination in place and reads the file back for its checksum. Each run is a process of its own, whose processor
-/// time and memory are told. The store is one in this process (RTT 5 ms) unless an endpoint or a URL says otherwise.
+/// time and memory are told. The store is one in this process unless an endpoint or a URL says otherwise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -43,8 +36,8 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let target = self.setting.target(context, USUAL, self.spoken.tongue)?;
-        let plan = Plan { size: self.size, runs: self.setting.runs(RUNS), folder: self.dir, target };
+        let target = self.setting.target(context, self.spoken.tongue)?;
+        let plan = Plan { size: self.size, runs: self.setting.runs, folder: self.dir, target };
         self.setting.measure(context, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 }
@@ -60,7 +53,7 @@ impl Findings for Slices {
     }
 
     fn records(&self) -> Vec<Value> {
-        let mut records: Vec<_> = self.rows.iter().map(|row| row.record("slices")).collect();
+        let mut records: Vec<_> = self.rows.iter().map(|row| row.record(&self.rows, "slices")).collect();
         records.push(json!({
             "kind": "slices",
             "store": self.store,

@@ -10,10 +10,11 @@ use anyhow::bail;
 use laneway::{
     Canceller, Client, CopyRequest, Engine, Event, Location, Outcome, Provider, Summary, Verified,
 };
+use laneway_experiments::ladder::{self, Usual};
+use laneway_experiments::{Imitated, Remote, Tally};
+use laneway_quantity::link_rate;
 use laneway_server::{Config, GcsConfig, Server, Storage, Tls};
 
-/// The delay that the store imitates: about that between two continents' coasts.
-const RTT: Duration = Duration::from_millis(50);
 const BUCKET: &str = "demo";
 
 /// A running store and how to reach it.
@@ -27,7 +28,9 @@ pub(super) struct Stage {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Took {
     pub(super) time: Duration,
-    pub(super) summary: Summary,
+    pub(super) bytes: u64,
+    pub(super) requests: u64,
+    pub(super) connections: u64,
     /// Whether every object's CRC32C was compared.
     pub(super) verified: bool,
 }
@@ -41,6 +44,7 @@ pub(super) struct Stopped;
 pub(super) struct Stop {
     pressed: Arc<AtomicBool>,
     running: Arc<Mutex<Option<Canceller>>>,
+    usual: laneway_experiments::Stop,
 }
 
 impl Stage {
@@ -52,7 +56,8 @@ impl Stage {
         let server = Server::start(Config {
             storage: Storage::Disk(folder.join("store")),
             tls: Some(Tls::Generated),
-            rtt: RTT,
+            rtt: Imitated::USUAL.rtt,
+            bandwidth: Imitated::USUAL.bandwidth,
             // The time is to be the transfers', not that of the store's MD5s.
             gcs: GcsConfig { md5: false, ..GcsConfig::default() },
             ..Config::default()
@@ -66,9 +71,11 @@ impl Stage {
     /// One sentence on what this is.
     pub(super) fn description(&self) -> String {
         format!(
-            "A store in this process: {}, TLS, HTTP/2, {} ms round trip. No account, no network.",
+            "A store in this process: {}, TLS, HTTP/2, at the end of an imitated link of {} ms{}.\n\
+             No account, no network.",
             self.server.url(),
-            RTT.as_millis()
+            Imitated::USUAL.rtt.as_millis(),
+            Imitated::USUAL.bandwidth.map(|rate| format!(" and {}", link_rate(rate))).unwrap_or_default(),
         )
     }
 
@@ -82,49 +89,10 @@ impl Stage {
     /// # Errors
     /// The first failure, or [`Stopped`].
     pub(super) fn copy(&self, sources: Vec<Location>, destination: Location) -> anyhow::Result<Took> {
-        self.copy_with(sources, destination, None)
-    }
-
-    /// Copies files one after another, each over a connection of its own: what a script without an engine does.
-    ///
-    /// # Errors
-    /// As [`copy`](Self::copy).
-    pub(super) fn copy_one_by_one(&self, sources: Vec<Location>, to: &Location) -> anyhow::Result<Took> {
-        let mut all = Took { verified: true, ..Took::default() };
-        for source in sources {
-            let one = self.copy_with(vec![source], to.clone(), Some(1))?;
-            all.time += one.time;
-            all.verified &= one.verified;
-            all.summary.files += one.summary.files;
-            all.summary.bytes += one.summary.bytes;
-            all.summary.connections += one.summary.connections;
-            all.summary.requests += one.summary.requests;
-        }
-        Ok(all)
-    }
-
-    /// Ends the program's part if Ctrl-C has been pressed.
-    ///
-    /// # Errors
-    /// [`Stopped`].
-    pub(super) fn check(&self) -> Result<(), Stopped> {
-        if self.stop.pressed() { Err(Stopped) } else { Ok(()) }
-    }
-
-    fn copy_with(
-        &self,
-        sources: Vec<Location>,
-        destination: Location,
-        connections_max: Option<usize>,
-    ) -> anyhow::Result<Took> {
         let started = Instant::now();
         // Each copy begins without connections.
-        let mut engine = Engine::builder();
-        if let Some(connections) = connections_max {
-            engine = engine.connections_max(connections);
-        }
         let client = Client::builder()
-            .engine(engine.build())
+            .engine(Engine::builder().build())
             .epoch(started)
             .anonymous(true)
             .gcs_endpoint(self.server.url())
@@ -147,12 +115,42 @@ impl Stage {
                     if let Some(error) = failure {
                         return Err(error.into());
                     }
-                    return Ok(Took { time: started.elapsed(), summary, verified });
+                    let Summary { bytes, requests, connections, .. } = summary;
+                    return Ok(Took { time: started.elapsed(), bytes, requests, connections, verified });
                 }
                 _ => {}
             }
         }
         bail!("the copy ended without saying how")
+    }
+
+    /// Uploads the files of a folder in a way that has no engine.
+    ///
+    /// # Errors
+    /// The first failure, or [`Stopped`].
+    pub(super) fn upload_as_usual(&self, way: Usual, folder: &Path, prefix: &str) -> anyhow::Result<Took> {
+        let remote = Remote {
+            bucket: Some(BUCKET.to_owned()),
+            anonymous: true,
+            ca_files: vec![self.ca_file.clone()],
+            ..Remote::gcs(self.server.url())
+        };
+        let uploaded = ladder::upload(way, folder, (&remote, prefix), &self.stop.usual);
+        self.check()?;
+        let (time, tally) = uploaded?;
+        let Tally { requests, connections } = tally;
+        let sizes = fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len()));
+        let bytes = sizes.sum::<std::io::Result<u64>>()?;
+        // What it uploads is compared when it has come back.
+        Ok(Took { time, bytes, requests, connections, verified: true })
+    }
+
+    /// Ends the program's part if Ctrl-C has been pressed.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(super) fn check(&self) -> Result<(), Stopped> {
+        if self.stop.pressed() { Err(Stopped) } else { Ok(()) }
     }
 }
 
@@ -160,6 +158,7 @@ impl Stop {
     /// Ends the step that is running and keeps others from beginning.
     pub(super) fn press(&self) {
         self.pressed.store(true, Ordering::SeqCst);
+        self.usual.stop();
         if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
             running.cancel();
         }

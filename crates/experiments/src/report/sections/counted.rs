@@ -1,12 +1,14 @@
-//! Read-modify-writes, deletes by the thousand, and ranges.
+//! Small files up, read-modify-writes, deletes by the thousand, and ranges.
 
-use super::{Quickest, against_floor, bar, distance, lanes, open_connections};
+use super::{against_floor, bar, distance, lanes, open_connections, path};
+use crate::Compared as _;
 use crate::counted::{Bench, Counted, Figures};
 use crate::report::canvas::Colour;
+use crate::report::glance::Glance;
 use crate::report::{Part, Section};
 use crate::{Error, Row};
 
-/// As in the ladder.
+/// A run that takes more than so many times the floor would press the others against the axis.
 const SHOWN_RATIO: f64 = 6.0;
 
 struct Words {
@@ -14,12 +16,10 @@ struct Words {
     text: String,
     bars: &'static str,
     floor: &'static str,
-    /// What is timed, and what the names of those rungs begin with that can be compared.
-    timed: &'static [(&'static str, &'static str)],
 }
 
 pub(in crate::report) fn counted(found: &Counted) -> Result<Section, Error> {
-    let Words { title, text, bars: bars_title, floor, timed } = words(found);
+    let Words { title, text, bars: bars_title, floor } = words(found);
     let rows = &found.rows;
     let value = |row: &Row<Figures>| row.figures().map(|figures| figures.seconds);
     let bars = rows.iter().map(|row| bar(row.description, row.rung, value(row))).collect();
@@ -33,23 +33,37 @@ pub(in crate::report) fn counted(found: &Counted) -> Result<Section, Error> {
         .filter_map(|(place, row)| Some((row.trace()?, Colour::of(row.rung, place), row.description)))
         .collect();
     parts.extend(open_connections(&traces, traces.len() < rows.len())?);
-    for row in rows.iter().filter(|row| row.rung.contains("laneway")) {
+    for row in rows.iter().filter(|row| row.is_ours()) {
         if let Some(trace) = row.trace() {
             parts.push(lanes(trace, row.description)?);
         }
     }
-    let quickest = timed.iter().filter_map(|(what, store)| {
-        let of_store = rows.iter().filter(|row| row.rung.starts_with(store));
-        let of_store: Vec<_> = of_store.map(|row| (row.rung, row.description, value(row))).collect();
-        (!of_store.is_empty()).then(|| Quickest::of(what, of_store.into_iter(), found.floor_s))
-    });
-    let quickest = quickest.collect();
-    Ok(Section { id: found.bench.name(), title: title.to_owned(), text, parts, quickest })
+    Ok(Section {
+        id: found.bench.name(),
+        title: title.to_owned(),
+        what: found.what.clone(),
+        programs: found.programs.clone(),
+        path: path(found.link, &found.store, found.rtt_s),
+        text,
+        parts,
+        glances: Glance::of(rows, &Figures::MEASURES[0], found.floor_s),
+    })
 }
 
 fn words(found: &Counted) -> Words {
     let (objects, store, away) = (found.objects, &found.store, distance(found.rtt_s));
     match found.bench {
+        Bench::Ladder => Words {
+            title: "Many small files up",
+            text: format!(
+                "{} to {store} ({away} away), in five usual ways and with Laneway, each from nothing: no connection is open \
+                 before.",
+                found.what
+            ),
+            bars: "Seconds until the last file is there",
+            floor: "Each way pays for fewer round trips and handshakes than the one above it; the line is the least time \
+                    that the path allows.",
+        },
         Bench::Commit => Words {
             title: "Read-modify-writes",
             text: format!(
@@ -58,20 +72,15 @@ fn words(found: &Counted) -> Words {
             ),
             bars: "Seconds until the last write is acknowledged",
             floor: "The line is the least: TCP, TLS, all reads in one round trip, all writes in another.",
-            timed: &[("until the last write is acknowledged", "")],
         },
         Bench::Clean => Words {
             title: "Deletes by the thousand",
             text: format!(
-                "{objects} objects are deleted at {store} ({away} away). The rivals know the keys; Laneway is told a \
-                 prefix and lists it first, which takes round trips that they don't pay."
+                "{objects} objects are deleted at {store} ({away} away): once by whoever knows their keys, and once by whoever \
+                 knows a prefix and has to list it first, which takes round trips more. Each is compared with its like."
             ),
             bars: "Seconds until the last object is gone",
             floor: "The line is the least for whoever knows the keys: TCP, TLS and one request.",
-            timed: &[
-                ("GCS, until the last object is gone", "gcs"),
-                ("S3, until the last object is gone", "s3"),
-            ],
         },
         Bench::Ranges => Words {
             title: "Scattered ranges",
@@ -81,7 +90,6 @@ fn words(found: &Counted) -> Words {
             ),
             bars: "Seconds until the last range is there",
             floor: "The line is the least: TCP, TLS, all ranges in one round trip, and their bytes.",
-            timed: &[("until the last range is there", "")],
         },
         Bench::Columns => Words {
             title: "Columns of a table",
@@ -91,7 +99,6 @@ fn words(found: &Counted) -> Words {
             ),
             bars: "Seconds until the last column is there",
             floor: "The line is the least: TCP, TLS, the footer in one round trip, all columns in another, and their bytes.",
-            timed: &[("until the last column is there", "")],
         },
     }
 }

@@ -1,25 +1,28 @@
 //! Small objects beside large ones.
 
-use super::{Quickest, against_floor, bar, distance, lanes, lanes_of, legend, open_connections, traces};
+use super::{against_floor, bar, distance, lanes, lanes_of, legend, open_connections, path, traces};
 use crate::mixed::{ArrivalFigures, Figures, Mixed};
 use crate::report::canvas::Colour;
 use crate::report::distribution::{Curve, distribution, range};
+use crate::report::glance::Glance;
 use crate::report::timeline::Timeline;
 use crate::report::{Figure, Part, Section};
-use crate::{Error, Latencies, Row};
+use crate::{Compared as _, Error, Latencies, Row};
 
 pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
     let rows = &found.together;
-    let p50 = |row: &Row<Figures>| row.figures().map(|figures| figures.small_p50_s);
+    let p50 = |row: &Row<Figures>| row.spread(|figures| figures.small_p50_s).map(|spread| spread.median);
+    let bandwidth = found.link.and_then(|link| link.bandwidth);
     let bars = rows.iter().map(|row| bar(row.description, row.rung, p50(row))).collect();
     let (verb, noun) = if found.puts { ("uploaded", "upload") } else { ("downloaded", "download") };
-    let floor = match found.bandwidth {
+    let floor = match bandwidth {
         Some(_) => "The floor serves the smallest first at the link's full speed.",
         None => "The floor counts round trips only: how much the link carries is not known.",
     };
     let mut parts = vec![
         Part::Heading("Issued in one breath"),
         Part::Table(found.table()),
+        Part::Table(found.verdicts()),
         Part::Figure(against_floor(
             bars,
             found.floor_s,
@@ -54,6 +57,9 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
     Ok(Section {
         id: if found.puts { "mixed-puts" } else { "mixed" },
         title: format!("Small {noun}s beside large ones"),
+        what: format!("{} {}", found.what, if found.puts { "up" } else { "down" }),
+        programs: found.programs.clone(),
+        path: path(found.link, &found.store, found.rtt_s),
         text: format!(
             "{} are {verb} together, {} {} ({} away{}). The question is what the small ones pay for the large ones' \
              company.",
@@ -61,34 +67,23 @@ pub(in crate::report) fn mixed(found: &Mixed) -> Result<Section, Error> {
             if found.puts { "to" } else { "from" },
             found.store,
             distance(found.rtt_s),
-            found
-                .bandwidth
-                .map(|rate| format!(", {}", laneway_quantity::link_rate(rate)))
-                .unwrap_or_default()
+            bandwidth.map(|rate| format!(", {}", laneway_quantity::link_rate(rate))).unwrap_or_default()
         ),
         parts,
-        quickest: quickest(found),
+        glances: glances(found),
     })
 }
 
-fn quickest(found: &Mixed) -> Vec<Quickest> {
-    fn of<F>(rows: &[Row<F>], value: fn(&F) -> f64, what: &'static str, floor_s: f64) -> Quickest {
-        let rows = rows.iter().map(|row| (row.rung, row.description, row.figures().map(value)));
-        Quickest::of(what, rows, floor_s)
-    }
-    let last_s = found.floors.percentile(99.0);
-    let mut quickest = vec![
-        of(&found.together, |f| f.small_p50_s, "small ones, issued with bulk: median", found.floor_s),
-        of(&found.together, |f| f.small_p99_s, "small ones, issued with bulk: 99th percentile", last_s),
-    ];
+fn glances(found: &Mixed) -> Vec<Glance> {
+    let floors = [found.floor_s, found.floors.percentile(99.0), found.total_floor_s];
+    let together = Figures::MEASURES.iter().zip(floors);
+    let mut glances: Vec<_> =
+        together.flat_map(|(measure, floor_s)| Glance::of(&found.together, measure, floor_s)).collect();
     if !found.arrivals.is_empty() {
-        let rows = &found.arrivals;
-        quickest.extend([
-            of(rows, |f| f.beside_p50_s, "small ones, arriving beside bulk: median", found.rtt_s),
-            of(rows, |f| f.beside_p99_s, "small ones, arriving beside bulk: 99th percentile", found.rtt_s),
-        ]);
+        let measures = ArrivalFigures::MEASURES.iter();
+        glances.extend(measures.flat_map(|measure| Glance::of(&found.arrivals, measure, found.rtt_s)));
     }
-    quickest
+    glances
 }
 
 fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
@@ -108,6 +103,7 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
         ),
         Part::Table(table),
     ];
+    parts.extend(found.arrivals_verdicts().map(Part::Table));
     for (latencies, title, caption) in [
         (
             &idle,
@@ -133,6 +129,8 @@ fn arrivals(found: &Mixed) -> Result<Vec<Part>, Error> {
 /// The latencies of those that have figures, with colours and names.
 fn named<F>(rows: &[Row<F>], latencies: impl Fn(&F) -> Latencies) -> Vec<(Latencies, Colour, &'static str)> {
     let rows = rows.iter().enumerate();
+    // More curves than these can't be told apart.
+    let rows = rows.filter(|(_, row)| row.group.is_empty());
     rows.filter_map(|(place, row)| {
         Some((latencies(row.figures()?), Colour::of(row.rung, place), row.description))
     })

@@ -1,10 +1,11 @@
 //! One huge object down.
 
-use super::{Quickest, against_floor, bar, distance, lanes, open_connections, traces};
+use super::{against_floor, bar, distance, lanes, open_connections, path, traces};
 use crate::report::bars::bars;
+use crate::report::glance::Glance;
 use crate::report::{Figure, Part, Section};
 use crate::slices::{Figures, Slices};
-use crate::{Error, Row};
+use crate::{Compared as _, Error, Row};
 
 pub(in crate::report) fn slices(found: &Slices) -> Result<Section, Error> {
     let time = |row: &Row<Figures>| row.figures().map(|figures| figures.seconds);
@@ -37,16 +38,18 @@ pub(in crate::report) fn slices(found: &Slices) -> Result<Section, Error> {
         }
     }
     let size = found.size as f64 / f64::from(1 << 20);
-    let quickest = found.rows.iter().map(|row| (row.rung, row.description, time(row)));
     Ok(Section {
         id: "slices",
         title: "One huge object down".to_owned(),
+        what: format!("an object of {size:.0} MiB down"),
+        programs: found.programs.clone(),
+        path: path(found.link, &found.store, found.rtt_s),
         text: format!(
             "An object of {size:.0} MiB is downloaded from {} ({} away) into a file. Each run is a process of its own.",
             found.store,
             distance(found.rtt_s)
         ),
         parts,
-        quickest: vec![Quickest::of("until the file is checked", quickest, found.floor_s)],
+        glances: Glance::of(&found.rows, &Figures::MEASURES[0], found.floor_s),
     })
 }

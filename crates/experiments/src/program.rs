@@ -1,0 +1,159 @@
+//! Installed programs as rivals: whole processes, from their start to their end, beside `laneway` itself as one.
+//!
+//! They speak to the embedded store as they would to a bucket, over TLS, by the options that their own manuals have for an
+//! endpoint elsewhere. What they moved is looked at afterwards, as everybody's is.
+
+mod command;
+mod installed;
+mod process;
+
+use std::path::{Path, PathBuf};
+
+use laneway::Provider;
+
+use crate::Failure;
+use crate::turns::Rung;
+pub(crate) use command::Job;
+use command::{Place, command};
+pub(crate) use installed::installed;
+pub(crate) use process::Took;
+
+/// A program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Program {
+    Aws,
+    Gcloud,
+    Laneway(Provider),
+    /// A library for Python, in a script as its users write them.
+    Obstore,
+    Rclone,
+    S5cmd,
+}
+
+/// A rung's method: one of an experiment's own, or a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way<M> {
+    Own(M),
+    Program(Program),
+}
+
+impl Program {
+    /// Those of others, in the order in which they are shown.
+    const RIVALS: [Self; 5] = [Self::Gcloud, Self::Obstore, Self::Aws, Self::Rclone, Self::S5cmd];
+
+    /// Whose protocol it is asked to speak: its own service's, where it belongs to one.
+    pub(crate) fn provider(self) -> Provider {
+        match self {
+            Self::Gcloud | Self::Obstore => Provider::Gcs,
+            Self::Aws | Self::Rclone | Self::S5cmd => Provider::S3,
+            Self::Laneway(provider) => provider,
+        }
+    }
+
+    fn rung<M>(self) -> Rung<Way<M>> {
+        let (name, description) = match self {
+            Self::Aws => ("program-aws", "S3, the program aws s3 cp"),
+            Self::Gcloud => ("program-gcloud", "GCS, the program gcloud storage cp"),
+            Self::Laneway(Provider::Gcs) => ("program-laneway-gcs", "GCS, the program laneway cp"),
+            Self::Laneway(Provider::S3) => ("program-laneway-s3", "S3, the program laneway cp"),
+            Self::Obstore => ("program-obstore", "GCS, a Python script with obstore (takes any certificate)"),
+            Self::Rclone => ("program-rclone", "S3, the program rclone copy, 50 transfers"),
+            Self::S5cmd => ("program-s5cmd", "S3, the program s5cmd cp"),
+        };
+        let group = match self.provider() {
+            Provider::Gcs => "GCS, whole programs",
+            Provider::S3 => "S3, whole programs",
+        };
+        Rung { method: Way::Program(self), name, description, group }
+    }
+
+    /// Does a job with it, in a process whose start counts.
+    ///
+    /// # Errors
+    /// [`Failure::Process`]: it can't be started, takes too long, or ends badly.
+    pub(crate) async fn carry_out(self, job: &Job<'_>, at: &Reached) -> Result<Took, Failure> {
+        let place = Place {
+            endpoint: &at.endpoint,
+            bucket: &at.bucket,
+            ca_file: &at.ca_file,
+            scratch: &at.scratch,
+            laneway: &at.laneway,
+        };
+        process::run(command(self, job, &place)?).await
+    }
+}
+
+/// The programs of others among these rungs, for people: names and versions.
+pub(crate) fn versions<M>(rungs: &[Rung<Way<M>>]) -> Vec<String> {
+    let is_used =
+        |program| rungs.iter().any(|rung| matches!(rung.method, Way::Program(used) if used == program));
+    let used = installed().iter().filter(|found| is_used(found.program));
+    used.map(|found| found.version.clone()).collect()
+}
+
+/// How programs reach the embedded store.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    pub(crate) endpoint: String,
+    pub(crate) bucket: String,
+    pub(crate) ca_file: PathBuf,
+    /// Where they may keep what they keep.
+    pub(crate) scratch: PathBuf,
+    /// This program.
+    pub(crate) laneway: PathBuf,
+}
+
+/// An experiment's rungs, and those of the rivals that are there, each tongue's with Laneway's program at their end.
+pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], rivals: &[Program]) -> Vec<Rung<Way<M>>> {
+    let own = own.iter().map(|rung| Rung {
+        method: Way::Own(rung.method),
+        name: rung.name,
+        description: rung.description,
+        group: rung.group,
+    });
+    let mut rungs: Vec<_> = own.collect();
+    for provider in [Provider::Gcs, Provider::S3] {
+        let of_provider = rivals.iter().filter(|rival| rival.provider() == provider);
+        let programs: Vec<_> = of_provider.map(|rival| rival.rung()).collect();
+        if !programs.is_empty() {
+            rungs.extend(programs);
+            rungs.push(Program::Laneway(provider).rung());
+        }
+    }
+    rungs
+}
+
+/// Seconds since the epoch at which a file's last byte was in its place under its name: programs may set the time of its
+/// last write to the object's, but nobody sets that of its last change.
+///
+/// # Errors
+/// What the disk answers.
+pub(crate) fn completed_s(file: &Path) -> Result<f64, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata(file).map_err(Failure::File)?;
+    Ok(found.ctime() as f64 + found.ctime_nsec() as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_compared_within_their_tongue_and_with_laneway_as_a_program() {
+        let own = [Rung { method: 7, name: "laneway", description: "Laneway", group: "" }];
+        let names = |rivals: &[Program]| -> Vec<_> {
+            with_programs(&own, rivals).into_iter().map(|rung| (rung.name, rung.group)).collect()
+        };
+        assert_eq!(names(&[]), [("laneway", "")]);
+        assert_eq!(
+            names(&[Program::S5cmd, Program::Obstore]),
+            [
+                ("laneway", ""),
+                ("program-obstore", "GCS, whole programs"),
+                ("program-laneway-gcs", "GCS, whole programs"),
+                ("program-s5cmd", "S3, whole programs"),
+                ("program-laneway-s3", "S3, whole programs"),
+            ]
+        );
+    }
+}

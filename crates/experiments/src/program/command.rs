@@ -1,0 +1,323 @@
+//! What is typed to have a program do a job: its arguments and variables.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+
+use laneway::Provider;
+
+use super::Program;
+use crate::Failure;
+
+/// What a program is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Job<'a> {
+    /// Every file of a folder up, below a prefix that ends with a slash.
+    Up {
+        /// The folder, which holds files and nothing else.
+        folder: &'a Path,
+        /// The prefix.
+        prefix: &'a str,
+    },
+    /// One large object down, into a file.
+    Down {
+        /// Its key.
+        key: &'a str,
+        /// The file, which isn't there yet.
+        file: &'a Path,
+    },
+    /// Everything below a prefix that ends with a slash down, into a folder.
+    Tree {
+        /// The prefix.
+        prefix: &'a str,
+        /// The folder, which is there and empty.
+        folder: &'a Path,
+    },
+}
+
+/// Where a job is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) endpoint: &'a str,
+    pub(super) bucket: &'a str,
+    pub(super) ca_file: &'a Path,
+    /// A folder for what programs keep: configurations, logs.
+    pub(super) scratch: &'a Path,
+    pub(super) laneway: &'a Path,
+}
+
+/// A command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Command {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// Set beside what is set already.
+    pub(super) variables: Vec<(&'static str, OsString)>,
+}
+
+/// Keys that the embedded store verifies signatures with: its configuration's defaults.
+const ACCESS_KEY: &str = "laneway";
+const SECRET_KEY: &str = "lanewaysecret";
+const REGION: &str = "us-east-1";
+/// What obstore's script does, told by its arguments.
+const OBSTORE: &str = include_str!("obstore.py");
+
+/// The command line of a program for a job.
+///
+/// # Errors
+/// [`Failure::File`] when a program's configuration can't be written.
+pub(super) fn command(program: Program, job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
+    Ok(match program {
+        Program::Aws => aws(job, place),
+        Program::Gcloud => gcloud(job, place),
+        Program::Laneway(provider) => laneway(provider, job, place),
+        Program::Obstore => obstore(job, place)?,
+        Program::Rclone => rclone(job, place),
+        Program::S5cmd => s5cmd(job, place),
+    })
+}
+
+fn words<const N: usize>(words: [&OsStr; N]) -> Vec<OsString> {
+    words.map(OsStr::to_owned).to_vec()
+}
+
+fn os(text: &str) -> &OsStr {
+    OsStr::new(text)
+}
+
+/// A folder's path with what follows it.
+fn within(folder: &Path, what: &str) -> OsString {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(what);
+    path
+}
+
+/// What AWS's SDKs, and those that keep to their variables, are told.
+fn aws_variables(place: &Place<'_>) -> Vec<(&'static str, OsString)> {
+    let nothing = || OsString::from("/dev/null");
+    vec![
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY.into()),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY.into()),
+        ("AWS_REGION", REGION.into()),
+        ("AWS_CONFIG_FILE", nothing()),
+        ("AWS_SHARED_CREDENTIALS_FILE", nothing()),
+        ("AWS_EC2_METADATA_DISABLED", "true".into()),
+        ("AWS_CA_BUNDLE", place.ca_file.into()),
+    ]
+}
+
+fn aws(job: &Job<'_>, place: &Place<'_>) -> Command {
+    let url = |key: &str| format!("s3://{}/{key}", place.bucket);
+    let mut arguments = words(["s3", "cp", "--only-show-errors", "--endpoint-url"].map(os));
+    arguments.push(place.endpoint.into());
+    arguments.extend(match job {
+        Job::Up { folder, prefix } => words([os("--recursive"), folder.as_os_str(), os(&url(prefix))]),
+        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
+        Job::Tree { prefix, folder } => words([os("--recursive"), os(&url(prefix)), folder.as_os_str()]),
+    });
+    Command { program: "aws".into(), arguments, variables: aws_variables(place) }
+}
+
+fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
+    let url = |key: &str| format!("gs://{}/{key}", place.bucket);
+    let mut arguments = words(["storage", "cp", "-q"].map(os));
+    arguments.extend(match job {
+        Job::Up { folder, prefix } => words([&within(folder, "/*"), os(&url(prefix))]),
+        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
+        Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
+    });
+    let variables = vec![
+        ("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", format!("{}/storage/v1/", place.endpoint).into()),
+        ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".into()),
+        ("CLOUDSDK_CONFIG", place.scratch.join("gcloud").into()),
+        ("CLOUDSDK_CORE_CHECK_GCE_METADATA", "false".into()),
+        ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", place.ca_file.into()),
+        // Some of its requests go past that.
+        ("REQUESTS_CA_BUNDLE", place.ca_file.into()),
+        ("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true".into()),
+        ("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true".into()),
+        ("CLOUDSDK_CORE_PROJECT", "laneway-bench".into()),
+    ];
+    Command { program: "gcloud".into(), arguments, variables }
+}
+
+fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
+    let url = |key: &str| format!("{}://{}/{key}", provider.scheme(), place.bucket);
+    let mut arguments = words(["cp", "-q", "--ca-cert"].map(os));
+    arguments.push(place.ca_file.into());
+    let mut variables = Vec::new();
+    match provider {
+        Provider::Gcs => {
+            arguments.extend(words([os("--anonymous"), os("--gcs-endpoint"), os(place.endpoint)]))
+        }
+        Provider::S3 => {
+            arguments.extend(words([os("--s3-endpoint"), os(place.endpoint)]));
+            variables = aws_variables(place);
+        }
+    }
+    arguments.extend(match job {
+        // The folder becomes what its destination is called.
+        Job::Up { folder, prefix } => {
+            words([os("-r"), folder.as_os_str(), os(&url(prefix.trim_end_matches('/')))])
+        }
+        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
+        Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
+    });
+    Command { program: place.laneway.into(), arguments, variables }
+}
+
+/// It takes no CA file, so that it is told to take any certificate: the handshake is the same.
+fn obstore(job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
+    let account = place.scratch.join("obstore.json");
+    let content = serde_json::json!({
+        "gcs_base_url": place.endpoint,
+        "disable_oauth": true,
+        "client_email": "",
+        "private_key": "",
+        "private_key_id": "",
+    });
+    fs::write(&account, content.to_string()).map_err(Failure::File)?;
+    let mut arguments = words([os("-c"), os(OBSTORE), account.as_os_str(), os(place.bucket)]);
+    arguments.extend(match job {
+        Job::Up { folder, prefix } => words([os("up"), folder.as_os_str(), os(prefix)]),
+        Job::Down { key, file } => words([os("down"), os(key), file.as_os_str()]),
+        Job::Tree { prefix, folder } => words([os("tree"), os(prefix), folder.as_os_str()]),
+    });
+    Ok(Command { program: "python3".into(), arguments, variables: Vec::new() })
+}
+
+fn rclone(job: &Job<'_>, place: &Place<'_>) -> Command {
+    let path = |key: &str| format!("store:{}/{}", place.bucket, key.trim_end_matches('/'));
+    let arguments = match job {
+        Job::Up { folder, prefix } => {
+            words([os("copy"), os("--no-traverse"), folder.as_os_str(), os(&path(prefix))])
+        }
+        Job::Down { key, file } => words([
+            os("copyto"),
+            os("--multi-thread-streams=8"),
+            os("--multi-thread-chunk-size=16M"),
+            os(&path(key)),
+            file.as_os_str(),
+        ]),
+        Job::Tree { prefix, folder } => words([os("copy"), os(&path(prefix)), folder.as_os_str()]),
+    };
+    let variables = vec![
+        ("RCLONE_CONFIG", place.scratch.join("rclone.conf").into()),
+        ("RCLONE_CONFIG_STORE_TYPE", "s3".into()),
+        ("RCLONE_CONFIG_STORE_PROVIDER", "Other".into()),
+        ("RCLONE_CONFIG_STORE_ENDPOINT", place.endpoint.into()),
+        ("RCLONE_CONFIG_STORE_REGION", REGION.into()),
+        ("RCLONE_CONFIG_STORE_ACCESS_KEY_ID", ACCESS_KEY.into()),
+        ("RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY", SECRET_KEY.into()),
+        ("RCLONE_CONFIG_STORE_NO_CHECK_BUCKET", "true".into()),
+        ("RCLONE_CA_CERT", place.ca_file.into()),
+        ("RCLONE_QUIET", "true".into()),
+        ("RCLONE_TRANSFERS", "50".into()),
+        ("RCLONE_CHECKERS", "50".into()),
+        // What failed is no figure.
+        ("RCLONE_RETRIES", "1".into()),
+    ];
+    Command { program: "rclone".into(), arguments, variables }
+}
+
+fn s5cmd(job: &Job<'_>, place: &Place<'_>) -> Command {
+    let url = |key: &str| format!("s3://{}/{key}", place.bucket);
+    let mut arguments = words(["--log", "error", "--endpoint-url"].map(os));
+    arguments.push(place.endpoint.into());
+    arguments.push("cp".into());
+    arguments.extend(match job {
+        Job::Up { folder, prefix } => words([&within(folder, "/"), os(&url(prefix))]),
+        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
+        Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
+    });
+    Command { program: "s5cmd".into(), arguments, variables: aws_variables(place) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(program: Program) -> Vec<String> {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = Place {
+            endpoint: "https://127.0.0.1:9",
+            bucket: "b",
+            ca_file: Path::new("ca.pem"),
+            scratch: scratch.path(),
+            laneway: Path::new("/bin/laneway"),
+        };
+        let (folder, file) = (Path::new("in"), Path::new("out"));
+        let jobs = [
+            Job::Up { folder, prefix: "p/" },
+            Job::Down { key: "p/k", file },
+            Job::Tree { prefix: "p/", folder: file },
+        ];
+        let line = |job| {
+            let Command { program, arguments, variables } = command(program, &job, &place).unwrap();
+            assert!(variables.iter().all(|(_, value)| !value.is_empty()));
+            let words = std::iter::once(&program).chain(arguments.iter().filter(|word| *word != OBSTORE));
+            let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+            words.join(" ").replace(&*scratch.path().to_string_lossy(), "scratch")
+        };
+        jobs.map(line).to_vec()
+    }
+
+    #[test]
+    fn programs_are_called_as_their_manuals_say() {
+        assert_eq!(
+            lines(Program::Aws),
+            [
+                "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 --recursive in s3://b/p/",
+                "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 s3://b/p/k out",
+                "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 --recursive s3://b/p/ out",
+            ]
+        );
+        assert_eq!(
+            lines(Program::Gcloud),
+            [
+                "gcloud storage cp -q in/* gs://b/p/",
+                "gcloud storage cp -q gs://b/p/k out",
+                "gcloud storage cp -q gs://b/p/* out/",
+            ]
+        );
+        assert_eq!(
+            lines(Program::Laneway(Provider::S3)),
+            [
+                "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 -r in s3://b/p",
+                "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 s3://b/p/k out",
+                "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 s3://b/p/* out/",
+            ]
+        );
+        assert_eq!(
+            lines(Program::Obstore),
+            [
+                "python3 -c scratch/obstore.json b up in p/",
+                "python3 -c scratch/obstore.json b down p/k out",
+                "python3 -c scratch/obstore.json b tree p/ out",
+            ]
+        );
+        assert_eq!(
+            lines(Program::Rclone),
+            [
+                "rclone copy --no-traverse in store:b/p",
+                "rclone copyto --multi-thread-streams=8 --multi-thread-chunk-size=16M store:b/p/k out",
+                "rclone copy store:b/p out",
+            ]
+        );
+        assert_eq!(
+            lines(Program::S5cmd),
+            [
+                "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp in/ s3://b/p/",
+                "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp s3://b/p/k out",
+                "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp s3://b/p/* out/",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_embedded_store_takes_the_keys_that_programs_sign_with() {
+        let config = laneway_server::S3Config::default();
+        assert_eq!((config.access_key.as_str(), config.secret_key.as_str()), (ACCESS_KEY, SECRET_KEY));
+        assert_eq!(config.region, REGION);
+    }
+}

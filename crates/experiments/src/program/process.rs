@@ -1,0 +1,122 @@
+//! A program's process, with an end to its time.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+
+use super::command::Command;
+use crate::Failure;
+
+/// How long a program may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of what it said is shown.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// What a run of a program took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Took {
+    /// From its start to its end.
+    pub(crate) seconds: f64,
+    /// When it was started, in seconds since the epoch.
+    pub(crate) begun_s: f64,
+}
+
+/// The process and those that it has started, which end with this value.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // When it has ended by itself there is nobody left.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// [`Failure::Process`].
+pub(super) async fn run(command: Command) -> Result<Took, Failure> {
+    within(command, TIMEOUT).await
+}
+
+async fn within(command: Command, timeout: Duration) -> Result<Took, Failure> {
+    let name = command.program.to_string_lossy().into_owned();
+    let failed = |why: String| Failure::Process(format!("{name} {why}"));
+    let mut process = tokio::process::Command::new(&command.program);
+    process.args(command.arguments).envs(command.variables).process_group(0);
+    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    // Nobody is between this machine and itself.
+    process.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    let begun_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let started = Instant::now();
+    let mut child = process.spawn().map_err(|e| failed(format!("can't be started: {e}")))?;
+    let _group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let mut said = Vec::new();
+    let mut stderr = child.stderr.take();
+    let ended = tokio::time::timeout(timeout, async {
+        if let Some(stderr) = &mut stderr {
+            // What it said is only for people.
+            let _ = stderr.read_to_end(&mut said).await;
+        }
+        child.wait().await
+    });
+    let status = ended.await.map_err(|_| failed(format!("took longer than {} s", timeout.as_secs())))?;
+    let seconds = started.elapsed().as_secs_f64();
+    let status = status.map_err(|e| failed(e.to_string()))?;
+    match status.success() {
+        true => Ok(Took { seconds, begun_s }),
+        false => Err(failed(complaint(status, &said))),
+    }
+}
+
+/// How a program ended, and the last of what it said.
+fn complaint(status: ExitStatus, said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let last: String = last.chars().take(SHOWN_BYTES_MAX).collect();
+    let status = status.code().map_or_else(|| status.to_string(), |code| format!("exit status {code}"));
+    if last.is_empty() { format!("ended badly: {status}") } else { format!("ended badly: {status}: {last}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, timeout: Duration) -> Result<Took, Failure> {
+        let arguments = vec!["-c".into(), script.into()];
+        let variables = vec![("SAID", "gone".into())];
+        let command = Command { program: "sh".into(), arguments, variables };
+        crate::stage::runtime().unwrap().block_on(within(command, timeout))
+    }
+
+    #[test]
+    fn a_program_that_fails_says_why() {
+        assert!(shell("exit 0", TIMEOUT).unwrap().seconds > 0.0);
+        let failed = shell("echo first >&2; echo \"bucket $SAID\" >&2; exit 3", TIMEOUT).unwrap_err();
+        assert_eq!(failed.reason(), "sh ended badly: exit status 3: bucket gone");
+        let missing =
+            Command { program: "no-such-program".into(), arguments: Vec::new(), variables: Vec::new() };
+        let missing = crate::stage::runtime().unwrap().block_on(run(missing)).unwrap_err();
+        assert!(missing.reason().starts_with("no-such-program can't be started"), "{}", missing.reason());
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_ends_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        let fifo_read = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap();
+        // The grandchild holds the fifo open, whose other end reads its end when the last of them is gone.
+        let script = format!("exec 3>'{}'; sleep 1000 & wait", fifo.display());
+        let late = shell(&script, Duration::from_millis(300)).unwrap_err();
+        assert!(late.reason().contains("took longer than"), "{}", late.reason());
+        while rustix::io::read(&fifo_read, &mut [0; 1]) != Ok(0) {
+            std::thread::yield_now();
+        }
+    }
+}

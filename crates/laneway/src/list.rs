@@ -155,7 +155,7 @@ async fn folders(store: &Store, bucket: &str, pattern: &Pattern) -> Result<Vec<S
     }
     let mut found: Vec<String> = Vec::new();
     let mut pages = pages(store, list);
-    while let Some(page) = pages.recv().await {
+    while let Some(page) = pages.next().await {
         let page = page?;
         found
             .extend(page.prefixes.into_iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/'))));
@@ -186,7 +186,7 @@ async fn matching(
     let mut found = false;
     let mut seen = Folders::new(store.lists_in_order(bucket));
     let mut pages = pages(store, list);
-    while let Some(page) = pages.recv().await {
+    while let Some(page) = pages.next().await {
         let page = page?;
         let folders = page.prefixes.iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/')));
         for prefix in folders {
@@ -260,9 +260,9 @@ async fn level(
     let id = ObjectId::new(bucket, key);
     let mut found = false;
     let first = if key.is_empty() || key.ends_with('/') {
-        pages.recv().await
+        pages.next().await
     } else {
-        let (object, first) = tokio::join!(store.head(&id, None), pages.recv());
+        let (object, first) = tokio::join!(store.head(&id, None), pages.next());
         match object {
             Ok(meta) => {
                 found = true;
@@ -289,7 +289,7 @@ async fn level(
             found = true;
             send(out, Entry::Object(Box::new(object))).await?;
         }
-        next = pages.recv().await;
+        next = pages.next().await;
     }
     if found || key.is_empty() {
         return Ok(());

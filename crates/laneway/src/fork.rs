@@ -41,16 +41,22 @@ impl<T> OfProcess<T> {
     }
 }
 
+impl<T> OfProcess<T> {
+    /// What polling the value gives; `None` in a child, at once.
+    pub(crate) fn poll_with<O>(&mut self, poll: impl FnOnce(&mut T) -> Poll<O>) -> Poll<Option<O>> {
+        match self.get_mut() {
+            Some(value) => poll(value).map(Some),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
 /// What a thread of this process completes; `None` in a child, where nobody ever does.
 impl<F: Future + Unpin> Future for OfProcess<F> {
     type Output = Option<F::Output>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        match this.get_mut() {
-            Some(future) => Pin::new(future).poll(context).map(Some),
-            None => Poll::Ready(None),
-        }
+        self.get_mut().poll_with(|future| Pin::new(future).poll(context))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -258,11 +258,7 @@ impl Stream for Ranges {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let some = match self.results.get_mut() {
-            Some(results) => Some(ready!(results.poll_recv(context))),
-            None => None,
-        };
-        Poll::Ready(self.taken(some))
+        self.results.poll_with(|results| results.poll_recv(context)).map(|some| self.taken(some))
     }
 }
 
@@ -317,11 +313,7 @@ impl Stream for ObjectRanges {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let some = match self.results.get_mut() {
-            Some(results) => Some(ready!(results.poll_recv(context))),
-            None => None,
-        };
-        Poll::Ready(self.taken(some))
+        self.results.poll_with(|results| results.poll_recv(context)).map(|some| self.taken(some))
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_store::ObjectMeta;
@@ -39,6 +40,12 @@ impl crate::Writer {
 }
 
 impl Reader {
+    /// As [`crate::Reader::deadline`].
+    #[must_use]
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self(self.0.deadline(deadline))
+    }
+
     /// What the store told of the object when it was opened.
     pub fn meta(&self) -> &ObjectMeta {
         self.0.meta()

@@ -6,12 +6,14 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_store::ObjectMeta;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
 use super::call::Pending;
+use super::ranges::GetRanges;
 use super::read_ahead::ReadAhead;
 use crate::fork::OfProcess;
 use crate::{Bucket, Error};
@@ -23,6 +25,7 @@ use crate::{Bucket, Error};
 /// of the same object, made by [`again`](Self::again), share what was fetched with the opening request.
 pub struct Reader {
     object: Arc<Object>,
+    deadline: Option<Duration>,
     position: u64,
     ahead: ReadAhead,
     /// What was read last, and from where on.
@@ -41,11 +44,21 @@ struct Object {
 
 impl Reader {
     pub(super) fn new(bucket: Bucket, meta: ObjectMeta, footer: Bytes) -> Self {
-        Self::of(Arc::new(Object { bucket, meta, footer }))
+        Self::of(Arc::new(Object { bucket, meta, footer }), None)
     }
 
-    fn of(object: Arc<Object>) -> Self {
-        Self { object, position: 0, ahead: ReadAhead::default(), have: (0, Bytes::new()), coming: None }
+    fn of(object: Arc<Object>, deadline: Option<Duration>) -> Self {
+        let have = (0, Bytes::new());
+        Self { object, deadline, position: 0, ahead: ReadAhead::default(), have, coming: None }
+    }
+
+    /// Ends each read, with an error that says so, if it takes longer than this; one that reads on in order counts from when its bytes
+    /// were asked for, which is ahead of time. Without one a read ends when the store has given nothing for as long as the client's
+    /// [`retry_for`](crate::ClientBuilder::retry_for) allows.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
     }
 
     /// What the store told of the object when it was opened. Its key comes without the bucket's prefix.
@@ -89,7 +102,7 @@ impl Reader {
     /// # Errors
     /// As there.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
-        let read = self.object.ranges(std::iter::once(range).collect()).await?;
+        let read = self.object.ranges(std::iter::once(range).collect(), self.deadline).await?;
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
@@ -101,12 +114,12 @@ impl Reader {
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Result<Vec<Bytes>, Error> {
-        self.object.ranges(ranges.into_iter().collect()).await
+        self.object.ranges(ranges.into_iter().collect(), self.deadline).await
     }
 
-    /// Another reader of the same object, from its beginning.
+    /// Another reader of the same object, from its beginning, with the same deadline.
     pub fn again(&self) -> Self {
-        Self::of(Arc::clone(&self.object))
+        Self::of(Arc::clone(&self.object), self.deadline)
     }
 
     /// Reads some bytes at the place where the reader is, once they are there.
@@ -126,7 +139,7 @@ impl Reader {
                 |coming: &OfProcess<Coming>| coming.get().is_some_and(|(range, _)| range.contains(&position));
             let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
                 let range = self.ahead.wanted(position, len as u64, self.object.meta.size);
-                OfProcess::new((range.clone(), self.object.fetch(range)))
+                OfProcess::new((range.clone(), self.object.fetch(range, self.deadline)))
             });
             let Some((range, fetch)) = self.coming.insert(coming).get_mut() else { continue };
             let read = ready!(Pin::new(fetch).poll(context));
@@ -154,7 +167,7 @@ impl Reader {
             return;
         }
         if let Some(range) = self.ahead.next(self.position, end, self.object.meta.size) {
-            let mut fetch = self.object.fetch(range.clone());
+            let mut fetch = self.object.fetch(range.clone(), self.deadline);
             // It begins with its first poll. What comes of it is looked at when it is wanted.
             if Pin::new(&mut fetch).poll(context).is_pending() {
                 self.coming = Some(OfProcess::new((range, fetch)));
@@ -169,17 +182,23 @@ impl Object {
         self.meta.size - self.footer.len() as u64
     }
 
-    fn fetch(&self, range: Range<u64>) -> Pending<Vec<Bytes>> {
-        self.bucket.get_ranges(&self.meta.id.key, [range]).known(&self.meta).into_future()
+    fn fetch(&self, range: Range<u64>, deadline: Option<Duration>) -> Pending<Vec<Bytes>> {
+        self.call(vec![range], deadline).into_future()
     }
 
-    async fn ranges(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, Error> {
+    fn call(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> GetRanges {
+        let mut call = self.bucket.get_ranges(&self.meta.id.key, ranges).known(&self.meta);
+        call.deadline = deadline;
+        call
+    }
+
+    async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {
         let start = self.footer_start();
         let is_here = |range: &Range<u64>| range.start >= start && range.start < range.end;
         let asked: Vec<_> = ranges.iter().filter(|range| !is_here(range)).cloned().collect();
         let mut read = match asked.is_empty() {
             true => Vec::new(),
-            false => self.bucket.get_ranges(&self.meta.id.key, asked).known(&self.meta).await?,
+            false => self.call(asked, deadline).await?,
         }
         .into_iter();
         let beyond = |range: &Range<u64>| {

@@ -1,6 +1,7 @@
 //! Open objects, copies and renames.
 
-use std::io::SeekFrom;
+use std::io::{Read as _, SeekFrom};
+use std::time::Duration;
 
 use laneway::{ErrorKind, Verified};
 use laneway_testkit::random_bytes;
@@ -112,4 +113,17 @@ fn copies_and_renames_happen_in_the_store() {
         assert_eq!(requests(&stage, "get"), 0);
         assert_ne!(bucket.put("v", "").call().unwrap().verified, Verified::NotApplicable);
     });
+}
+
+#[test]
+fn reads_that_take_longer_than_their_reader_allows_are_errors() {
+    let stage = Stage::with_faults(DIALECTS[1], &["get key=silent stall"]);
+    stage.object("silent", b"never told");
+    let reader = wait(bucket(&stage, "").open("silent").into_future()).unwrap();
+    let reader = reader.deadline(Duration::from_millis(20));
+    let late = wait(reader.read_range(0..4)).unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
+    let late = reader.again().into_blocking().read(&mut [0; 4]).unwrap_err();
+    let late = late.get_ref().and_then(|cause| cause.downcast_ref::<laneway::Error>()).unwrap();
+    assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
 }

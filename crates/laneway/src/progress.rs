@@ -95,6 +95,13 @@ impl Progress {
         let _ = self.bytes_done.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
+    /// An object that was found and moved turned out to be wrong, and is found and moved again.
+    pub(crate) fn begun_again(&self, bytes: u64) {
+        let less = |found: u64| Some(found.saturating_sub(bytes));
+        let _ = self.bytes_found.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.taken_back(bytes);
+    }
+
     /// Counts what need not be moved, because an earlier run has.
     pub(crate) fn there(&self, bytes: u64) {
         self.bytes_there.fetch_add(bytes, Ordering::Relaxed);
@@ -109,5 +116,22 @@ impl Progress {
 
     pub(crate) fn moved(&self, bytes: u64) {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_begun_again_counts_once() {
+        let progress = Progress::default();
+        for _ in 0..2 {
+            progress.sized(10);
+            progress.moved(10);
+            assert_eq!((progress.bytes_found(), progress.bytes_done()), (10, 10));
+            progress.begun_again(10);
+        }
+        assert_eq!((progress.bytes_found(), progress.bytes_done()), (0, 0));
     }
 }

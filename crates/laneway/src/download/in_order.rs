@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use laneway_lanes::attempts::note_another;
+use laneway_lanes::attempts::{note, note_another};
 use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
@@ -229,6 +229,7 @@ impl InOrder<'_> {
             && let Err(error) = self.verified(&meta, begun)
         {
             log_second_try(&error);
+            self.job.progress.begun_again(bytes.len() as u64);
             drop((bytes, held));
             note_another();
             return Box::pin(self.open(wish, room, false)).await;
@@ -278,7 +279,11 @@ impl InOrder<'_> {
         }
         let meta = match (ended, meta) {
             (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
-            (Err(e), Some(meta)) if e.is_interrupted() => meta,
+            (Err(e), Some(meta)) if e.is_interrupted() => {
+                // The slices go on with it.
+                note(e.attempts() + 1);
+                meta
+            }
             (Err(e), _) => return Err(e.into()),
         };
         Ok(Begun::Brought(meta, bytes.into(), more))

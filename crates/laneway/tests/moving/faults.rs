@@ -210,3 +210,16 @@ fn bytes_that_are_damaged_on_their_way_up_are_not_stored() {
         assert!(stage.keys().is_empty(), "{kind:?}");
     }
 }
+
+#[test]
+fn a_read_whose_opening_request_broke_off_took_two_attempts() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:1 reset@1MiB"]);
+        let bytes = noise(20 * MIB, 3);
+        stage.object("k", &bytes);
+        let mut read = Vec::new();
+        let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
+        assert!(read == bytes, "{kind:?}");
+        assert_eq!(item.attempts, 2, "{kind:?}");
+    });
+}

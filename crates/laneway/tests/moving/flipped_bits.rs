@@ -45,6 +45,16 @@ fn what_is_read_to_a_stream_is_compared_before_it_is_handed_on() {
         let mut read = Vec::new();
         stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
         assert!(read == noise(MIB, 1), "{kind:?}");
+
+        stage.server.set_faults(Faults::parse(["get:1 corrupt"]).unwrap());
+        let fifo = stage.fifo("fifo");
+        let mut job =
+            stage.client.copy(CopyRequest::new(vec![stage.url("k")], Location::Local(fifo.clone())));
+        assert!(std::fs::read(fifo).unwrap() == noise(MIB, 1), "{kind:?}");
+        while job.next_blocking().is_some() {}
+        let progress = job.progress();
+        let counted = (progress.bytes_found(), progress.bytes_done());
+        assert_eq!(counted, (MIB as u64, MIB as u64), "{kind:?}");
     }
 }
 

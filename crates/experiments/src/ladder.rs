@@ -94,7 +94,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let cleared = stage.clear(&below).map_err(|left| left.failure);
         Ok(ran.and_then(|measured| checked.and(cleared).map(|()| measured)))
     };
-    let rungs = with_programs(&RUNGS, &stage.programs());
+    let rungs = with_programs(&RUNGS, &stage.programs(plan.programs));
     let what = match plan.size {
         0 => format!("{} empty files up", plan.files),
         bytes => format!("{} files of {} up", plan.files, size(bytes)),

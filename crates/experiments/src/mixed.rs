@@ -158,7 +158,7 @@ fn climb(
         Ok::<_, Error>(result)
     };
     // Programs that upload don't tell when which object was there.
-    let programs = if plan.puts { Vec::new() } else { stage.programs() };
+    let programs = stage.programs(plan.programs && !plan.puts);
     let rungs = with_programs(&RUNGS, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {
         let ran = match way {

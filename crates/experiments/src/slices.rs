@@ -40,6 +40,8 @@ pub struct Plan {
     pub runs: usize,
     /// Where the file is written; `None` is in memory where there is enough, or among the temporary files.
     pub folder: Option<PathBuf>,
+    /// Whether installed programs are rivals, where the store is one in this process.
+    pub programs: bool,
     /// The store.
     pub target: Target,
 }
@@ -193,7 +195,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
-    let rungs = with_programs(&RUNGS, &stage.programs());
+    let rungs = with_programs(&RUNGS, &stage.programs(plan.programs));
     let rows = turns(&rungs, plan.runs, tell, one)?;
     let (store, programs) = (stage.store().to_owned(), versions(&rungs));
     Ok(Slices { store, link: stage.link, programs, rtt_s, floor_s, size: plan.size, rows })

@@ -233,11 +233,13 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The programs of others that can be rivals here: those that are installed, of the embedded store's, and where runs are
+    /// The programs of others that can be rivals here, if they are `wanted`: those that are installed, of the embedded store's, and where runs are
     /// processes.
-    pub(crate) fn programs(&self) -> Vec<Program> {
+    pub(crate) fn programs(&self, wanted: bool) -> Vec<Program> {
         match (&self.server, self.workers) {
-            (Some(_), Workers::Program(..)) => installed().iter().map(|found| found.program).collect(),
+            (Some(_), Workers::Program(..)) if wanted => {
+                installed().iter().map(|found| found.program).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -44,7 +44,7 @@ fn elsewhere(provider: Provider) -> (Server, Target) {
 }
 
 fn slices_of(size: u64, target: Target) -> slices::Slices {
-    let plan = slices::Plan { size, runs: 1, folder: None, target };
+    let plan = slices::Plan { size, runs: 1, folder: None, programs: false, target };
     slices::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap()
 }
 
@@ -74,6 +74,7 @@ fn mixed_plan(puts: bool, target: Target) -> mixed::Plan {
         seed: 3,
         runs: 1,
         folder: None,
+        programs: false,
         target,
     }
 }

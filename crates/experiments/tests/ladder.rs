@@ -12,7 +12,7 @@ use laneway_server::{Config, Server, Tls};
 const FILES: usize = 5;
 
 fn plan(target: Target) -> Plan {
-    Plan { files: FILES, size: 10, runs: 2, target }
+    Plan { files: FILES, size: 10, runs: 2, programs: false, target }
 }
 
 fn climb(plan: &Plan) -> Counted {

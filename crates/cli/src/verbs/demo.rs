@@ -21,8 +21,8 @@ use stage::{Stop, Stopped};
 /// Starts a store in this process, with TLS and HTTP/2, at the end of an imitated link of 20 ms and 1 Gbit/s, and moves files
 /// to it and back: fifty of them first one by one and all at once, as simple scripts would, then as Laneway does; then a
 /// thousand; then one large object. All of it is compared byte for byte, and everything is removed. Then the three
-/// measurements that Laneway comes from are made three times each, beside the usual ways and installed programs, and a page is
-/// written about them.
+/// measurements that Laneway comes from are made three times each, beside the usual ways, and a page is written
+/// about them; `laneway bench all` makes more of them, beside installed programs, too.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Size of the large object

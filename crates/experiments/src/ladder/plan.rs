@@ -19,6 +19,8 @@ pub struct Plan {
     pub size: u64,
     /// How often each rung runs; the rungs take turns.
     pub runs: usize,
+    /// Whether installed programs are rivals, where the store is one in this process.
+    pub programs: bool,
     /// The store.
     pub target: Target,
 }
@@ -30,6 +32,7 @@ impl Default for Plan {
             files: 50,
             size: 0,
             runs: 3,
+            programs: true,
             target: Target::Embedded(Imitated::at(Duration::from_millis(50))),
         }
     }

@@ -29,6 +29,8 @@ pub struct Plan {
     pub runs: usize,
     /// Where files are; `None` is in memory where there is enough, or among the temporary files.
     pub folder: Option<PathBuf>,
+    /// Whether installed programs are rivals, where the store is one in this process.
+    pub programs: bool,
     /// The store.
     pub target: Target,
 }

@@ -32,14 +32,16 @@ fn won(all: &[(&Section, &Glance)]) -> String {
     let counted =
         all.iter().filter(|(_, glance)| glance.verdict().is_some_and(|v| v != Verdict::Smoke)).count();
     let won = of(all, Verdict::Winner);
-    let beside_slowest = all
+    let beside_slowest: Vec<_> = all
         .iter()
         .filter_map(|(section, glance)| Some((section, glance, glance.slowest?)))
         .filter_map(|(section, glance, (_, name, found))| Some((found?, name_of(section, glance), name)))
         .filter(|(found, ..)| found.verdict == Verdict::Winner)
-        .max_by(|(a, ..), (b, ..)| a.ratio.total_cmp(&b.ratio));
-    let beside_slowest = beside_slowest.map(|(found, what, name)| {
-        format!(" (beside the slowest it is up to {} as quick: {what}, {name})", times(found.ratio))
+        .collect();
+    let most = beside_slowest.iter().max_by(|(a, ..), (b, ..)| a.ratio.total_cmp(&b.ratio));
+    let beside_slowest = most.map(|(found, what, name)| {
+        let won_in = beside_slowest.len();
+        format!("; than the slowest in {won_in}, by up to {} ({what}: {name})", times(found.ratio))
     });
     let head = match (won.len(), counted) {
         (_, 0) => {
@@ -49,7 +51,7 @@ fn won(all: &[(&Section, &Glance)]) -> String {
         (0, n) => format!("Laneway is quicker than the quickest other way in none of {n} comparisons"),
         (won_in, n) => {
             format!(
-                "Laneway is quicker than the quickest other way in {won_in} of {n} comparisons, by {}",
+                "Laneway is quicker than the quickest other way in {won_in} of {n} comparisons ({})",
                 won.join(", ")
             )
         }
@@ -149,8 +151,8 @@ mod tests {
         );
         assert_eq!(
             second,
-            "Laneway is quicker than the quickest other way in 1 of 3 comparisons, by 3.00x alpha (beside the slowest it is up \
-             to 900x as quick: delta, slow)."
+            "Laneway is quicker than the quickest other way in 1 of 3 comparisons (3.00x alpha); than the slowest in 4, by up to \
+             900x (delta: slow)."
         );
         assert_eq!(
             third,

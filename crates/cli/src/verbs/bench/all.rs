@@ -17,7 +17,7 @@ use crate::exit::Exit;
 
 /// Run every benchmark and write a page about them
 ///
-/// It takes some four minutes on the store in this process; --full takes the sizes that each benchmark has by itself, and
+/// It takes some four minutes on the store in this process, and more where programs are installed that are rivals; --full takes the sizes that each benchmark has by itself, and
 /// longer. The page opens with what it shows, and needs nothing but a browser.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -50,6 +50,8 @@ struct Scale {
     commits: usize,
     deletes: usize,
     ranges: usize,
+    /// Whether installed programs are rivals: their starting alone takes seconds.
+    programs: bool,
 }
 
 const MIB: u64 = 1 << 20;
@@ -66,6 +68,7 @@ impl Scale {
         commits: 500,
         deletes: 5000,
         ranges: 400,
+        programs: true,
     };
     const USUAL: Self = Self {
         object: 256 * MIB,
@@ -88,9 +91,11 @@ impl Scale {
         commits: 20,
         deletes: 300,
         ranges: 40,
+        programs: false,
     };
     /// The measurements that Laneway comes from, in a minute.
-    const SCENES: Self = Self { arrivals: None, ..Self::USUAL };
+    const SCENES: Self =
+        Self { object: 128 * MIB, large: 48 * MIB, arrivals: None, programs: false, ..Self::USUAL };
 }
 
 impl Arguments {
@@ -171,13 +176,14 @@ impl<'a> All<'a> {
             complain("the ladder is about Google Cloud Storage and is left out");
             return Ok(Ok(true));
         }
-        let plan = steps::Plan { files: self.scale.files, size: 0, runs: self.scale.runs, target };
+        let programs = self.scale.programs;
+        let plan = steps::Plan { files: self.scale.files, size: 0, runs: self.scale.runs, programs, target };
         self.one(|workers, stop, tell| steps::run(&plan, workers, stop, tell))
     }
 
     fn slices(&mut self) -> anyhow::Result<Result<bool, Exit>> {
-        let Scale { object: size, runs, .. } = self.scale;
-        let plan = slices::Plan { size, runs, folder: None, target: self.target()? };
+        let Scale { object: size, runs, programs, .. } = self.scale;
+        let plan = slices::Plan { size, runs, folder: None, programs, target: self.target()? };
         self.one(|workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 
@@ -205,6 +211,7 @@ impl<'a> All<'a> {
             seed: 1,
             runs: self.scale.runs,
             folder: None,
+            programs: self.scale.programs,
             target: self.target()?,
         };
         self.one(|workers, stop, tell| mixed::run(&plan, workers, stop, tell))

@@ -40,7 +40,7 @@ impl Arguments {
         if !speaks(&target) {
             return Err(BadUsage::new("the ladder uploads to gs://bucket/prefix").into());
         }
-        Ok(Plan { files: self.files, size: self.size, runs: self.setting.runs, target })
+        Ok(Plan { files: self.files, size: self.size, runs: self.setting.runs, programs: true, target })
     }
 }
 

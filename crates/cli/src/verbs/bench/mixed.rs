@@ -64,6 +64,7 @@ impl Arguments {
             seed: self.seed,
             runs: self.setting.runs,
             folder: self.dir,
+            programs: true,
             target: self.setting.target(context, self.spoken.tongue)?,
         };
         self.setting.measure(context, |workers, stop, tell| mixed::run(&plan, workers, stop, tell))

@@ -37,7 +37,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, self.spoken.tongue)?;
-        let plan = Plan { size: self.size, runs: self.setting.runs, folder: self.dir, target };
+        let plan =
+            Plan { size: self.size, runs: self.setting.runs, folder: self.dir, programs: true, target };
         self.setting.measure(context, |workers, stop, tell| slices::run(&plan, workers, stop, tell))
     }
 }

@@ -24,6 +24,8 @@ const LARGE: usize = 17 << 20;
 const CHILD_MAX: Duration = Duration::from_secs(60);
 /// What a child ends with where all is well.
 const WELL: i32 = 7;
+/// What it ends with where something is wrong, which it has said.
+const PANICKED: i32 = 8;
 
 fn main() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -54,17 +56,15 @@ fn main() {
                 .is_multiple_of(BUSY)
                 .then(|| Begun::new(&client.bucket("gs://bucket/").expect("a bucket"), n));
             match fork() {
-                None => {
+                None => exit(|| {
                     begun.into_iter().for_each(Begun::end_at_once);
                     child(&client, job, dir.path(), n, builder);
-                    // SAFETY: ends the process; nothing of the parent's is flushed or dropped twice.
-                    unsafe { libc::_exit(WELL) }
-                }
+                }),
                 Some(child) => {
                     begun.into_iter().for_each(Begun::go_on);
                     put_and_get(&client, dir.path(), &format!("parent-{n}"));
                     assert_eq!(done(job), 40, "the parent's job");
-                    assert_eq!(ended(child), Some(WELL), "child {n}");
+                    assert_eq!(ended(child), Ok(WELL), "child {n}");
                 }
             }
         }
@@ -213,12 +213,8 @@ fn child(client: &Client, mut job: Job, dir: &Path, n: u32, builder: impl Fn() -
     // A child's child begins anew, too.
     if n.is_multiple_of(8) {
         match fork() {
-            None => {
-                put_and_get(client, dir, &format!("grandchild-{n}"));
-                // SAFETY: as above.
-                unsafe { libc::_exit(WELL) }
-            }
-            Some(grandchild) => assert_eq!(ended(grandchild), Some(WELL), "grandchild of {n}"),
+            None => exit(|| put_and_get(client, dir, &format!("grandchild-{n}"))),
+            Some(grandchild) => assert_eq!(ended(grandchild), Ok(WELL), "grandchild of {n}"),
         }
     }
     drop(another);
@@ -252,19 +248,42 @@ fn fork() -> Option<Pid> {
     Pid::from_raw(unsafe { libc::fork() })
 }
 
-/// The status that a child ended with; `None` where it had to be killed, or died.
-fn ended(child: Pid) -> Option<i32> {
+/// Ends a child once it has done what it is for. One that panics ends too: unwinding would drop the parent's server, which waits for
+/// threads that a child doesn't have, and the parent's folder.
+fn exit(child: impl FnOnce()) -> ! {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+    // SAFETY: ends the process; nothing of the parent's is flushed or dropped twice.
+    unsafe { libc::_exit(if done.is_ok() { WELL } else { PANICKED }) }
+}
+
+/// The status that a child ended with.
+///
+/// # Errors
+/// How it died, or what its threads wait for where it had to be killed.
+fn ended(child: Pid) -> Result<i32, String> {
     let started = Instant::now();
     loop {
         match rustix::process::waitpid(Some(child), WaitOptions::NOHANG).expect("a child") {
-            Some((_, status)) => return status.exit_status(),
+            Some((_, status)) => {
+                return status.exit_status().ok_or_else(|| format!("died: {status:?}"));
+            }
             None if started.elapsed() > CHILD_MAX => {
+                let threads = threads(child);
                 rustix::process::kill_process(child, Signal::KILL).expect("killed");
                 let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
-                return None;
+                return Err(format!("hangs: {threads}"));
             }
             // Nothing tells of a child's end but asking.
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     }
+}
+
+/// The names of a process's threads, and where in the kernel each of them waits.
+fn threads(process: Pid) -> String {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let told = |task: &Path, what| std::fs::read_to_string(task.join(what)).unwrap_or_default();
+    tasks
+        .map(|task| format!("{} in {}; ", told(&task.path(), "comm").trim(), told(&task.path(), "wchan")))
+        .collect()
 }

@@ -29,7 +29,8 @@ static DEFAULT: OnceLock<Engine> = OnceLock::new();
 ///
 /// After a `fork` the child has an engine of its own, of the same budgets, from its first call on. What ran in the parent
 /// goes on there: a job of the parent's has no more events in the child, and its calls, downloads, writers and streams are errors of
-/// kind cancelled there; a reader reads on.
+/// kind cancelled there; a reader reads on. A program that begins in Rust's `main` should not fork while its threads start or end: the
+/// standard library (1.95) holds a lock then, without which no thread starts in the child.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 

@@ -1,5 +1,10 @@
 //! A client on both sides of a `fork`: the parent's goes on, and the child's begins anew and never hangs.
+//!
+//! It begins in C's `main`, as programs in other languages do. Where Rust's begins the program, the standard library takes a lock of its
+//! own whenever a thread starts or ends (`std::sys::pal::unix::stack_overflow::thread_info` of Rust 1.95): a child that was forked while
+//! another thread held it can start no thread, whoever asks for one.
 
+#![no_main]
 #![expect(unsafe_code, reason = "the standard library has no fork")]
 
 use std::path::Path;
@@ -27,7 +32,17 @@ const WELL: i32 = 7;
 /// What it ends with where something is wrong, which it has said.
 const PANICKED: i32 = 8;
 
-fn main() {
+#[unsafe(no_mangle)]
+extern "C" fn main() -> libc::c_int {
+    // SAFETY: no other thread runs yet. Rust's own start does the same, as Python's and Java's do.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    match std::panic::catch_unwind(forks) {
+        Ok(()) => 0,
+        Err(_) => PANICKED,
+    }
+}
+
+fn forks() {
     let dir = tempfile::tempdir().expect("a folder");
     let server = Server::start(Config::default()).expect("a server");
     server.create_bucket("bucket").expect("a bucket");

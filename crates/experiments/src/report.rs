@@ -176,6 +176,14 @@ impl Page {
             html.push_str("</tbody>\n</table></div>\n");
             let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(&rule()));
         }
+        if self.sections.iter().any(|section| !section.programs.is_empty()) {
+            html.push_str(
+                "<p class=\"note\">Programs are whole processes whose start counts, beside <code>laneway cp</code> as one. They \
+                 speak their own service's protocol with the embedded store, over TLS with its own certificate, and have \
+                 30 s. Requests and connections are those that the store has seen; what they moved is compared with \
+                 what was to be moved.</p>\n",
+            );
+        }
         html.push_str(
             "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
              The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \

@@ -65,7 +65,7 @@ fn write_table(table: &Table, html: &mut String) {
     }
     html.push_str("</tr></thead>\n<tbody role=\"rowgroup\">\n");
     for row in &table.rows {
-        let class = if row.name.contains("Laneway") { " class=\"ours\"" } else { "" };
+        let class = if row.name.to_lowercase().contains("laneway") { " class=\"ours\"" } else { "" };
         let name = escaped(&row.name);
         let _ = write!(html, "<tr{class} role=\"row\"><th role=\"rowheader\" scope=\"row\">{name}</th>");
         for (cell, head) in row.cells.iter().zip(&table.head[1..]) {

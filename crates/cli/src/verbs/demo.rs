@@ -26,7 +26,7 @@ use stage::{Stop, Stopped};
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Size of the large object
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = laneway_quantity::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = laneway_quantity::parse_size)]
     size: u64,
     /// Where the page about the benchmarks is written
     #[arg(long, value_name = "FILE", default_value = "laneway-report.html")]

@@ -95,7 +95,7 @@ impl Scale {
     };
     /// The measurements that Laneway comes from, in a minute.
     const SCENES: Self =
-        Self { object: 128 * MIB, large: 48 * MIB, arrivals: None, programs: false, ..Self::USUAL };
+        Self { object: 128 * MIB, large: 40 * MIB, arrivals: None, programs: false, ..Self::USUAL };
 }
 
 impl Arguments {

@@ -297,8 +297,8 @@ fn ended(child: Pid) -> Result<i32, String> {
 /// The names of a process's threads, and where in the kernel each of them waits.
 fn threads(process: Pid) -> String {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let told = |task: &Path, what| std::fs::read_to_string(task.join(what)).unwrap_or_default();
+    let read = |task: &Path, what| std::fs::read_to_string(task.join(what)).unwrap_or_default();
     tasks
-        .map(|task| format!("{} in {}; ", told(&task.path(), "comm").trim(), told(&task.path(), "wchan")))
+        .map(|task| format!("{} in {}; ", read(&task.path(), "comm").trim(), read(&task.path(), "wchan")))
         .collect()
 }

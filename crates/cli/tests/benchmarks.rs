@@ -167,6 +167,8 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
         &["ranges", "--size", "1MiB"],
         &["slices", "/tmp"],
         &["mixed", "--rtt", "1ms", "gs://b"],
+        &["mixed", "--loss", "1%", "gs://b"],
+        &["mixed", "--queue", "1MiB", "--endpoint", "http://127.0.0.1:1"],
         &["clean", "--endpoint", "http://127.0.0.1:1", "s3://"],
         &["ladder", "s3://b"],
     ] {

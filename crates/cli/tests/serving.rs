@@ -116,6 +116,8 @@ fn nonsense_is_not_served() {
         &["--fault", "get explode"][..],
         &["--rtt", "soon"],
         &["--bandwidth", "wide"],
+        &["--queue", "1MiB"],
+        &["--loss", "some"],
         &["--listen", "nowhere"],
         &["--cert", "c.pem"],
     ] {

@@ -32,6 +32,10 @@ pub struct Imitated {
     pub rtt: Duration,
     /// Bytes a second that all connections share in each direction; `None` is as fast as the machine.
     pub bandwidth: Option<u64>,
+    /// Bytes that may wait in front of that; `None` is what it sends in a round trip.
+    pub queue: Option<u64>,
+    /// How many packets are lost by chance, from 0 to 0.5.
+    pub loss: f64,
     /// Whose protocol is spoken with it.
     pub provider: Provider,
 }
@@ -42,12 +46,17 @@ impl Imitated {
 
     /// The link that stands for most: to a neighbouring region, and so slow that two cores fill it several times over, TLS
     /// on both ends included.
-    pub const USUAL: Self =
-        Self { rtt: Duration::from_millis(20), bandwidth: Some(125_000_000), provider: Provider::Gcs };
+    pub const USUAL: Self = Self {
+        rtt: Duration::from_millis(20),
+        bandwidth: Some(125_000_000),
+        queue: None,
+        loss: 0.0,
+        provider: Provider::Gcs,
+    };
 
     /// GCS at this distance, without a limit of bandwidth.
     pub fn at(rtt: Duration) -> Self {
-        Self { rtt, bandwidth: None, provider: Provider::Gcs }
+        Self { rtt, bandwidth: None, queue: None, loss: 0.0, provider: Provider::Gcs }
     }
 }
 

@@ -188,9 +188,8 @@ impl Page {
             "<p class=\"note\">Each other way is competent code over well-kept libraries, written as its users write it. \
              The <em>floor</em> is the least time that the path allows anybody. The embedded store imitates delay and \
              bandwidth and shares the processor with whatever is measured. Where it limits bandwidth, connections begin with \
-             ten segments, come to equal shares, and queue one round trip of bytes together; else there is no slow start. \
-             There is no loss, and no effect of windows and buffers that a client keeps small: what Laneway does with \
-             them to keep bulk out of the way of small objects shows on real links only (<code>--endpoint</code>).</p>\n",
+             ten segments and send as TCP does with BBR, into a queue that all share in each direction and that drops what \
+             finds no place; else there is no slow start.</p>\n",
         );
     }
 }

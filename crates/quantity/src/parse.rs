@@ -1,4 +1,5 @@
-//! The quantities of the command line: durations (`50ms`), sizes (`256KiB`) and rates (`1Gbit/s`).
+//! The quantities of the command line: durations (`50ms`), sizes (`256KiB`), rates (`1Gbit/s`) and shares
+//! (`0.5%`).
 
 use std::time::Duration;
 
@@ -71,6 +72,16 @@ pub fn parse_rate(text: &str) -> Result<u64, Unreadable> {
     bytes(number * scale).filter(|rate| *rate > 0).ok_or_else(refuse)
 }
 
+/// Reads a share of all, in percent, and answers it from 0 to 1.
+///
+/// # Errors
+/// Says what was expected when the text is no such share.
+pub fn parse_share(text: &str) -> Result<f64, Unreadable> {
+    let refuse = || Unreadable::new("a share", text, "percent, as in 0.5%");
+    let (number, unit) = split_unit(text).ok_or_else(refuse)?;
+    Some(number / 100.0).filter(|share| unit == "%" && *share <= 1.0).ok_or_else(refuse)
+}
+
 fn split_unit(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
@@ -125,10 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn shares_are_in_percent() {
+        assert_eq!(parse_share("0.5%").unwrap(), 0.005);
+        assert_eq!(parse_share("100%").unwrap(), 1.0);
+    }
+
+    #[test]
     fn what_is_no_quantity_is_refused_with_an_example() {
         for text in ["", "ms", "50", "5 parsecs", "-1s", "1e400s", "infs", "1d", "soon"] {
             let message = parse_duration(text).unwrap_err().to_string();
             assert!(message.contains("50ms"), "{message}");
+        }
+        for text in ["", "0.5", "%", "101%", "-1%", "few"] {
+            assert!(parse_share(text).unwrap_err().to_string().contains("0.5%"));
         }
         for text in ["1Gbit", "fast", "0MB/s", "99999999999999999999GB/s"] {
             assert!(parse_rate(text).unwrap_err().to_string().contains("100Mbit/s"));

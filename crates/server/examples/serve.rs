@@ -1,11 +1,11 @@
 //! A server for trying clients by hand: prints its URL, writes its CA, and runs until it is killed.
 //!
 //! `cargo run -p laneway-server --example serve -- [--root DIR] [--listen ADDR] [--tls CA-FILE] [--bucket NAME]...
-//! [--rtt 50ms] [--bandwidth 1Gbit/s] [--fault RULE]...`
+//! [--rtt 50ms] [--bandwidth 1Gbit/s] [--queue 1MiB] [--loss 0.5%] [--fault RULE]...`
 
 use std::error::Error;
 
-use laneway_quantity::{parse_duration, parse_rate};
+use laneway_quantity::{parse_duration, parse_rate, parse_share, parse_size};
 use laneway_server::{Config, Server, Storage, Tls, parse_fault};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,6 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--bucket" => buckets.push(value),
             "--rtt" => config.rtt = parse_duration(&value)?,
             "--bandwidth" => config.bandwidth = Some(parse_rate(&value)?),
+            "--queue" => config.queue = Some(parse_size(&value)?),
+            "--loss" => config.loss = parse_share(&value)?,
             "--fault" => config.faults.rules.push(parse_fault(&value)?),
             _ => return Err(format!("unknown option {option}").into()),
         }

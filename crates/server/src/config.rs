@@ -26,15 +26,21 @@ pub struct Config {
     /// The round-trip time to imitate: half of it delays each direction, and one whole more the first bytes of a
     /// connection in the place of the TCP handshake.
     pub rtt: Duration,
-    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited. With it there are a
-    /// queue of one round trip (5 ms and 64 KiB at least), slow start from ten segments, and windows that come to equal
-    /// shares; no loss, and no receive windows or send buffers that a client keeps small.
+    /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited: then
+    /// bytes are delayed and nothing else. With it connections begin with ten segments and share the bottleneck as BBR's senders
+    /// do. On Linux, what a client of this machine keeps small, receive windows and send buffers, holds its bytes back.
     pub bandwidth: Option<u64>,
+    /// Bytes that may wait in front of that bottleneck, in each direction. What finds no place is dropped, and comes a round
+    /// trip or more later. `None` is what the bottleneck carries in a round trip, in 5 ms at least, and 64 KiB.
+    pub queue: Option<u64>,
+    /// How many of all packets of 1448 bytes are lost by chance, from 0 to 0.5, in each direction. What is drawn starts
+    /// from `seed`.
+    pub loss: f64,
     /// How long an h1 connection is kept on which no request comes; `None` is 30 s, as at MinIO.
     pub idle_max: Option<Duration>,
     /// Faults on purpose.
     pub faults: Faults,
-    /// What the draws of `:P%` fault selectors start from.
+    /// What the draws of `:P%` fault selectors and of lost packets start from.
     pub seed: u64,
     /// Create a bucket when an object is first written to it. Off, as in the real stores: 404.
     pub create_buckets: bool,
@@ -60,6 +66,8 @@ impl Default for Config {
             max_streams: None,
             rtt: Duration::ZERO,
             bandwidth: None,
+            queue: None,
+            loss: 0.0,
             idle_max: None,
             faults: Faults::default(),
             seed: 0,

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::counters::{Counters, Tally};
 use crate::fault::Faults;
 use crate::fault::draws::Draws;
+use crate::link::Path;
 use crate::link::pump::Link;
 use crate::objects::{Objects, Refused};
 use crate::service::Shared;
@@ -18,9 +19,9 @@ use crate::{Error, connection, gcs, s3, tls};
 
 /// Connections that wait to be accepted. One that found no place here would lose a second to its client's second SYN.
 const BACKLOG: u32 = 4096;
-/// What a socket holds behind an imitated bottleneck, in bytes (Linux doubles it). Left to themselves, loopback sockets take
-/// megabytes, which would be neither on the imitated path nor at the other end.
-const LINK_SOCKET_BYTES: u32 = 64 << 10;
+/// What a socket holds behind an imitated bottleneck, in bytes (Linux doubles it): what lies there is neither on the path nor at the
+/// other end. Left to themselves, loopback sockets take megabytes.
+const LINK_SOCKET_BYTES: u32 = 16 << 10;
 /// How long the accepting loop rests when the system has no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -45,6 +46,7 @@ impl Server {
             Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
             None => None,
         };
+        let path = Path::new(config.rtt, config.bandwidth, config.queue, config.loss);
         let threads = config
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(2));
@@ -80,7 +82,7 @@ impl Server {
             denied_buckets,
             draws,
             tally,
-            link: Link::new(config.rtt, config.bandwidth),
+            link: Link::new(path, config.seed),
             rtt: config.rtt,
             idle_max: config.idle_max,
             acceptor,

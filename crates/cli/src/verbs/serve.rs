@@ -61,11 +61,24 @@ pub(crate) struct Serve {
     rtt: Option<Duration>,
     /// Bytes a second that all connections share in each direction: 1Gbit/s, 100MB/s
     ///
-    /// The bottleneck has a queue of one round trip, 5 ms at least. Connections start slowly, with ten segments, and come to
-    /// equal shares; nothing is lost, and a client that doesn't read stops its sender. Windows and buffers that a client
-    /// keeps small have no effect. Without a bandwidth there is no slow start.
+    /// Each direction has a bottleneck with a queue (--queue), in which everybody waits behind what others have sent.
+    /// Connections begin with ten segments, and send as TCP does with BBR. A client that doesn't read stops its sender;
+    /// on Linux, windows and buffers that a client of this machine keeps small hold its bytes back too. Without a bandwidth
+    /// bytes are delayed and no more.
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     bandwidth: Option<u64>,
+    /// Bytes that wait at most in front of --bandwidth; what comes beyond is lost, and sent again [default: a round trip's]
+    ///
+    /// The default is what the bottleneck sends in a round trip, in 5 ms at least, and at least 64 KiB.
+    #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size, requires = "bandwidth",
+          help_heading = "Imitation")]
+    queue: Option<u64>,
+    /// Lose so many packets by chance, in each direction: 0.5%
+    ///
+    /// Their bytes come late, and all that follow them on their connection: by a round trip, or by two and up to 200 ms more
+    /// where nothing follows. At most 50%.
+    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_share, help_heading = "Imitation")]
+    loss: Option<f64>,
     /// Fail on purpose, as in 'get:3 reset@256KiB' or 'put:10% status 503 retry-after 2s'; may be given several times
     #[arg(long = "fault", value_name = "RULE", value_parser = laneway_server::parse_fault, help_heading = "Imitation")]
     faults: Vec<FaultRule>,
@@ -138,6 +151,8 @@ impl Serve {
             max_streams: self.max_streams,
             rtt: self.rtt.unwrap_or_default(),
             bandwidth: self.bandwidth,
+            queue: self.queue,
+            loss: self.loss.unwrap_or_default(),
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
             s3: S3Config {

@@ -1,8 +1,9 @@
-//! Carries a delay line out on a socket: two tasks for each connection, one a direction, and the stream between them.
+//! Carries flows out on sockets: two tasks for each connection, one a direction, and the stream between them.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -14,35 +15,41 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 
-use super::{DelayLine, Item, Path, Wire, unsent};
+use super::clamps::{Buffers, Kernel};
+use super::flow::{Flow, Item};
+use super::wire::Wire;
+use super::{Path, RECEIVE_BYTES_MAX, unsent};
 
 /// tokio's timer counts whole milliseconds, rounded up. Asking half of one early puts the error's middle at zero.
 const TIMER_SLACK: Duration = Duration::from_micros(500);
 /// One read from the socket.
 const READ_BYTES: usize = 64 << 10;
+/// How old may be what is known of the client's buffers. Asking takes some microseconds.
+const BUFFERS_AGE_MAX: Duration = Duration::from_millis(5);
 
 /// The path of a server: its delay, and the two wires that its connections share.
 #[derive(Debug)]
 pub(crate) struct Link {
     path: Path,
     epoch: Instant,
-    connections: AtomicU64,
-    inbound: Mutex<Wire>,
-    outbound: Mutex<Wire>,
+    kernel: Option<Kernel>,
+    inbound: Arc<Mutex<Wire>>,
+    outbound: Arc<Mutex<Wire>>,
 }
 
 impl Link {
-    /// `None` where there is nothing to imitate, so that sockets are used as they are.
-    pub(crate) fn new(rtt: Duration, bandwidth: Option<u64>) -> Option<Arc<Link>> {
-        if rtt.is_zero() && bandwidth.is_none() {
+    /// `None` where there is nothing to imitate, so that sockets are used as they are. Losses are drawn from `seed`.
+    pub(crate) fn new(path: Path, seed: u64) -> Option<Arc<Link>> {
+        if path.is_nothing() {
             return None;
         }
         Some(Arc::new(Link {
-            path: Path { delay: rtt / 2, bandwidth },
+            path,
             epoch: Instant::now(),
-            connections: AtomicU64::new(0),
-            inbound: Mutex::default(),
-            outbound: Mutex::default(),
+            // A delay alone holds nothing back.
+            kernel: path.bandwidth.and_then(|_| Kernel::open()),
+            inbound: Arc::new(Mutex::new(Wire::new(path, seed))),
+            outbound: Arc::new(Mutex::new(Wire::new(path, !seed))),
         }))
     }
 
@@ -50,15 +57,16 @@ impl Link {
     pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
         let socket = Arc::new(socket);
         // The TCP handshake took no time on loopback; its round trip is made up for here.
-        let connection = self.connections.fetch_add(1, Relaxed);
-        let inbound = Arc::new(Line::new(&self.path, connection, self.path.delay * 2));
-        let outbound = Arc::new(Line::new(&self.path, connection, Duration::ZERO));
+        let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.path.delay * 2));
+        let outbound = Arc::new(Line::new(&self.path, &self.outbound, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
+        let client = Client::of(&socket);
         tokio::spawn(send(self.clone(), socket, outbound.clone()));
         Delayed {
             link: self.clone(),
             inbound,
             outbound,
+            client,
             waiting: None,
             room: None,
             current: Bytes::new(),
@@ -71,22 +79,26 @@ impl Link {
         self.epoch.elapsed()
     }
 
-    /// How many bytes a line may take now.
-    fn room(&self, wire: &Mutex<Wire>, line: &Line) -> usize {
+    /// How many bytes may be sent now, if so many may be out that haven't been taken.
+    fn room(&self, line: &Line, most: usize) -> usize {
         let now = self.now() + TIMER_SLACK;
-        let share = lock(wire).share(now, line.connection, &self.path);
-        lock(&line.line).room(now, share)
+        lock(&line.flow).room(now, most, &mut lock(&line.wire))
     }
 
-    fn send(&self, wire: &Mutex<Wire>, line: &Line, bytes: Bytes) {
-        let departed = lock(wire).send(self.now(), line.connection, bytes.len(), &self.path);
-        line.push(departed, Item::Bytes(bytes));
+    fn send(&self, line: &Line, bytes: Bytes) {
+        lock(&line.flow).send(self.now(), bytes, &mut lock(&line.wire));
+        line.filled.notify_one();
     }
 
     /// Lets the sender know of bytes that came out of the line and went on.
     fn taken(&self, line: &Line, len: usize) {
-        // Whoever knows of an acknowledgement already waits for that.
-        if lock(&line.line).taken(self.now(), len) {
+        let mut flow = lock(&line.flow);
+        // Whoever knows of an earlier moment already waits for that.
+        let now = self.now();
+        let is_awaited = flow.next_room(now).is_some();
+        flow.taken(now, len);
+        drop(flow);
+        if !is_awaited {
             line.drained.notify_one();
             line.wake_writer();
         }
@@ -104,14 +116,46 @@ impl Link {
     }
 }
 
+/// What is known of the client's end of a connection.
+#[derive(Debug)]
+struct Client {
+    /// The connection as the client sees it; `None` where nothing can be known of it.
+    ends: Option<(SocketAddr, SocketAddr)>,
+    buffers: Option<Buffers>,
+    asked: Duration,
+}
+
+impl Client {
+    fn of(socket: &TcpStream) -> Client {
+        let ends = socket.peer_addr().ok().zip(socket.local_addr().ok());
+        Client { ends, buffers: None, asked: Duration::ZERO }
+    }
+
+    /// What its kernel lets be on the way, as asked a moment ago.
+    fn buffers(&mut self, link: &Link) -> Option<&Buffers> {
+        let (kernel, (near, far)) = (link.kernel.as_ref()?, self.ends?);
+        let now = link.now();
+        if self.buffers.is_none() || now > self.asked + BUFFERS_AGE_MAX {
+            self.buffers = kernel.buffers(near, far);
+            self.asked = now;
+            if self.buffers.is_none() {
+                // It is another machine's.
+                self.ends = None;
+            }
+        }
+        self.buffers.as_ref()
+    }
+}
+
 /// A line with those who wait at its ends.
 #[derive(Debug)]
 struct Line {
-    connection: u64,
-    line: Mutex<DelayLine>,
+    flow: Mutex<Flow>,
+    /// What the connections share. Locked while the flow is.
+    wire: Arc<Mutex<Wire>>,
     /// Rung when something was pushed.
     filled: Notify,
-    /// Rung when an acknowledgement is on its way.
+    /// Rung when what was taken makes room.
     drained: Notify,
     /// The connection's task, waiting for room to write.
     writer: Mutex<Option<Waker>>,
@@ -121,10 +165,10 @@ struct Line {
 }
 
 impl Line {
-    fn new(path: &Path, connection: u64, first_extra: Duration) -> Line {
+    fn new(path: &Path, wire: &Arc<Mutex<Wire>>, first_extra: Duration) -> Line {
         Line {
-            connection,
-            line: Mutex::new(DelayLine::new(path, first_extra)),
+            flow: Mutex::new(Flow::new(path, first_extra)),
+            wire: wire.clone(),
             filled: Notify::new(),
             drained: Notify::new(),
             writer: Mutex::new(None),
@@ -133,8 +177,8 @@ impl Line {
         }
     }
 
-    fn push(&self, departed: Duration, item: Item) {
-        lock(&self.line).push(departed, item);
+    fn end(&self, now: Duration) {
+        lock(&self.flow).end(now);
         self.filled.notify_one();
     }
 
@@ -146,11 +190,12 @@ impl Line {
 }
 
 async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
-    let mut buffer = BytesMut::new();
+    let (mut buffer, mut client) = (BytesMut::new(), Client::of(&socket));
     loop {
-        let room = link.room(&link.inbound, &line);
+        let most = client.buffers(&link).map_or(RECEIVE_BYTES_MAX, Buffers::may_send);
+        let room = link.room(&line, most);
         if room == 0 {
-            let next = lock(&line.line).next_acknowledgement();
+            let next = lock(&line.flow).next_room(link.now() + TIMER_SLACK);
             match next {
                 Some(at) => link.sleep_until(at).await,
                 None => line.drained.notified().await,
@@ -158,19 +203,18 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
             continue;
         }
         buffer.reserve(READ_BYTES);
-        let item = match socket.try_read_buf(&mut (&mut buffer).limit(room.min(READ_BYTES))) {
+        let read = match socket.try_read_buf(&mut (&mut buffer).limit(room.min(READ_BYTES))) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 // An error here comes again from the next read.
                 let _ = socket.readable().await;
                 continue;
             }
-            Ok(0) | Err(_) => Item::End,
-            Ok(_) => Item::Bytes(buffer.split().freeze()),
+            read => read.unwrap_or(0),
         };
-        match item {
-            Item::Bytes(bytes) => link.send(&link.inbound, &line, bytes),
-            Item::End => return line.push(link.now(), Item::End),
+        if read == 0 {
+            return line.end(link.now());
         }
+        link.send(&line, buffer.split().freeze());
     }
 }
 
@@ -204,16 +248,18 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
     }
 }
 
-/// Waits until the next item has come through the line.
+/// Waits until the next item has come through the line. What was lost on the way there is sent again meanwhile.
 async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
     loop {
-        let next = lock(&line.line).next_release();
+        let next = lock(&line.flow).next(link.now() + TIMER_SLACK);
         match next {
             None => line.filled.notified().await,
-            Some(release) => {
-                link.sleep_until(release).await;
-                let item = lock(&line.line).pop(link.now() + TIMER_SLACK);
-                if let Some(item) = item {
+            Some(moment) => {
+                link.sleep_until(moment).await;
+                let now = link.now() + TIMER_SLACK;
+                let mut flow = lock(&line.flow);
+                flow.advance(now, &mut lock(&line.wire));
+                if let Some(item) = flow.pop(now) {
                     return item;
                 }
             }
@@ -226,8 +272,9 @@ pub(crate) struct Delayed {
     link: Arc<Link>,
     inbound: Arc<Line>,
     outbound: Arc<Line>,
+    client: Client,
     waiting: Option<Pin<Box<dyn Future<Output = Item> + Send>>>,
-    /// Until the next acknowledgement, where there was no room to write.
+    /// Until there may be room, where there was no room to write.
     room: Option<Pin<Box<Sleep>>>,
     current: Bytes,
     ended: bool,
@@ -244,7 +291,7 @@ impl Delayed {
 impl Drop for Delayed {
     fn drop(&mut self) {
         // What has been written still travels: the sender closes the socket after the last of it.
-        self.outbound.push(self.link.now(), Item::End);
+        self.outbound.end(self.link.now());
         self.receiver.abort();
     }
 }
@@ -290,12 +337,13 @@ impl AsyncWrite for Delayed {
             if let Some(kind) = *lock(&this.outbound.failed) {
                 return Poll::Ready(Err(kind.into()));
             }
-            let len = this.link.room(&this.link.outbound, &this.outbound).min(bytes.len());
+            let most = this.client.buffers(&this.link).map_or(RECEIVE_BYTES_MAX, Buffers::may_receive);
+            let len = this.link.room(&this.outbound, most).min(bytes.len());
             if len > 0 || bytes.is_empty() {
-                this.link.send(&this.link.outbound, &this.outbound, Bytes::copy_from_slice(&bytes[..len]));
+                this.link.send(&this.outbound, Bytes::copy_from_slice(&bytes[..len]));
                 return Poll::Ready(Ok(len));
             }
-            let next = lock(&this.outbound.line).next_acknowledgement();
+            let next = lock(&this.outbound.flow).next_room(this.link.now() + TIMER_SLACK);
             match next {
                 Some(at) => this.room = this.link.wait(at).map(Box::pin),
                 None => return Poll::Pending,

@@ -1,10 +1,10 @@
-//! What one sender may have on its way.
+//! What one sender may have on its way, and how fast it sends.
 //!
-//! Like TCP's congestion window it begins with ten segments and doubles with each round trip, and like that it is not used up
-//! by senders that have little to send. It ends at a fair share of what the path and its queue hold, where real ones
-//! meet by losing packets or by measuring.
+//! As TCP does by the rule that is called BBR: the first window is ten segments and doubles with each round trip until the bytes
+//! that are acknowledged in one come no faster; then the window is twice what the best rate of the last ten round trips
+//! carries in one, and bytes are sent at that rate, a quarter faster in every eighth round trip. Lost bytes count as not
+//! delivered and have no other say. A path without a bandwidth is a delay alone, and has no window.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Path;
@@ -12,59 +12,170 @@ use super::Path;
 /// What one packet carries, in bytes: Ethernet's 1500 without headers and timestamps.
 pub(super) const SEGMENT: usize = 1448;
 /// RFC 6928.
-const INITIAL: usize = 10 * SEGMENT;
+pub(super) const INITIAL: usize = 10 * SEGMENT;
+const MIN: usize = 4 * SEGMENT;
+/// Shorter ones can't be kept apart by timers.
+const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
+/// How many round trips a rate is remembered.
+const ROUNDS: usize = 10;
+/// Twice the rate of the last round trip each: 2 / ln 2.
+const STARTUP: f64 = 2.885;
+/// The path is full when the rate has not grown by a quarter for so many round trips.
+const FULL_ROUNDS: u32 = 3;
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// What leaves at once: a TLS record and its neighbour's head, or what is sent in a millisecond.
+const BURST_BYTES: f64 = 17e3;
+const BURST_TIME_S: f64 = 1e-3;
+/// A timer that comes late makes nothing slower.
+const LATE_MAX: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]
 pub(super) struct Window {
     bytes: usize,
-    bytes_max: usize,
-    /// Sent, and not known to have arrived.
-    in_flight: usize,
-    /// How long an acknowledgement travels.
-    delay: Duration,
-    acknowledgements: VecDeque<(Duration, usize)>,
+    round_trip: Duration,
+    phase: Phase,
+    /// Acknowledged in all, and when last.
+    delivered: u64,
+    delivered_at: Duration,
+    /// The best rate of each of the last round trips, in bytes a second.
+    rates: [f64; ROUNDS],
+    round: usize,
+    /// The round trip under way ends when what was sent then is acknowledged.
+    round_began: Duration,
+    /// The most that was on its way in it.
+    used: usize,
+    paced_until: Duration,
+    /// Without a bottleneck there is nothing to find out, and only the receiver holds a sender back.
+    is_unlimited: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Phase {
+    /// The rate when it last grew by a quarter, and round trips since.
+    Startup(f64, u32),
+    Drain,
+    /// Since when.
+    Steady(Duration),
+}
+
+/// What is remembered of bytes when they are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Duration,
+    delivered: u64,
+    delivered_at: Duration,
 }
 
 impl Window {
     pub(super) fn new(path: &Path) -> Window {
-        let limited = path.bandwidth.is_some();
         Window {
-            // Without a bottleneck there is nothing to find out, and only the line's length holds a sender back.
-            bytes: if limited { INITIAL } else { usize::MAX },
-            bytes_max: path.bytes_max(),
-            in_flight: 0,
-            delay: if limited { path.delay } else { Duration::ZERO },
-            acknowledgements: VecDeque::new(),
+            bytes: INITIAL,
+            round_trip: (2 * path.delay).max(ROUND_TRIP_MIN),
+            phase: Phase::Startup(0.0, 0),
+            delivered: 0,
+            delivered_at: Duration::ZERO,
+            rates: [0.0; ROUNDS],
+            round: 0,
+            round_began: Duration::ZERO,
+            used: 0,
+            paced_until: Duration::ZERO,
+            is_unlimited: path.bandwidth.is_none(),
         }
     }
 
-    /// How many bytes may be sent at `now` by one whose share of the path is `share`: none or at least a segment, so that
-    /// a full window is not filled up with crumbs.
-    pub(super) fn room(&mut self, now: Duration, share: usize) -> usize {
-        while let Some((_, len)) = self.acknowledgements.front().copied().filter(|(at, _)| *at <= now) {
-            self.acknowledgements.pop_front();
-            // One that is not used says nothing about the path.
-            if self.bytes < 2 * self.in_flight {
-                self.bytes = (self.bytes + len).min(self.bytes_max);
+    /// How many bytes may be sent at `now` beside those on their way.
+    pub(super) fn room(&self, now: Duration, in_flight: usize) -> usize {
+        if self.is_unlimited {
+            return usize::MAX;
+        }
+        if now < self.paced_until {
+            return 0;
+        }
+        let burst = BURST_BYTES.max(self.pace(now) * BURST_TIME_S);
+        self.bytes.saturating_sub(in_flight).min(burst as usize)
+    }
+
+    /// Before it nothing may be sent.
+    pub(super) fn paced_until(&self) -> Duration {
+        if self.is_unlimited { Duration::ZERO } else { self.paced_until }
+    }
+
+    /// Sends `len` bytes at `now` beside those on their way.
+    pub(super) fn send(&mut self, now: Duration, len: usize, in_flight: usize) -> Sent {
+        let takes = Duration::from_secs_f64(len as f64 / self.pace(now));
+        self.paced_until = self.paced_until.max(now.saturating_sub(LATE_MAX)) + takes;
+        self.used = self.used.max(in_flight + len);
+        if in_flight == 0 {
+            self.delivered_at = now;
+        }
+        Sent { at: now, delivered: self.delivered, delivered_at: self.delivered_at }
+    }
+
+    /// `len` bytes have been acknowledged at `now`; so many are still on their way.
+    pub(super) fn acknowledged(&mut self, now: Duration, sent: Sent, len: usize, in_flight: usize) {
+        self.delivered += len as u64;
+        self.delivered_at = now;
+        let took = now.saturating_sub(sent.delivered_at).max(self.round_trip);
+        let best = &mut self.rates[self.round % ROUNDS];
+        *best = best.max((self.delivered - sent.delivered) as f64 / took.as_secs_f64());
+        if sent.at >= self.round_began {
+            self.round_ends(now);
+        }
+        match self.phase {
+            Phase::Drain if in_flight as f64 <= self.product() => self.phase = Phase::Steady(now),
+            _ => {}
+        }
+        self.bytes = match self.phase {
+            Phase::Startup(..) => {
+                let most = ((STARTUP * self.product()) as usize).max(self.bytes);
+                (self.bytes + len).min(most)
             }
-            self.in_flight -= len;
+            Phase::Drain | Phase::Steady(_) => {
+                ((2.0 * self.product()) as usize).min(self.bytes + len).max(MIN)
+            }
+        };
+    }
+
+    fn round_ends(&mut self, now: Duration) {
+        // A sender with little to send learns nothing of the path, and forgets nothing.
+        let is_used = 5 * self.used >= 2 * self.bytes;
+        (self.round_began, self.used) = (now, 0);
+        if !is_used {
+            return;
         }
-        let room = self.bytes.min(share).saturating_sub(self.in_flight);
-        if room < SEGMENT { 0 } else { room }
+        if let Phase::Startup(before, rounds) = self.phase {
+            let rate = self.rate();
+            self.phase = match rounds + 1 {
+                _ if rate >= 1.25 * before => Phase::Startup(rate, 0),
+                FULL_ROUNDS => Phase::Drain,
+                rounds => Phase::Startup(before, rounds),
+            };
+        }
+        self.round += 1;
+        self.rates[self.round % ROUNDS] = 0.0;
     }
 
-    pub(super) fn sent(&mut self, len: usize) {
-        self.in_flight += len;
+    /// Bytes a second.
+    fn rate(&self) -> f64 {
+        self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The receiver has taken `len` bytes at `now`. Until then they keep the window closed, like one whose buffer is full.
-    pub(super) fn taken(&mut self, now: Duration, len: usize) {
-        self.acknowledgements.push_back((now + self.delay, len));
+    /// What the path carries in a round trip.
+    fn product(&self) -> f64 {
+        (self.rate() * self.round_trip.as_secs_f64()).max(SEGMENT as f64)
     }
 
-    /// When the next acknowledgement comes.
-    pub(super) fn next_acknowledgement(&self) -> Option<Duration> {
-        self.acknowledgements.front().map(|(at, _)| *at)
+    /// Bytes a second that are sent at `now`.
+    fn pace(&self, now: Duration) -> f64 {
+        let first = INITIAL as f64 / self.round_trip.as_secs_f64();
+        match self.phase {
+            Phase::Startup(..) => STARTUP * self.rate().max(first),
+            Phase::Drain => self.rate().max(first) / STARTUP,
+            Phase::Steady(since) => {
+                let rounds = now.saturating_sub(since).as_secs_f64() / self.round_trip.as_secs_f64();
+                CYCLE[(rounds as usize + 2) % CYCLE.len()] * self.rate().max(SEGMENT as f64)
+            }
+        }
     }
 }
 
@@ -73,68 +184,59 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
-    const PATH: Path = Path { delay: Duration::from_millis(10), bandwidth: Some(125_000_000) };
+    const ROUND_TRIP: Duration = Duration::from_millis(20);
+    const PATH: Path =
+        Path { delay: Duration::from_millis(10), bandwidth: Some(10_000_000), queue: 0, loss: 0.0 };
 
-    /// What it sends in each of so many round trips, everything at their beginnings.
-    fn flights(window: &mut Window, share: usize, rounds: u32) -> Vec<usize> {
+    /// Sends as much as it may, of which a path of so many bytes a second lets come what it can: the window at the end of
+    /// each round trip.
+    fn windows(window: &mut Window, rate: usize, rounds: u32) -> Vec<usize> {
         let round = |n| {
-            let len = window.room(n * 20 * MS, share);
-            window.sent(len);
-            window.taken(n * 20 * MS + PATH.delay, len);
-            len
+            let now = n * ROUND_TRIP;
+            let len = window.bytes;
+            let sent = window.send(now, len, 0);
+            let acknowledged = len.min(rate / 50);
+            window.acknowledged(now + ROUND_TRIP, sent, acknowledged, len - acknowledged);
+            window.bytes
         };
         (0..rounds).map(round).collect()
     }
 
     #[test]
-    fn it_doubles_with_each_round_trip_up_to_the_share() {
-        let share = 50 * SEGMENT;
-        let sent = flights(&mut Window::new(&PATH), share, 5);
-        assert_eq!(sent, [INITIAL, 2 * INITIAL, 4 * INITIAL, share, share]);
+    fn it_doubles_with_each_round_trip_until_the_path_is_full_and_then_holds_two_products() {
+        let mut window = Window::new(&PATH);
+        assert_eq!(windows(&mut window, usize::MAX, 4), [2, 4, 8, 16].map(|times| times * INITIAL));
+        let mut window = Window::new(&PATH);
+        let windows = windows(&mut window, 10_000_000, 40);
+        assert_eq!(windows.last(), Some(&400_000), "{windows:?}");
+        assert!(windows.iter().all(|bytes| *bytes <= 577_000), "{windows:?}");
     }
 
     #[test]
-    fn a_share_that_shrinks_is_waited_for() {
+    fn what_leaves_at_once_is_bounded_and_a_late_timer_costs_nothing() {
         let mut window = Window::new(&PATH);
-        flights(&mut window, 100 * SEGMENT, 6);
-        let len = window.room(120 * MS, 100 * SEGMENT);
-        window.sent(len);
-        assert_eq!(window.room(121 * MS, 50 * SEGMENT), 0);
-        window.taken(130 * MS, len);
-        assert_eq!(window.next_acknowledgement(), Some(140 * MS));
-        assert_eq!(window.room(139 * MS, 50 * SEGMENT), 0);
-        assert_eq!(window.room(140 * MS, 50 * SEGMENT), 50 * SEGMENT);
+        windows(&mut window, 10_000_000, 40);
+        let now = 3000 * MS;
+        // 10 MB/s, and a quarter more or less in some round trips.
+        let room = window.room(now, 0);
+        assert_eq!(room, BURST_BYTES as usize);
+        window.send(now, room, 0);
+        assert_eq!(window.room(now, room), room, "for what a timer may be late");
+        let until = window.paced_until();
+        assert!(until < now);
+        window.send(now, room, room);
+        assert!((MS..3 * MS).contains(&(window.paced_until() - until)));
     }
 
     #[test]
-    fn a_receiver_that_takes_nothing_closes_it() {
+    fn one_that_is_not_used_learns_nothing_and_forgets_nothing() {
         let mut window = Window::new(&PATH);
-        window.sent(INITIAL);
-        assert_eq!(window.room(Duration::from_secs(60), usize::MAX), 0);
-        assert_eq!(window.next_acknowledgement(), None);
-        window.taken(Duration::from_secs(60), INITIAL);
-        assert!(window.room(Duration::from_secs(61), usize::MAX) > INITIAL);
-    }
-
-    #[test]
-    fn one_that_is_not_used_does_not_grow() {
-        let mut window = Window::new(&PATH);
-        for n in 0..100 {
-            assert_eq!(window.room(n * 20 * MS, usize::MAX), INITIAL);
-            window.sent(100);
-            window.taken(n * 20 * MS + PATH.delay, 100);
+        windows(&mut window, 10_000_000, 40);
+        let before = window.bytes;
+        for n in 50..100 {
+            let sent = window.send(n * ROUND_TRIP, 100, 0);
+            window.acknowledged((n + 1) * ROUND_TRIP, sent, 100, 0);
+            assert_eq!(window.bytes, before);
         }
-    }
-
-    #[test]
-    fn without_a_bandwidth_the_line_alone_is_the_limit() {
-        let path = Path { bandwidth: None, ..PATH };
-        let mut window = Window::new(&path);
-        let all = path.bytes_max();
-        assert_eq!(window.room(Duration::ZERO, all), all);
-        window.sent(all);
-        assert_eq!(window.room(Duration::ZERO, all), 0);
-        window.taken(MS, all);
-        assert_eq!(window.room(MS, all), all);
     }
 }

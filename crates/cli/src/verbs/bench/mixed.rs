@@ -20,9 +20,8 @@ use crate::exit::Exit;
 /// connections, an unbounded pool, one HTTP/2 connection, and Laneway. With --arrivals, small ones also come at random
 /// while bulk is running, compared with the same arrivals on the idle link. Latencies count from the moment of issue. The
 /// rivals fetch large objects in ranges of 8 MiB, as SDKs' transfer managers do, and upload each as one stream. The
-/// store is one in this process unless an endpoint or a URL says otherwise: it imitates a bottleneck
-/// with a queue of one round trip, slow start and equal shares, but no loss, and windows and buffers that a client keeps
-/// small, as Laneway does, have no effect there.
+/// store is one in this process unless an endpoint or a URL says otherwise: it imitates a bottleneck in each direction,
+/// with a queue, and connections that start slowly and send as TCP does with BBR.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]

@@ -28,6 +28,15 @@ pub(super) struct Place {
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,
+    /// Bytes that wait at most in front of that bandwidth; what comes beyond is lost [default: what it sends in a round
+    /// trip]
+    #[arg(long, value_name = "SIZE", value_parser = laneway_quantity::parse_size,
+          conflicts_with_all = ["target", "endpoint"])]
+    queue: Option<u64>,
+    /// How many packets the link to the store in this process loses by chance: 0.5%
+    #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_share,
+          conflicts_with_all = ["target", "endpoint"])]
+    loss: Option<f64>,
 }
 
 /// Whose protocol is spoken with the store in this process.
@@ -86,6 +95,8 @@ impl Place {
             return Ok(Target::Embedded(Imitated {
                 rtt: self.rtt.unwrap_or(Imitated::USUAL.rtt),
                 bandwidth: self.bandwidth.or(Imitated::USUAL.bandwidth),
+                queue: self.queue,
+                loss: self.loss.unwrap_or_default(),
                 provider,
             }));
         }

@@ -1,0 +1,322 @@
+//! One direction of a connection: the bytes under way, and what their sender knows of them.
+//!
+//! Real bytes go in and come out, so that a lost packet is what TCP makes of it: its bytes are late, and with them all that
+//! follow, until its sender has found out and has sent it again.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::Path;
+use super::window::{SEGMENT, Sent, Window};
+use super::wire::{Fate, Wire};
+
+/// How much longer a sender waits for the acknowledgement of a packet that nothing follows, where it was the only one on its
+/// way: what Linux grants a receiver that delays its acknowledgements. Where it was not, a round trip.
+const ALONE: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(crate) struct Flow {
+    delay: Duration,
+    /// Added to the first bytes only, in the place of a handshake that loopback makes in no time.
+    first_extra: Duration,
+    /// How many bytes went in.
+    pushed: u64,
+    /// What has not come out, by the place of its first byte.
+    under_way: BTreeMap<u64, Chunk>,
+    /// How many chunks were sent, those that were sent again counted again.
+    sendings: u64,
+    /// What is lost, by when its sender finds out.
+    lost: BTreeSet<(Duration, u64)>,
+    /// What its sender knows to be lost and has not sent again, for want of window.
+    again: BTreeSet<u64>,
+    acknowledgements: VecDeque<Acknowledgement>,
+    /// Sent, and neither acknowledged nor known to be lost.
+    in_flight: usize,
+    window: Window,
+    /// Sent, and not known to have been taken by who receives it, and when that gets known.
+    untaken: usize,
+    taken: VecDeque<(Duration, usize)>,
+}
+
+/// What travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    Bytes(Bytes),
+    /// The end of the stream, which travels like bytes do.
+    End,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    item: Item,
+    /// `None` while it is lost.
+    arrives: Option<Duration>,
+    sent: Duration,
+    sending: u64,
+    /// Its sender has waited in vain for what would tell of its loss.
+    was_waited_for: bool,
+}
+
+#[derive(Debug)]
+struct Acknowledgement {
+    at: Duration,
+    sent: Sent,
+    len: usize,
+}
+
+impl Flow {
+    pub(crate) fn new(path: &Path, first_extra: Duration) -> Flow {
+        Flow {
+            delay: path.delay,
+            first_extra,
+            pushed: 0,
+            under_way: BTreeMap::new(),
+            sendings: 0,
+            lost: BTreeSet::new(),
+            again: BTreeSet::new(),
+            acknowledgements: VecDeque::new(),
+            in_flight: 0,
+            window: Window::new(path),
+            untaken: 0,
+            taken: VecDeque::new(),
+        }
+    }
+
+    /// How many bytes may be sent at `now` if `most` may be out that haven't been taken: none, or at least a segment, so
+    /// that a full window is not filled up with crumbs.
+    pub(crate) fn room(&mut self, now: Duration, most: usize, wire: &mut Wire) -> usize {
+        self.advance(now, wire);
+        if !self.again.is_empty() {
+            return 0;
+        }
+        let room =
+            self.window.room(now, self.in_flight).min(most.max(2 * SEGMENT).saturating_sub(self.untaken));
+        if room < SEGMENT { 0 } else { room }
+    }
+
+    /// Sends bytes at `now`.
+    pub(crate) fn send(&mut self, now: Duration, bytes: Bytes, wire: &mut Wire) {
+        self.untaken += bytes.len();
+        let place = self.pushed;
+        self.pushed += bytes.len() as u64;
+        self.transmit(now, place, bytes, wire);
+    }
+
+    /// Sends the end at `now`. Its packet is never lost.
+    pub(crate) fn end(&mut self, now: Duration) {
+        let arrives = Some(now + self.delay + self.first_extra);
+        let sending = self.sendings;
+        let chunk = Chunk { item: Item::End, arrives, sent: now, sending, was_waited_for: false };
+        self.under_way.insert(self.pushed, chunk);
+    }
+
+    /// Takes note that `len` bytes that came out have been taken by their receiver at `now`. Until its sender knows, they keep
+    /// the window closed, like one whose buffer is full.
+    pub(crate) fn taken(&mut self, now: Duration, len: usize) {
+        self.taken.push_back((now + self.delay, len));
+    }
+
+    /// When there may be more room than at `now`.
+    pub(crate) fn next_room(&self, now: Duration) -> Option<Duration> {
+        let paced = Some(self.window.paced_until()).filter(|until| *until > now);
+        let acknowledged = self.acknowledgements.front().map(|next| next.at);
+        let taken = self.taken.front().map(|(at, _)| *at);
+        let lost = self.lost.first().map(|(at, _)| *at);
+        [paced, acknowledged, taken, lost].into_iter().flatten().min()
+    }
+
+    /// When the next item comes out, or something has to be sent again that was lost before `now`.
+    pub(crate) fn next(&self, now: Duration) -> Option<Duration> {
+        let arrives = self.under_way.first_key_value().and_then(|(_, chunk)| chunk.arrives);
+        let lost = self.lost.first().map(|(at, _)| *at);
+        let again = if self.again.is_empty() { None } else { self.next_room(now) };
+        [arrives, lost, again].into_iter().flatten().min()
+    }
+
+    /// The next item that has arrived by `now`, with all before it.
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<Item> {
+        let first = self.under_way.first_entry()?;
+        if first.get().arrives? > now {
+            return None;
+        }
+        Some(first.remove().item)
+    }
+
+    /// Does what the sender does by `now` by itself: hears of what arrived and what didn't, and sends that again.
+    pub(crate) fn advance(&mut self, now: Duration, wire: &mut Wire) {
+        while self.taken.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, len)) = self.taken.pop_front()
+        {
+            self.untaken -= len;
+        }
+        while self.acknowledgements.front().is_some_and(|next| next.at <= now)
+            && let Some(Acknowledgement { at, sent, len }) = self.acknowledgements.pop_front()
+        {
+            self.in_flight -= len;
+            self.window.acknowledged(at, sent, len, self.in_flight);
+        }
+        while let Some((at, place)) = self.lost.first().copied().filter(|(at, _)| *at <= now) {
+            self.lost.remove(&(at, place));
+            self.finds_out(at, place);
+        }
+        loop {
+            let room = self.window.room(now, self.in_flight);
+            if room < SEGMENT {
+                return;
+            }
+            let Some(place) = self.again.pop_first() else { return };
+            let Some(Chunk { item: Item::Bytes(mut bytes), .. }) = self.under_way.remove(&place) else {
+                return;
+            };
+            if bytes.len() > room {
+                let (rest, at) = (bytes.split_off(room), place + room as u64);
+                let item = Item::Bytes(rest);
+                let chunk = Chunk { item, arrives: None, sent: now, sending: 0, was_waited_for: true };
+                self.under_way.insert(at, chunk);
+                self.again.insert(at);
+            }
+            self.transmit(now, place, bytes, wire);
+        }
+    }
+
+    /// The sender would hear at `at` of a loss from what was sent after it. Where there is nothing, it waits longer.
+    fn finds_out(&mut self, at: Duration, place: u64) {
+        let Some(chunk) = self.under_way.get_mut(&place) else { return };
+        let Item::Bytes(bytes) = &chunk.item else { return };
+        let len = bytes.len();
+        if chunk.sending == self.sendings && !chunk.was_waited_for {
+            chunk.was_waited_for = true;
+            let longer = if self.in_flight <= SEGMENT { ALONE } else { Duration::ZERO };
+            let round_trip = at.saturating_sub(chunk.sent);
+            self.lost.insert((at + round_trip + longer, place));
+            return;
+        }
+        self.in_flight -= len;
+        self.again.insert(place);
+    }
+
+    fn transmit(&mut self, now: Duration, mut place: u64, mut bytes: Bytes, wire: &mut Wire) {
+        let sent = self.window.send(now, bytes.len(), self.in_flight);
+        self.in_flight += bytes.len();
+        let extra = std::mem::take(&mut self.first_extra);
+        // Nothing overtakes: what came during an imitated handshake waits for it too.
+        wire.send(now, bytes.len(), |len, fate| {
+            self.sendings += 1;
+            let arrives = match fate {
+                Fate::Departs(at) => {
+                    let arrives = at + extra + self.delay;
+                    let at = arrives + self.delay;
+                    self.acknowledgements.push_back(Acknowledgement { at, sent, len });
+                    Some(arrives)
+                }
+                Fate::Lost(known) => {
+                    self.lost.insert((known, place));
+                    None
+                }
+            };
+            let item = Item::Bytes(bytes.split_to(len));
+            let chunk = Chunk { item, arrives, sent: now, sending: self.sendings, was_waited_for: false };
+            self.under_way.insert(place, chunk);
+            place += len as u64;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const PATH: Path = Path { delay: Duration::from_millis(10), bandwidth: None, queue: 0, loss: 0.0 };
+
+    fn start() -> (Flow, Wire) {
+        (Flow::new(&PATH, Duration::ZERO), Wire::new(PATH, 1))
+    }
+
+    fn send(flow: &mut Flow, now: Duration, segments: usize, wire: &mut Wire) {
+        flow.send(now, vec![0; segments * SEGMENT].into(), wire);
+    }
+
+    /// When how many segments come out.
+    fn arrivals(flow: &mut Flow, wire: &mut Wire) -> Vec<(Duration, usize)> {
+        let (mut now, mut arrivals) = (Duration::ZERO, Vec::new());
+        while let Some(next) = flow.next(now) {
+            now = next.max(now);
+            flow.advance(now, wire);
+            while let Some(Item::Bytes(bytes)) = flow.pop(now) {
+                arrivals.push((now, bytes.len() / SEGMENT));
+            }
+        }
+        arrivals
+    }
+
+    #[test]
+    fn a_flight_arrives_half_a_round_trip_later_and_whole() {
+        let (mut flow, mut wire) = start();
+        send(&mut flow, 5 * MS, 3, &mut wire);
+        send(&mut flow, 5 * MS, 4, &mut wire);
+        flow.end(5 * MS);
+        assert_eq!(flow.next(5 * MS), Some(15 * MS));
+        assert_eq!(flow.pop(14 * MS), None);
+        let came: Vec<_> = std::iter::from_fn(|| flow.pop(15 * MS)).collect();
+        assert!(matches!(&came[..], [Item::Bytes(_), Item::Bytes(_), Item::End]), "{came:?}");
+    }
+
+    #[test]
+    fn the_first_bytes_wait_for_the_imitated_handshake_and_nothing_overtakes_them() {
+        let (mut flow, mut wire) = (Flow::new(&PATH, 20 * MS), Wire::new(PATH, 1));
+        send(&mut flow, Duration::ZERO, 1, &mut wire);
+        send(&mut flow, 5 * MS, 2, &mut wire);
+        send(&mut flow, 25 * MS, 3, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(30 * MS, 1), (30 * MS, 2), (35 * MS, 3)]);
+    }
+
+    #[test]
+    fn what_follows_a_lost_packet_waits_until_that_was_sent_again() {
+        let (mut flow, mut wire) = start();
+        wire.lose_after(2);
+        send(&mut flow, Duration::ZERO, 6, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(10 * MS, 2), (30 * MS, 1), (30 * MS, 3)]);
+    }
+
+    #[test]
+    fn a_flights_end_is_missed_a_round_trip_later_and_a_packet_that_is_alone_after_a_timeout() {
+        // A segment leaves in a millisecond; two wait, and one for a late timer's sake.
+        let path = Path { bandwidth: Some(1000 * SEGMENT as u64), queue: 2 * SEGMENT, ..PATH };
+        let (mut flow, mut wire) = (Flow::new(&path, Duration::ZERO), Wire::new(path, 1));
+        send(&mut flow, Duration::ZERO, 6, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(13 * MS, 3), (59 * MS, 3)]);
+        let (mut flow, mut wire) = start();
+        wire.lose_after(2);
+        send(&mut flow, Duration::ZERO, 3, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(10 * MS, 2), (250 * MS, 1)]);
+    }
+
+    #[test]
+    fn what_is_lost_again_is_sent_again_and_nothing_new_goes_before_it() {
+        let (mut flow, mut wire) = start();
+        wire.lose_after(0);
+        send(&mut flow, Duration::ZERO, 4, &mut wire);
+        wire.lose_after(0);
+        flow.advance(20 * MS, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(270 * MS, 1), (270 * MS, 3)]);
+        assert!(flow.room(300 * MS, usize::MAX, &mut wire) >= SEGMENT);
+    }
+
+    #[test]
+    fn bytes_that_nobody_takes_close_the_window() {
+        let (mut flow, mut wire) = start();
+        let most = 5 * SEGMENT;
+        assert_eq!(flow.room(Duration::ZERO, most, &mut wire), most);
+        send(&mut flow, Duration::ZERO, 5, &mut wire);
+        assert_eq!(flow.room(50 * MS, most, &mut wire), 0);
+        assert_eq!(flow.next_room(50 * MS), None);
+        flow.taken(50 * MS, most);
+        assert_eq!(flow.next_room(50 * MS), Some(60 * MS));
+        assert_eq!(flow.room(60 * MS, most, &mut wire), most);
+        // One that is closed altogether would never open again.
+        assert_eq!(flow.room(60 * MS, 0, &mut wire), 2 * SEGMENT);
+    }
+}

@@ -1,0 +1,156 @@
+//! The bottleneck that all connections share in one direction: a queue of finite length in front of a wire that sends one byte
+//! after the other. What finds the queue full is dropped, and packets are lost by chance.
+
+use std::time::Duration;
+
+use super::Path;
+use super::window::SEGMENT;
+
+/// Timers come up to a millisecond late, and what is sent then in one go would have come to a real queue one after the other.
+/// For so long more it may wait.
+const TIMER_LATE: Duration = Duration::from_millis(1);
+
+/// Times count from any fixed moment.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    path: Path,
+    free_at: Duration,
+    /// Segments until the next one that is lost by chance.
+    until_lost: u64,
+    random: u64,
+}
+
+/// What becomes of some bytes that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// The last of them has left at this time.
+    Departs(Duration),
+    /// Their sender can know at this time, which is when an acknowledgement of what is sent with them comes.
+    Lost(Duration),
+}
+
+impl Wire {
+    /// `seed` is what losses are drawn from.
+    pub(crate) fn new(path: Path, seed: u64) -> Wire {
+        let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed };
+        wire.draw();
+        wire
+    }
+
+    /// Sends `len` bytes at `now`: says of each run of segments of one fate how many bytes it has.
+    pub(super) fn send(&mut self, now: Duration, len: usize, mut run: impl FnMut(usize, Fate)) {
+        let mut left = len;
+        while left > 0 {
+            let room = self.room(now);
+            let passes = (left.div_ceil(SEGMENT) as u64).min(room).min(self.until_lost);
+            let (bytes, fate) = if passes > 0 {
+                self.until_lost -= passes;
+                let bytes = left.min(passes as usize * SEGMENT);
+                (bytes, Fate::Departs(self.pass(now, bytes)))
+            } else {
+                let known = self.free_at.max(now) + 2 * self.path.delay;
+                // Where the queue is full, all the rest is dropped.
+                let bytes = if room == 0 { left } else { left.min(SEGMENT) };
+                if room > 0 {
+                    self.draw();
+                }
+                (bytes, Fate::Lost(known))
+            };
+            run(bytes, fate);
+            left -= bytes;
+        }
+    }
+
+    /// Loses the packet after so many by chance, and none after it.
+    #[cfg(test)]
+    pub(super) fn lose_after(&mut self, segments: u64) {
+        self.until_lost = segments;
+    }
+
+    /// How long what is sent now waits.
+    #[cfg(test)]
+    pub(super) fn wait(&self, now: Duration) -> Duration {
+        self.free_at.saturating_sub(now)
+    }
+
+    fn pass(&mut self, now: Duration, bytes: usize) -> Duration {
+        let Some(rate) = self.path.bandwidth else { return now };
+        self.free_at = self.free_at.max(now) + Duration::from_secs_f64(bytes as f64 / rate as f64);
+        self.free_at
+    }
+
+    /// How many segments find a place in the queue. However short it is, one that is being sent finds one.
+    fn room(&self, now: Duration) -> u64 {
+        let Some(rate) = self.path.bandwidth else { return u64::MAX };
+        let bytes = |time: Duration| (time.as_nanos() * u128::from(rate) / 1_000_000_000) as usize;
+        let waits = self.free_at.saturating_sub(now);
+        let room = (self.path.queue.saturating_add(bytes(TIMER_LATE))).saturating_sub(bytes(waits));
+        ((room / SEGMENT) as u64).max(u64::from(waits.is_zero()))
+    }
+
+    /// Draws how many segments pass until one is lost.
+    fn draw(&mut self) {
+        self.until_lost = u64::MAX;
+        if self.path.loss <= 0.0 {
+            return;
+        }
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let uniform = ((bits >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        self.until_lost = (uniform.ln() / (1.0 - self.path.loss).ln()) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const PATH: Path = Path { delay: MS, bandwidth: Some(1_448_000), queue: 20 * SEGMENT, loss: 0.0 };
+
+    fn fates(wire: &mut Wire, now: Duration, segments: usize) -> Vec<(usize, Fate)> {
+        let mut fates = Vec::new();
+        wire.send(now, segments * SEGMENT, |bytes, fate| fates.push((bytes / SEGMENT, fate)));
+        fates
+    }
+
+    #[test]
+    fn all_connections_are_served_in_turn_and_an_idle_wire_saves_nothing_up() {
+        let mut wire = Wire::new(PATH, 1);
+        assert_eq!(fates(&mut wire, Duration::ZERO, 10), [(10, Fate::Departs(10 * MS))]);
+        // Another connection's bytes queue behind these.
+        assert_eq!(fates(&mut wire, Duration::ZERO, 5), [(5, Fate::Departs(15 * MS))]);
+        assert_eq!(fates(&mut wire, 100 * MS, 10), [(10, Fate::Departs(110 * MS))]);
+        let mut unlimited = Wire::new(Path { bandwidth: None, ..PATH }, 1);
+        assert_eq!(fates(&mut unlimited, 5 * MS, 1000), [(1000, Fate::Departs(5 * MS))]);
+    }
+
+    #[test]
+    fn what_finds_the_queue_full_is_dropped() {
+        let mut wire = Wire::new(PATH, 1);
+        let sent = fates(&mut wire, Duration::ZERO, 30);
+        // Twenty wait, and one for the timer's sake; who sent the others knows it when the queue's end has come back.
+        assert_eq!(sent, [(21, Fate::Departs(21 * MS)), (9, Fate::Lost(23 * MS))]);
+        assert_eq!(fates(&mut wire, 11 * MS, 30)[0], (11, Fate::Departs(32 * MS)));
+        let mut short = Wire::new(Path { queue: 0, ..PATH }, 1);
+        assert_eq!(fates(&mut short, Duration::ZERO, 2)[0], (1, Fate::Departs(MS)));
+    }
+
+    #[test]
+    fn packets_are_lost_by_chance_as_often_as_is_said() {
+        let mut wire = Wire::new(Path { bandwidth: None, loss: 0.01, ..PATH }, 7);
+        let (mut lost, mut all) = (0, 0);
+        for _ in 0..1000 {
+            for (segments, fate) in fates(&mut wire, Duration::ZERO, 100) {
+                all += segments;
+                lost += if matches!(fate, Fate::Lost(_)) { segments } else { 0 };
+            }
+        }
+        assert_eq!(all, 100_000);
+        assert!((800..1200).contains(&lost), "{lost}");
+    }
+}

@@ -13,20 +13,29 @@ use crate::place::Imitated;
 use crate::table::seconds;
 use crate::{Error, Row, Trace};
 pub(super) use counted::counted;
-use laneway_quantity::link_rate;
+use laneway_quantity::{link_rate, size};
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 
 /// The way to a store, for people.
 fn path(link: Option<Imitated>, store: &str, rtt_s: f64) -> String {
-    let Some(Imitated { rtt, bandwidth, .. }) = link else {
+    let Some(Imitated { rtt, bandwidth, queue, loss, .. }) = link else {
         return format!("the path to {store} ({})", distance(rtt_s));
     };
     let rtt = distance(rtt.as_secs_f64());
-    match bandwidth {
-        Some(rate) => format!("an imitated link of {rtt} and {}", link_rate(rate)),
-        None => format!("an imitated delay of {rtt} without a limit of bandwidth"),
-    }
+    let Some(rate) = bandwidth else {
+        return format!("an imitated delay of {rtt} without a limit of bandwidth");
+    };
+    let queue = queue.map_or_else(|| "a round trip".to_owned(), size);
+    let lost = if loss > 0.0 {
+        format!(" that loses {} % of its packets", (loss * 1e4).round() / 100.0)
+    } else {
+        String::new()
+    };
+    format!(
+        "an imitated link of {rtt} and {}{lost}, shared by all connections, with a queue of {queue}",
+        link_rate(rate)
+    )
 }
 
 /// A round trip, for people.
@@ -122,7 +131,15 @@ mod tests {
     fn a_link_is_told_by_what_it_imitates() {
         let link = |bandwidth| Imitated { bandwidth, ..Imitated::at(Duration::from_millis(20)) };
         let path = |link| path(link, "https://h", 0.02);
-        assert_eq!(path(Some(link(Some(125_000_000)))), "an imitated link of 20 ms and 1 Gbit/s");
+        let gigabit = link(Some(125_000_000));
+        assert_eq!(
+            path(Some(gigabit)),
+            "an imitated link of 20 ms and 1 Gbit/s, shared by all connections, with a queue of a round trip"
+        );
+        assert_eq!(
+            path(Some(Imitated { queue: Some(256 << 10), loss: 0.005, ..gigabit })),
+            "an imitated link of 20 ms and 1 Gbit/s that loses 0.5 % of its packets, shared by all connections, with a queue of 256 KiB"
+        );
         assert_eq!(path(Some(link(None))), "an imitated delay of 20 ms without a limit of bandwidth");
         assert_eq!(path(None), "the path to https://h (20 ms)");
     }

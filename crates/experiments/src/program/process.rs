@@ -76,7 +76,10 @@ async fn within(command: Command, timeout: Duration) -> Result<Took, Failure> {
 /// How a program ended, and the last of what it said.
 fn complaint(status: ExitStatus, said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    // Below an error there may be dots of progress, or advice.
+    let lines = || said.lines().map(str::trim).filter(|line| line.contains(char::is_alphanumeric));
+    let last = lines().rfind(|line| line.to_lowercase().contains("error")).or_else(|| lines().next_back());
+    let last = last.unwrap_or_default();
     let last: String = last.chars().take(SHOWN_BYTES_MAX).collect();
     let status = status.code().map_or_else(|| status.to_string(), |code| format!("exit status {code}"));
     if last.is_empty() { format!("ended badly: {status}") } else { format!("ended badly: {status}: {last}") }
@@ -98,6 +101,9 @@ mod tests {
         assert!(shell("exit 0", TIMEOUT).unwrap().seconds > 0.0);
         let failed = shell("echo first >&2; echo \"bucket $SAID\" >&2; exit 3", TIMEOUT).unwrap_err();
         assert_eq!(failed.reason(), "sh ended badly: exit status 3: bucket gone");
+        let failed =
+            shell("echo 'ERROR: gone' >&2; echo advice >&2; echo ' .' >&2; exit 1", TIMEOUT).unwrap_err();
+        assert_eq!(failed.reason(), "sh ended badly: exit status 1: ERROR: gone");
         let missing =
             Command { program: "no-such-program".into(), arguments: Vec::new(), variables: Vec::new() };
         let missing = crate::stage::runtime().unwrap().block_on(run(missing)).unwrap_err();

@@ -5,30 +5,27 @@
 //!
 //! Its rules, each in its own file: `class` (express or freight), `express_lanes` and `freight_lanes` (how many
 //! connections), `ceiling` (at most), `lane` (what a lane may take), `queue` (in which order), `sending` (on which lane), `idle` (which lane is
-//! too old), `in_flight` (how many at once), `hedges` (where a hedge goes), and in `directions` for each direction `yielding` (how
-//! much bulk moves beside small requests), `window`, `send_buffer` and `small_uploads` (how much is on its way), `goodput` (what the path carries).
+//! too old), `hedges` (where a hedge goes), `in_flight` and `bulk_in_flight` (how much is on its way), and in `directions` for each direction
+//! `yielding` (how much bulk moves beside small requests). They ask `path_estimate` what the path carries.
 //! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
+mod bulk_in_flight;
 mod ceiling;
 mod class;
 mod directions;
 mod event;
 mod express_lanes;
 mod freight_lanes;
-mod goodput;
 mod hedges;
 mod idle;
 mod in_flight;
 mod lane;
-mod limit;
 mod origin;
+mod path_estimate;
 mod queue;
-mod send_buffer;
 mod sending;
-mod small_uploads;
 mod strangling;
-mod window;
 mod yielding;
 
 #[cfg(test)]
@@ -37,6 +34,8 @@ mod scenario;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use bulk_in_flight::BulkInFlight;
+pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
 pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
 use directions::DirectionState;
 pub(crate) use event::{Action, AttemptId, Event, LaneId, OriginId};
@@ -44,16 +43,15 @@ pub use event::{Direction, Role};
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
-use send_buffer::SendBuffer;
-pub(crate) use send_buffer::UNSENT_UNKNOWN;
-use small_uploads::SmallUploads;
-use window::Window;
 
 use crate::{Path, Protocol};
 
 /// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
 /// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
+
+/// How often it is decided anew what may be on its way.
+const LIMITED_AGAIN: Duration = Duration::from_millis(2);
 
 /// The state machine.
 #[derive(Debug)]
@@ -66,9 +64,8 @@ pub(crate) struct Dispatcher {
     lanes_made: u64,
     down: DirectionState,
     up: DirectionState,
-    window: Window,
-    send_buffer: SendBuffer,
-    small_uploads: SmallUploads,
+    /// When the limits of what is on its way were decided last.
+    limited: Option<Instant>,
     actions: VecDeque<Action>,
 }
 
@@ -100,11 +97,9 @@ impl Dispatcher {
             lanes: FxHashMap::default(),
             attempts: FxHashMap::default(),
             lanes_made: 0,
-            down: DirectionState::default(),
-            up: DirectionState::default(),
-            window: Window::default(),
-            send_buffer: SendBuffer::default(),
-            small_uploads: SmallUploads::default(),
+            down: DirectionState::new(BulkInFlight::down()),
+            up: DirectionState::new(BulkInFlight::up()),
+            limited: None,
             actions: VecDeque::new(),
         }
     }
@@ -125,11 +120,9 @@ impl Dispatcher {
             }
         }
         self.yield_bulk(now);
-        if self.window.is_due(now) {
-            self.window.decided(now);
-            self.share_window(now, Role::Express);
-            self.share_window(now, Role::Freight);
-            self.clamp_small_uploads();
+        if self.limited.is_none_or(|at| now >= at + LIMITED_AGAIN) {
+            self.limited = Some(now);
+            self.clamp_downloads(now);
         }
     }
 
@@ -194,14 +187,8 @@ impl Dispatcher {
                 self.origin(origin).freight.moved(now, bytes, busy, rtt);
             }
             Event::BytesMoved { down, up } => {
-                self.down.read(now, down);
-                match up {
-                    Some(up) => self.up.read(now, up),
-                    None => self.up.goodput.cannot_be_read(),
-                }
+                self.read_directions(now, down, up);
                 self.clamp_uploads(now);
-                let rate = small_uploads::assumed(&self.up.goodput);
-                self.origins.iter_mut().for_each(|origin| origin.in_flight.rate_up(rate));
             }
             Event::Tick => {
                 for origin in 0..self.origins.len() {
@@ -221,7 +208,7 @@ impl Dispatcher {
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
         let directions = [&self.down, &self.up].into_iter().flat_map(|direction| {
-            let reading = direction.goodput.next_reading().filter(|_| !direction.is_idle());
+            let reading = direction.path.next_reading().filter(|_| !direction.is_idle());
             [direction.yielding.next_tick(), reading]
         });
         origins.chain(directions.flatten()).min()
@@ -229,7 +216,7 @@ impl Dispatcher {
 
     /// What is known of the way to an origin.
     pub(crate) fn path(&mut self, origin: OriginId) -> Path {
-        let (rate, is_full) = (self.down.goodput.rate(), self.down.goodput.is_full());
+        let (rate, is_full) = (self.down.path.rate(), self.down.path.is_full());
         let origin = self.origin(origin);
         Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }
     }

@@ -347,17 +347,13 @@ impl Driver {
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
                 }
-                Action::Window { role, bytes } => {
-                    tracing::debug!(role = role.name(), ?bytes, "window of each connection");
-                    self.shared.window(role).store(bytes.unwrap_or(0), Relaxed);
+                Action::Window { bytes } => {
+                    tracing::debug!(?bytes, "window of each connection that brings bulk");
+                    self.shared.window.store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::SendBuffer { role, bytes } => {
-                    tracing::debug!(
-                        role = role.name(),
-                        ?bytes,
-                        "send buffer of each connection that uploads"
-                    );
-                    self.shared.send_buffer(role).store(bytes.unwrap_or(0), Relaxed);
+                Action::SendBuffer { bytes } => {
+                    tracing::debug!(?bytes, "send buffer of each connection that uploads bulk");
+                    self.shared.send_buffer.store(bytes.unwrap_or(0), Relaxed);
                 }
                 Action::Unsent { bytes } => self.shared.unsent.store(bytes, Relaxed),
                 Action::Fail { attempt, because } => {

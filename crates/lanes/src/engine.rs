@@ -110,8 +110,8 @@ impl Lanes {
             delivered,
             down: Valve::default(),
             up: Valve::default(),
-            windows: Default::default(),
-            send_buffers: Default::default(),
+            window: AtomicU32::new(0),
+            send_buffer: AtomicU32::new(0),
             unsent: AtomicU32::new(UNSENT_UNKNOWN),
         });
         let control = Arc::new(Control {

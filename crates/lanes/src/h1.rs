@@ -13,7 +13,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -361,7 +360,7 @@ impl H1 {
 
     /// Sleeps until as much of a body has come as is worth waking up for.
     async fn gather(&mut self, left: u64, gathering: &mut Gathering, shared: &Shared) -> Result<(), Error> {
-        let low_water = gathering.low_water(left, shared.window(Role::Freight).load(Relaxed));
+        let low_water = gathering.low_water(left, shared.window(Role::Freight));
         self.progress.wake_at(low_water);
         if low_water > 1 {
             match tokio::time::timeout(gathering::WAIT_MAX, self.stream.fill_buf()).await {
@@ -386,7 +385,7 @@ impl H1 {
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
-        self.progress.clamp(shared.window(incoming.role()).load(Relaxed));
+        self.progress.clamp(shared.window(incoming.role()));
         let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await;
         let (taken, route) = match read {
             Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),

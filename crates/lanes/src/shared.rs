@@ -33,10 +33,10 @@ pub(crate) struct Shared {
     pub(crate) delivered: Arc<Delivered>,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
-    /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
-    pub(crate) windows: [AtomicU32; 2],
-    /// What each connection of a role that uploads may have in its send buffer; 0 leaves it to TCP.
-    pub(crate) send_buffers: [AtomicU32; 2],
+    /// What each connection that carries bulk to us may have outstanding; 0 leaves it to TCP.
+    pub(crate) window: AtomicU32,
+    /// What each connection that uploads bulk may have in its send buffer; 0 leaves it to TCP.
+    pub(crate) send_buffer: AtomicU32,
     /// What the kernel may take of such a connection's bulk beyond what it may send at once.
     pub(crate) unsent: AtomicU32,
 }
@@ -96,9 +96,12 @@ impl Counts {
 }
 
 impl Shared {
-    /// What each connection of a role may have outstanding on its way to us; 0 leaves it to TCP.
-    pub(crate) fn window(&self, role: Role) -> &AtomicU32 {
-        &self.windows[role as usize]
+    /// What a connection may have outstanding on its way to us; 0 leaves it to TCP.
+    pub(crate) fn window(&self, role: Role) -> u32 {
+        match role {
+            Role::Express => 0,
+            Role::Freight => self.window.load(Relaxed),
+        }
     }
 
     /// What lets bulk of a direction through.
@@ -107,11 +110,6 @@ impl Shared {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
         }
-    }
-
-    /// What each connection of a role that uploads may have in its send buffer; 0 leaves it to TCP.
-    pub(crate) fn send_buffer(&self, role: Role) -> &AtomicU32 {
-        &self.send_buffers[role as usize]
     }
 
     /// What a request's body is sent under.
@@ -150,12 +148,10 @@ pub(crate) struct Sending<'a> {
 impl Sending<'_> {
     /// Has the connection hold as much of it as it should.
     pub(crate) fn limit(&self, progress: &Progress) {
-        let Shared { unsent, .. } = self.shared;
-        let buffer = |role| self.shared.send_buffer(role).load(Relaxed);
-        if self.is_bulk {
-            progress.sends_bulk(buffer(Role::Freight), unsent.load(Relaxed));
-        } else {
-            progress.sends_small(buffer(Role::Express));
+        let Shared { send_buffer, unsent, .. } = self.shared;
+        match self.is_bulk {
+            true => progress.sends_bulk(send_buffer.load(Relaxed), unsent.load(Relaxed)),
+            false => progress.sends_small(),
         }
     }
 

@@ -222,18 +222,14 @@ pub(crate) enum Action {
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
     },
-    /// Each connection of a role may have so many bytes outstanding on their way to us from now on.
+    /// Each connection that carries bulk to us may have so many bytes outstanding from now on.
     Window {
-        /// Express or freight.
-        role: Role,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// Each connection of a role that uploads may have so many bytes in its send buffer, sent and not acknowledged ones
+    /// Each connection that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged ones
     /// included, from now on.
     SendBuffer {
-        /// Express or freight.
-        role: Role,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::in_flight;
+use super::in_flight::Shown;
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -44,30 +44,42 @@ pub(super) const H2_MAX: usize = 32;
 const H2_USUAL: usize = 16;
 const ATTEMPTS_PER_LANE: usize = 32;
 
-/// Most h1 express lanes of one origin.
-pub(super) const H1_MAX: usize = 128;
-
 /// Lanes are added when that makes them more by this part.
 const WORTH_ADDING: usize = 8;
-
-/// What the path is taken to carry, bytes a second: 10 Gbit/s. On h1, lanes beyond what fills it save no time.
-const RATE_ASSUMED: f64 = 1.25e9;
 
 /// Fewest h1 lanes that filling the path is taken to need: sizes vary.
 const FILL_MIN: usize = 8;
 
-/// Most h1 lanes dialled before the first handshake has shown the round trip.
+/// Most h1 lanes dialled before the server has shown that it speaks h1, and how far it is. Of one that turns out to speak h2 they are
+/// too many.
 const H1_BLIND_MAX: usize = 32;
 
-/// How many express lanes an origin should have for `live` attempts of `bytes` in all, `up` of them going up, queued and
-/// running.
-pub(super) fn wanted(protocol: Protocol, live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
-    if live == 0 {
+/// The attempts of an origin, queued and running, and their bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) attempts: usize,
+    pub(super) bytes: u64,
+}
+
+/// What is known of an origin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Known {
+    /// What it speaks, and whether it has shown that.
+    pub(super) protocol: Protocol,
+    pub(super) has_spoken: bool,
+    pub(super) rtt: Option<Duration>,
+    /// What the path has shown in the direction that most of the bytes go.
+    pub(super) path: Shown,
+}
+
+/// How many express lanes an origin should have.
+pub(super) fn wanted(work: Work, known: Known) -> usize {
+    if work.attempts == 0 {
         return 0;
     }
-    match protocol {
-        Protocol::H1 => h1(live, bytes, up, rtt),
-        Protocol::H2 => h2(live, bytes, rtt.unwrap_or(RTT_ASSUMED)),
+    match known.protocol {
+        Protocol::H1 => h1(work, known),
+        Protocol::H2 => h2(work, known.rtt.unwrap_or(RTT_ASSUMED)),
     }
 }
 
@@ -80,27 +92,23 @@ pub(super) fn missing(have: usize, wanted: usize) -> usize {
 
 /// n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
 /// n·(rtt + service)/handshake. But the attempts' bytes take their time on the path whatever the number of lanes, and
-/// once it is full another lane only divides it.
-fn h1(live: usize, bytes: u64, up: u64, rtt: Option<Duration>) -> usize {
-    let turn = rtt.unwrap_or(RTT_ASSUMED) + SERVICE;
-    let best = (live as f64 * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt();
-    let mean = bytes as f64 / live as f64;
-    // Of uploads no more are on their way at once.
-    let full = match up > bytes / 2 {
-        true => in_flight::uploads_max(turn, None),
-        false => turn.as_secs_f64() * RATE_ASSUMED,
-    };
-    let fill = (full / mean.max(1.0)).ceil() as usize;
-    let most = if rtt.is_some() { H1_MAX } else { H1_BLIND_MAX };
-    (best.ceil() as usize).min(fill.max(FILL_MIN)).clamp(1, live.min(most))
+/// once it is full another lane only divides it: beyond what goes at once none pays.
+fn h1(work: Work, Known { has_spoken, rtt, path, .. }: Known) -> usize {
+    let (live, turn) = (work.attempts as f64, rtt.unwrap_or(RTT_ASSUMED) + SERVICE);
+    let best = (live * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt().ceil() as usize;
+    let mean = (work.bytes as f64 / live).max(1.0);
+    let fill = (path.at_once(turn) / mean).ceil() as usize;
+    let most = if has_spoken && rtt.is_some() { usize::MAX } else { H1_BLIND_MAX };
+    best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
 /// answers' segments; more attempts than streams go in turns.
-fn h2(live: usize, bytes: u64, rtt: Duration) -> usize {
+fn h2(work: Work, rtt: Duration) -> usize {
+    let live = work.attempts;
     let time = |lanes: usize| {
         // The fullest lane counts, and it must fit with room to spare.
-        let fullest = live.div_ceil(lanes) as f64 * bytes as f64 / live as f64;
+        let fullest = live.div_ceil(lanes) as f64 * work.bytes as f64 / live as f64;
         let windows = fullest * FRAMING / INITIAL_WINDOW;
         let lanes = lanes as f64;
         let answers = (live as f64 / lanes * ANSWER_SEGMENTS + PREAMBLE_SEGMENTS) / INITIAL_SEGMENTS;
@@ -120,6 +128,16 @@ mod tests {
 
     const FAR: Option<Duration> = Some(Duration::from_millis(50));
     const NEAR: Option<Duration> = Some(Duration::from_micros(200));
+    const GIGABIT: Shown = Shown { rate: 125e6, is_full: true };
+
+    /// At an origin that speaks this, over a path that has shown nothing.
+    fn wanted(protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+        over(Shown::default(), protocol, attempts, bytes, rtt)
+    }
+
+    fn over(path: Shown, protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
+        super::wanted(Work { attempts, bytes }, Known { protocol, has_spoken: true, rtt, path })
+    }
 
     #[test]
     fn lanes_are_added_where_there_are_none_or_clearly_too_few() {
@@ -132,52 +150,62 @@ mod tests {
     #[test]
     fn no_work_wants_no_lane_and_one_wants_one() {
         for protocol in [Protocol::H1, Protocol::H2] {
-            assert_eq!(wanted(protocol, 0, 0, 0, FAR), 0);
-            assert_eq!(wanted(protocol, 1, 1024, 0, FAR), 1);
+            assert_eq!(wanted(protocol, 0, 0, FAR), 0);
+            assert_eq!(wanted(protocol, 1, 1024, FAR), 1);
         }
     }
 
     #[test]
     fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
         let bytes = 1000 * (4700 + 1024);
-        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, 0, FAR)));
-        assert!(wanted(Protocol::H2, 1000, bytes, 0, NEAR) <= 6);
-        assert_eq!(wanted(Protocol::H1, 1000, bytes, 0, FAR), H1_MAX);
-        assert!(wanted(Protocol::H1, 1000, bytes, 0, NEAR) <= 48);
+        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
+        assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
+        assert!((200..=260).contains(&wanted(Protocol::H1, 1000, bytes, FAR)));
+        assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+    }
+
+    #[test]
+    fn a_long_queue_of_tiny_objects_far_away_is_worth_more_h1_lanes_than_there_can_be() {
+        assert!(wanted(Protocol::H1, 20_000, 20_000 * 2048, FAR) > 1000);
     }
 
     #[test]
     fn seventy_five_files_of_5_kb_leave_in_two_rounds() {
-        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), 0, FAR);
+        let lanes = wanted(Protocol::H2, 75, 75 * (4700 + 1024), FAR);
         assert!((12..=16).contains(&lanes), "{lanes}");
     }
 
     #[test]
-    fn objects_that_fill_the_path_get_few_h1_lanes_nearby_and_many_far_away() {
-        let near = Some(Duration::from_millis(2));
-        assert!((8..=16).contains(&wanted(Protocol::H1, 200, 200 * 272_000, 0, near)));
-        assert!(wanted(Protocol::H1, 200, 200 * 272_000, 0, FAR) > 64);
+    fn objects_that_fill_the_path_get_as_many_h1_lanes_as_go_at_once() {
+        let objects =
+            |path, rtt_ms| over(path, Protocol::H1, 200, 200 * 272_000, Some(Duration::from_millis(rtt_ms)));
+        assert!((8..=16).contains(&objects(Shown::default(), 2)));
+        assert!((24..=34).contains(&objects(Shown::default(), 20)));
+        assert!((24..=34).contains(&objects(Shown::default(), 120)), "however far");
+        assert_eq!(objects(GIGABIT, 2), FILL_MIN, "one that is full is full with few");
+        let fast = Shown { rate: 1.25e9, is_full: false };
+        assert!(objects(fast, 50) > 100, "and more where the path carries it");
     }
 
     #[test]
-    fn uploads_get_as_many_h1_lanes_as_may_be_on_their_way() {
-        let bytes = 200 * 272_000;
-        assert_eq!(wanted(Protocol::H1, 200, bytes, bytes, Some(Duration::from_millis(10))), 11);
-        assert!(wanted(Protocol::H1, 200, bytes, bytes, FAR) > 40);
-        assert!(wanted(Protocol::H1, 1000, 4_700_000, 4_700_000, FAR) > 100);
+    fn before_a_server_has_shown_what_it_speaks_there_are_not_too_many_lanes_for_h2() {
+        let known = Known { protocol: Protocol::H1, has_spoken: false, rtt: FAR, path: Shown::default() };
+        let work = Work { attempts: 1000, bytes: 1000 * 6000 };
+        assert_eq!(super::wanted(work, known), H1_BLIND_MAX);
+        assert!(super::wanted(work, Known { has_spoken: true, ..known }) > H1_BLIND_MAX);
     }
 
     #[test]
     fn fifty_empty_files_stay_within_sixteen_h2_lanes() {
-        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, 0, FAR)));
+        assert!((1..=16).contains(&wanted(Protocol::H2, 50, 50 * 1024, FAR)));
     }
 
     #[test]
     fn never_more_lanes_than_attempts() {
         for live in 1..300 {
             for rtt in [None, FAR, NEAR] {
-                assert!(wanted(Protocol::H1, live, 1 << 20, 0, rtt) <= live);
-                assert!(wanted(Protocol::H2, live, 1 << 20, 0, rtt) <= live);
+                assert!(wanted(Protocol::H1, live, 1 << 20, rtt) <= live);
+                assert!(wanted(Protocol::H2, live, 1 << 20, rtt) <= live);
             }
         }
     }

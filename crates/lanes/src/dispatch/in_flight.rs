@@ -1,9 +1,12 @@
 //! How many small attempts are on their way at once.
 //!
 //! An h2 lane takes a hundred attempts, but those that are on their way together share the path and all end late. What
-//! keeps the path full is enough; the others wait, and the smallest go first. With all of 200 attempts of 32-512 KiB in flight
-//! beside bulk at 1 Gbit/s over h2, the last of them took 0.70 s; so they take 0.53 s. Attempts of unknown size count for what
+//! keeps the path full is enough; the others wait, and the smallest go first. Attempts of unknown size count for what
 //! others brought whose answers said theirs.
+//!
+//! What fills a path isn't known at first. But what is on its way is held by the senders then, who begin with ten segments
+//! and double them with each round trip. So as much goes as they may send until something was seen, and then four times of what the path has shown, which
+//! grows as fast as they do; what was found to fill it goes twice, since of a body that is on its way half has come already.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,22 +14,24 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::AttemptId;
+use super::path_estimate::PathEstimate;
 
 /// Attempts that are never held back: what one lane of a browser or an SDK carries, too few to be in each other's way.
 const ATTEMPTS_MIN: usize = 16;
 
-/// What the path is taken to carry, bytes a second: 10 Gbit/s. Assuming too much only leaves more attempts to share it.
-const RATE_ASSUMED: f64 = 1.25e9;
+/// What goes at once of attempts over a path that has shown nothing yet, in bytes: what some thirty connections send in four
+/// round trips. With half of it objects of 32-512 KiB came a tenth later over 20 to 120 ms, with twice as much on slow links.
+const FIRST: f64 = (8 << 20) as f64;
 
-/// What the path is taken to carry up until something was seen, in bytes a second: 1 Gbit/s. Senders double what they send with
-/// each round trip, so that where it carries more, that is seen about as soon as this matters.
-pub(super) const UP_UNKNOWN: f64 = 125e6;
+/// And what goes at once in any case, in bytes: a server may take longer than is known.
+const LEAST: f64 = (2 << 20) as f64;
 
-/// Uploads go at once for so many times of what the path is taken to carry: it may be more.
-const UP_GAIN: f64 = 2.0;
+/// But no more than a path of 10 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
+const RATE_MAX: f64 = 1.25e9;
 
-/// And they go in any case up to so many bytes: a server may take longer than is assumed.
-const UP_MIN: f64 = (2 << 20) as f64;
+/// How often what the path has shown goes at once, until it is full and then.
+const GAIN: f64 = 4.0;
+const GAIN_FULL: f64 = 2.0;
 
 /// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
 /// them says what it takes; it is believed to be longer by a hundredth with each that took longer.
@@ -45,14 +50,40 @@ struct Counted {
     up: u64,
 }
 
+/// What the path has shown, in bytes a second, and whether that is all that it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Shown {
+    pub(super) rate: f64,
+    pub(super) is_full: bool,
+}
+
+/// The same of both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Shows {
+    pub(super) down: Shown,
+    pub(super) up: Shown,
+}
+
+impl Shown {
+    pub(super) fn by(path: &PathEstimate) -> Self {
+        Self { rate: path.rate().unwrap_or_default(), is_full: path.is_full() }
+    }
+
+    /// How many bytes of small attempts go at once where a round trip and the answer take `turn`.
+    pub(super) fn at_once(self, turn: Duration) -> f64 {
+        let (gain, least) = if self.is_full { (GAIN_FULL, LEAST) } else { (GAIN, FIRST) };
+        (turn.as_secs_f64() * self.rate * gain).max(least.min(turn.as_secs_f64() * RATE_MAX))
+    }
+}
+
 /// The express attempts that one origin has on its lanes.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     counted: FxHashMap<AttemptId, Counted>,
     bytes: u64,
     up: u64,
-    /// What the path is taken to carry up, bytes a second.
-    up_rate: Option<f64>,
+    /// What the path has shown.
+    pub(super) shows: Shows,
     /// What the server takes to answer, as far as it is known.
     service: Option<Duration>,
     /// When they were sent, the first first; with some that have ended.
@@ -99,24 +130,17 @@ impl InFlight {
         self.sent.front().map(|(at, _)| *at + COUNTED_FOR)
     }
 
+    /// What an attempt takes on an idle lane.
+    pub(super) fn turn(&self, rtt: Duration) -> Duration {
+        rtt + self.service.unwrap_or_default().max(SERVICE)
+    }
+
     /// Whether another attempt keeps the path fuller.
     pub(super) fn has_room(&self, rtt: Duration) -> bool {
-        let turn = rtt + self.service.unwrap_or_default().max(SERVICE);
-        let is_path_full = self.bytes as f64 >= turn.as_secs_f64() * RATE_ASSUMED;
+        let (turn, Shows { down, up }) = (self.turn(rtt), self.shows);
         self.counted.len() < ATTEMPTS_MIN
-            || !is_path_full && (self.up as f64) < uploads_max(turn, self.up_rate)
+            || ((self.bytes - self.up) as f64) < down.at_once(turn) && (self.up as f64) < up.at_once(turn)
     }
-
-    /// Takes note of what the path is taken to carry up, in bytes a second.
-    pub(super) fn rate_up(&mut self, rate: f64) {
-        self.up_rate = Some(rate);
-    }
-}
-
-/// How many bytes of small uploads go at once, where a round trip and the answer take `turn`.
-pub(super) fn uploads_max(turn: Duration, rate: Option<f64>) -> f64 {
-    let rate = (rate.unwrap_or(UP_UNKNOWN) * UP_GAIN).min(RATE_ASSUMED);
-    (turn.as_secs_f64() * rate).max(UP_MIN)
 }
 
 #[cfg(test)]
@@ -124,38 +148,38 @@ mod tests {
     use super::*;
 
     /// How many attempts of so many bytes go at once.
-    fn at_once(bytes: u64, rtt_ms: u64) -> usize {
-        let (mut flight, now) = (InFlight::default(), Instant::now());
+    fn at_once(shows: Shows, (bytes, up): (u64, u64), rtt_ms: u64) -> usize {
+        let (mut flight, now) = (InFlight { shows, ..InFlight::default() }, Instant::now());
         let attempts = (0..).map(AttemptId).take_while(|_| {
             let has_room = flight.has_room(Duration::from_millis(rtt_ms));
-            flight.add(now, AttemptId(flight.counted.len() as u64), bytes, 0);
+            flight.add(now, AttemptId(flight.counted.len() as u64), bytes, up);
             has_room
         });
         attempts.count()
     }
 
-    #[test]
-    fn what_fills_the_path_goes_at_once_and_no_more() {
-        assert_eq!(at_once(256 << 10, 2), ATTEMPTS_MIN);
-        assert_eq!(at_once(256 << 10, 20), 101);
-        assert!(at_once(6 << 10, 50) > 10_000);
-        assert!(at_once(2 << 10, 0) > 500);
+    fn shows(rate: f64, is_full: bool) -> Shows {
+        Shows { down: Shown { rate, is_full }, up: Shown { rate, is_full } }
     }
 
     #[test]
-    fn of_uploads_less_goes_at_once_where_less_is_known_to_be_carried() {
-        let at_once = |rate: Option<f64>, rtt_ms| {
-            let (mut flight, now) = (InFlight::default(), Instant::now());
-            rate.into_iter().for_each(|rate| flight.rate_up(rate));
-            while flight.has_room(Duration::from_millis(rtt_ms)) {
-                flight.add(now, AttemptId(flight.counted.len() as u64), 64 << 10, 64 << 10);
-            }
-            flight.counted.len()
-        };
-        assert_eq!(at_once(None, 49), 191);
-        assert_eq!(at_once(Some(25e6), 49), 39);
-        assert_eq!(at_once(Some(1e6), 49), 32, "a server may take longer than the path");
-        assert_eq!(at_once(Some(1e12), 49), 954, "what any path is taken to carry");
+    fn at_first_what_the_senders_may_send_goes_at_once_and_no_more() {
+        let down = (256 << 10, 0);
+        assert_eq!(at_once(Shows::default(), down, 2), ATTEMPTS_MIN);
+        assert_eq!(at_once(Shows::default(), down, 20), 32);
+        assert_eq!(at_once(Shows::default(), down, 200), 32, "however far");
+        assert!(at_once(Shows::default(), (6 << 10, 0), 50) > 600);
+        assert!(at_once(Shows::default(), (2 << 10, 0), 0) > 500);
+    }
+
+    #[test]
+    fn more_goes_where_the_path_has_shown_that_it_carries_more() {
+        for sizes in [(256 << 10, 0), (256 << 10, 256 << 10)] {
+            let opens = at_once(shows(125e6, false), sizes, 49);
+            let full = at_once(shows(125e6, true), sizes, 49);
+            assert_eq!((opens, full), (96, 48));
+            assert_eq!(at_once(shows(1e6, true), sizes, 49), ATTEMPTS_MIN, "a server may take longer");
+        }
     }
 
     #[test]
@@ -183,11 +207,12 @@ mod tests {
 
     #[test]
     fn a_server_that_thinks_longer_is_asked_more_at_once() {
-        let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
+        let (now, near) = (Instant::now(), Duration::from_millis(1));
+        let mut flight = InFlight { shows: shows(125e6, false), ..InFlight::default() };
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
         assert!(!flight.has_room(near));
         flight.answered(now + Duration::from_millis(51), AttemptId(0), 256 << 10, near);
-        (16..200).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
+        (16..90).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
         assert!(flight.has_room(near));
         flight.answered(now + near, AttemptId(1), 256 << 10, near);
         assert!(!flight.has_room(near), "one that came at once shows that it doesn't");

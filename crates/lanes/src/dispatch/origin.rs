@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::class::OPENER_ASSUMED;
+use super::express_lanes::{Known, Work};
 use super::freight_lanes::FreightLanes;
 use super::idle::IdleLimit;
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Shows};
 use super::queue::Queue;
 use super::{AttemptId, LaneId, Role, express_lanes};
 use crate::Protocol;
@@ -56,6 +57,8 @@ pub(super) struct OriginState {
     /// When it last gave a lane up for an origin that had none.
     pub(super) gave_way: Option<Instant>,
     protocol: Option<Protocol>,
+    /// Whether it has shown that it speaks that.
+    has_spoken: bool,
     rtt: Option<Duration>,
     /// The round trip that a TCP handshake showed, until a TLS flight has shown it better.
     reached: Option<Duration>,
@@ -69,8 +72,8 @@ pub(super) struct OriginState {
     dial: Option<Duration>,
     /// Dials of each role that failed lately, and when the last did.
     failed: [(usize, Option<Instant>); 2],
-    /// The last answer of [`express_wanted`](Self::express_wanted): for which protocol, round trip and attempts.
-    wanted: Option<((Protocol, Option<Duration>), usize, usize)>,
+    /// The last answer of [`express_wanted`](Self::express_wanted): of what was known, and for how many attempts.
+    wanted: Option<(Known, usize, usize)>,
     /// When the shares of a burst end.
     shares_end: Option<Instant>,
 }
@@ -82,6 +85,7 @@ impl OriginState {
 
     pub(super) fn learn(&mut self, now: Instant, protocol: Option<Protocol>, rtt: Duration, took: Duration) {
         self.protocol = protocol.or(self.protocol);
+        self.has_spoken |= protocol.is_some();
         // The smallest seen: a busy machine stretches a handshake, nothing shortens it.
         self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
         self.dial = Some(took);
@@ -243,11 +247,23 @@ impl OriginState {
         self.in_flight.has_room(self.rtt())
     }
 
+    /// How many bytes of small requests are sent before some are answered.
+    pub(super) fn at_once(&self) -> u64 {
+        let (turn, Shows { down, up }) = (self.in_flight.turn(self.rtt()), self.in_flight.shows);
+        down.at_once(turn).max(up.at_once(turn)) as u64
+    }
+
+    /// What the origin most likely speaks: before anything is known, what ALPN prefers.
+    fn likely(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::H2)
+    }
+
     pub(super) fn express_wanted(&mut self) -> usize {
-        // Before anything is known, what ALPN prefers.
-        let protocol = self.protocol.unwrap_or(Protocol::H2);
-        let known = (protocol, self.path());
         let live = self.express_live + self.anticipated;
+        let bytes = self.express_weight + self.anticipated as u64 * OPENER_ASSUMED;
+        let Shows { down, up } = self.in_flight.shows;
+        let path = if self.express_up > bytes / 2 { up } else { down };
+        let known = Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), path };
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         if let Some((of, then, wanted)) = self.wanted
             && of == known
@@ -255,8 +271,7 @@ impl OriginState {
         {
             return wanted;
         }
-        let weight = self.express_weight + self.anticipated as u64 * OPENER_ASSUMED;
-        let wanted = express_lanes::wanted(protocol, live, weight, self.express_up, self.path());
+        let wanted = express_lanes::wanted(Work { attempts: live, bytes }, known);
         self.wanted = Some((known, live, wanted));
         wanted
     }

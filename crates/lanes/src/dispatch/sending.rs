@@ -19,7 +19,11 @@ impl Dispatcher {
                 self.origins[origin.0].queue(role).pop();
                 continue;
             };
-            if role == Role::Express && !self.origins[origin.0].has_room() {
+            let may_go = match role {
+                Role::Express => self.origins[origin.0].has_room(),
+                Role::Freight => self.bulk_may_begin(now, id),
+            };
+            if !may_go {
                 return;
             }
             let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
@@ -94,7 +98,8 @@ impl Dispatcher {
             return None;
         }
         let open = of_role().filter(|l| l.is_open()).count() as u64;
-        Some(state.express_weight.div_ceil((open + young).max(1)))
+        // Of what goes at once: what waits after that finds all of them open.
+        Some(state.express_weight.min(state.at_once()).div_ceil((open + young).max(1)))
     }
 
     /// Whether freight has waited long enough at the ceiling, where it can't dial a lane of its own. It has one

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::goodput::Goodput;
+use super::path_estimate::PathEstimate;
 
 /// Slower than this part of what it was, in so many readings on end, a second of them: when small requests have ended, bulk
 /// needs some tenths to find its pace.
@@ -38,9 +38,15 @@ pub(super) struct Strangling {
 
 impl Strangling {
     /// Whether bulk over so many lanes may be held, having been so or not.
-    pub(super) fn may_hold(&mut self, now: Instant, is_held: bool, lanes: usize, goodput: &Goodput) -> bool {
+    pub(super) fn may_hold(
+        &mut self,
+        now: Instant,
+        is_held: bool,
+        lanes: usize,
+        path: &PathEstimate,
+    ) -> bool {
         let is_new = |at: Instant| self.read.is_none_or(|(last, _)| last != at);
-        if let Some((at, rate)) = goodput.bulk_reading().filter(|(at, _)| is_new(*at)) {
+        if let Some((at, rate)) = path.bulk_reading().filter(|(at, _)| is_new(*at)) {
             // Towards its end bulk is slower because less of it is left.
             let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
             self.read = Some((at, lanes));

@@ -126,7 +126,7 @@ impl Dial {
         // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
         let only = (self.role == Role::Freight).then_some(Protocol::H1);
         let reached = |rtt| self.control.tell(Command::Reached { lane: self.lane, rtt });
-        let window = self.control.shared.window(self.role).load(Relaxed);
+        let window = self.control.shared.window(self.role);
         let mut tried = Tried::default();
         let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, window, reached).await;
         let dialed = match dialed {

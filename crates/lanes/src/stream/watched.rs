@@ -97,10 +97,9 @@ impl Progress {
         self.unsent.store(unsent, Ordering::Relaxed);
     }
 
-    /// Says that small bodies are sent from the next write on, of which the kernel takes `buffer` bytes with what is on its
-    /// way; 0 leaves that to TCP.
-    pub(crate) fn sends_small(&self, buffer: u32) {
-        self.send_buffer.store(buffer, Ordering::Relaxed);
+    /// Says that small bodies are sent from the next write on, which are left to TCP.
+    pub(crate) fn sends_small(&self) {
+        self.send_buffer.store(0, Ordering::Relaxed);
     }
 
     /// How many of the bytes that were written the peer has not acknowledged; `None` where the system doesn't tell.

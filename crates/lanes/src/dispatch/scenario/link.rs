@@ -111,9 +111,9 @@ pub(super) struct Link {
     valve: Option<f64>,
     allowance: f64,
     is_turning: bool,
-    /// Clamps by role.
-    windows: [Option<u64>; 2],
-    send_buffers: [Option<u64>; 2],
+    /// What bulk is clamped to.
+    window: Option<u64>,
+    send_buffer: Option<u64>,
     unsent: u64,
     due: BinaryHeap<Reverse<At>>,
     order: u64,
@@ -143,8 +143,8 @@ impl Link {
             valve: None,
             allowance: 0.0,
             is_turning: false,
-            windows: [None; 2],
-            send_buffers: [None; 2],
+            window: None,
+            send_buffer: None,
             unsent: u64::from(crate::dispatch::UNSENT_UNKNOWN),
             due: BinaryHeap::new(),
             order: 0,
@@ -217,14 +217,14 @@ impl Link {
         }
     }
 
-    /// What each connection of a role may have on its way to us.
-    pub(super) fn set_window(&mut self, role: Role, bytes: Option<u32>) {
-        self.windows[role as usize] = bytes.map(u64::from);
+    /// What each connection that carries bulk may have on its way to us.
+    pub(super) fn set_window(&mut self, bytes: Option<u32>) {
+        self.window = bytes.map(u64::from);
     }
 
-    /// What each connection of a role may hold in its send buffer.
-    pub(super) fn set_send_buffer(&mut self, role: Role, bytes: Option<u32>) {
-        self.send_buffers[role as usize] = bytes.map(u64::from);
+    /// What each connection that uploads bulk may hold in its send buffer.
+    pub(super) fn set_send_buffer(&mut self, bytes: Option<u32>) {
+        self.send_buffer = bytes.map(u64::from);
     }
 
     pub(super) fn set_unsent(&mut self, bytes: u32) {
@@ -275,9 +275,9 @@ impl Link {
 
     /// What a connection of a role takes beyond what it has read.
     fn window(&self, role: Role) -> u64 {
-        match self.side {
-            Side::Down => self.windows[role as usize].unwrap_or(RECEIVE_MAX),
-            Side::Up => RECEIVE_MAX,
+        match (self.side, role) {
+            (Side::Down, Role::Freight) => self.window.unwrap_or(RECEIVE_MAX),
+            _ => RECEIVE_MAX,
         }
     }
 
@@ -337,7 +337,8 @@ impl Link {
             return AHEAD.saturating_sub(flow.unsent());
         }
         // The kernel fills a buffer by three quarters on average before it asks for more.
-        let buffer = self.send_buffers[flow.role as usize].map_or(SEND_MAX, |bytes| bytes * 3 / 4);
+        let clamp = self.send_buffer.filter(|_| flow.role == Role::Freight);
+        let buffer = clamp.map_or(SEND_MAX, |bytes| bytes * 3 / 4);
         let in_buffer = flow.written - flow.acknowledged;
         let unsent = if flow.role == Role::Freight { self.unsent } else { SEND_MAX };
         buffer.saturating_sub(in_buffer).min(unsent.saturating_sub(flow.unsent()))
@@ -345,8 +346,8 @@ impl Link {
 
     fn watch(&mut self, lane: LaneId) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
-        if let Some(deadline) = flow.deadline.filter(|_| !flow.is_timed) {
-            flow.is_timed = true;
+        if let Some(deadline) = flow.deadline.filter(|at| flow.watched.is_none_or(|watched| *at < watched)) {
+            flow.watched = Some(deadline);
             self.at(deadline.saturating_sub(self.now), Due::Timeout(lane));
         }
     }
@@ -363,12 +364,18 @@ impl Link {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
         let (role, origin) = (flow.role, flow.origin);
         flow.arrives(burst);
-        if self.side == Side::Up || !self.is_held(role) {
-            self.reads(lane, u64::MAX);
-        }
+        // The head of an answer is read in any case: it says that what follows is bulk.
+        let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
+        self.reads(lane, most);
         let flow = &self.flows[&lane];
         let (received, edge) = (flow.read + flow.unread(), flow.read + self.window(role));
         self.at(self.half(origin), Due::Acked(lane, burst, received, edge));
+    }
+
+    /// Bytes that are read of a body to know what it is.
+    fn head(&self, lane: LaneId) -> u64 {
+        let is_new = self.bodies.values().any(|body| body.lane == lane && body.left == body.bytes);
+        if is_new { MSS } else { 0 }
     }
 
     /// The receiver's program takes what has come, up to so many bytes.
@@ -408,7 +415,10 @@ impl Link {
 
     fn timeout(&mut self, lane: LaneId) {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
-        flow.is_timed = false;
+        if flow.watched.is_some_and(|at| at > self.now) {
+            return;
+        }
+        flow.watched = None;
         let Some(deadline) = flow.deadline else { return };
         if deadline <= self.now {
             flow.timed_out();

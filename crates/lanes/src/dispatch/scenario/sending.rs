@@ -81,5 +81,6 @@ fn connections_that_download_have_no_share_of_the_send_buffers() {
         world.send_buffers[0].1.expect("a clamp")
     };
     let (alone, shared) = (total(0), total(64));
-    assert!(alone.abs_diff(shared) <= alone / 4, "{alone} and {shared}");
+    // How many connections upload by then may differ, and four are the fewest.
+    assert!(shared >= alone - alone / 4, "{alone} and {shared}");
 }

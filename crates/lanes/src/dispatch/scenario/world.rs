@@ -162,6 +162,9 @@ impl World {
     }
 
     pub(super) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
+        // As of a store that nobody knows otherwise by now.
+        let protocol = self.paths[want.origin].express;
+        self.tell(Event::Expected { origin: OriginId(want.origin), protocol });
         let attempt = AttemptId(self.requests.len() as u64);
         self.requests.push(Request { submitted: self.now + nanos(after), ..Request::new(want) });
         self.at(nanos(after), Due::Submit(attempt));

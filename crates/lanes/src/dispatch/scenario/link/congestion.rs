@@ -68,8 +68,9 @@ impl Congestion {
 
     /// Something was lost that was sent at `sent`.
     pub(super) fn lost(&mut self, now: Nanos, sent: Nanos) {
-        if let Self::Loss(cubic) = self {
-            cubic.lost(now, sent);
+        match self {
+            Self::Loss(cubic) => cubic.lost(now, sent),
+            Self::Rate(bbr) => bbr.lost(),
         }
     }
 
@@ -186,6 +187,9 @@ pub(super) struct Bbr {
     /// In `Steady`: which eighth of the cycle, and since when.
     eighth: usize,
     eighth_at: Nanos,
+    /// After a loss, for a round, no more is sent than is acknowledged; where that round ends, and the window before.
+    conserving: Option<(u64, u64)>,
+    conserved_until: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,6 +215,8 @@ impl Default for Bbr {
             rounds_since: 0,
             eighth: 2,
             eighth_at: 0,
+            conserving: None,
+            conserved_until: 0,
         }
     }
 }
@@ -288,6 +294,15 @@ impl Bbr {
             }
             _ => {}
         }
+        if let Some((until, before)) = self.conserving {
+            if self.rounds < until {
+                self.window = (acked.in_flight + acked.bytes).max(LEAST);
+                return;
+            }
+            self.conserving = None;
+            self.conserved_until = self.rounds + 1;
+            self.window = self.window.max(before);
+        }
         let gain = if self.phase == Phase::Startup { Self::STARTUP } else { 2.0 };
         let aim = ((gain * self.product()) as u64).max(LEAST);
         self.window = match self.phase {
@@ -296,6 +311,12 @@ impl Bbr {
             Phase::Startup => (self.window + acked.bytes).min(aim.max(self.window)),
             _ => (self.window + acked.bytes).min(aim),
         };
+    }
+
+    fn lost(&mut self) {
+        if self.conserving.is_none() && self.rounds >= self.conserved_until {
+            self.conserving = Some((self.rounds + 1, self.window));
+        }
     }
 
     fn steady(&mut self, now: Nanos) {

@@ -59,7 +59,8 @@ pub(super) struct Flow {
     round_trip: Option<(f64, f64)>,
     timeouts: u32,
     pub(super) deadline: Option<Nanos>,
-    pub(super) is_timed: bool,
+    /// When that is looked at next.
+    pub(super) watched: Option<Nanos>,
     pub(super) paced_until: Nanos,
     pub(super) is_paced: bool,
     app_limited_until: u64,
@@ -98,7 +99,7 @@ impl Flow {
             round_trip: None,
             timeouts: 0,
             deadline: None,
-            is_timed: false,
+            watched: None,
             paced_until: 0,
             is_paced: false,
             app_limited_until: 0,
@@ -289,7 +290,8 @@ impl Flow {
             return;
         };
         let timeout = (smooth + 4.0 * spread).max(smooth + TIMEOUT_MIN as f64) as Nanos;
-        self.deadline = match (self.outstanding.len(), self.timeouts) {
+        let segments: u64 = self.outstanding.iter().map(Sent::segments).take(2).sum();
+        self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
             // The first time the last packet is sent once more, to learn what else is missing.
             (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),

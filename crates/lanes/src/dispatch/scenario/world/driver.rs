@@ -74,13 +74,11 @@ impl World {
                     assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
-                Action::Window { role, bytes } => self.down.set_window(role, bytes),
+                Action::Window { bytes } => self.down.set_window(bytes),
                 Action::Unsent { bytes } => self.up.set_unsent(bytes),
-                Action::SendBuffer { role, bytes } => {
-                    self.up.set_send_buffer(role, bytes);
-                    if role == Role::Freight {
-                        self.send_buffers.push((Duration::from_nanos(self.now), bytes));
-                    }
+                Action::SendBuffer { bytes } => {
+                    self.up.set_send_buffer(bytes);
+                    self.send_buffers.push((Duration::from_nanos(self.now), bytes));
                 }
                 Action::Yield { direction, rate } => {
                     let direction = if direction == Direction::Down { Side::Down } else { Side::Up };

@@ -1,0 +1,325 @@
+//! How much bulk is on its way: about what the path holds.
+//!
+//! Left to TCP, connections fill whatever queue the path has, and a small answer waits behind that: a full mebibyte at
+//! 1 Gbit/s is 8 ms, four times the round trip of a server nearby. What doesn't fit is lost, of small bodies too, and whoever loses his
+//! last packet waits for a timeout. A rate to keep to would have to be known exactly: a little above what the path carries fills the
+//! queue as well, a little below wastes the path, and what is measured while it is kept says nothing new. What is clamped instead is
+//! what the kernel lets each connection have outstanding, its receive window or its send buffer, which empties as fast as the path lets it:
+//!
+//! | bulk | down: receive windows | up: send buffers |
+//! |---|---|---|
+//! | alone, on a path that it has filled | [`ALONE`] | TCP's |
+//! | beside small requests | [`BESIDE_DOWN`] | [`BESIDE_UP`] |
+//! | that yields | [`BESIDE_DOWN`] of what it may move | as beside small requests |
+//!
+//! All of them are shared by the lanes that carry bulk, and of a path that nothing has filled, or a server in the same house, nothing
+//! is held.
+
+use std::time::{Duration, Instant};
+
+use super::path_estimate::PathEstimate;
+use super::strangling::Strangling;
+
+/// What the lanes may have on their way together: so many bandwidth-delay products, and so many bytes in addition, which the
+/// two ends hold while their threads are not running.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    products: f64,
+    bytes: f64,
+}
+
+/// Enough for lost packets, behind which twice as much waits as the path holds, and what the sender probes for. It bounds what a sender may
+/// have on its way when small requests come: what a window has let in once can't be taken back.
+const ALONE: Share = Share { products: 4.0, bytes: 128.0 * 1024.0 };
+
+/// Senders that probe for more (BBR by a quarter) must find it.
+const BESIDE_DOWN: Share = Share { products: 1.25, bytes: 128.0 * 1024.0 };
+
+/// The kernel asks for more only when a third of a buffer is free, and most of the time little less is: on average they were seen to be
+/// filled by three quarters, and by a packet of up to 64 KiB beyond their size. So bulk fills the path, and can become faster than measured
+/// while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms.
+const BESIDE_UP: Share = Share { products: 1.75, bytes: 0.0 };
+
+/// A lane's share is never smaller: below a score of segments TCP doesn't notice a loss but by a timeout.
+const LANE_MIN: u32 = 32 * 1024;
+
+/// A share that would be larger is left to TCP: the path is long, and its queue a small part of it.
+const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
+
+/// What differs by less than one in so many isn't said. It must be less than what the path may turn out to hold more than
+/// it was taken for, or nobody would ever find that out.
+const CHANGE_MIN: u32 = 16;
+
+/// How long after small requests more of them are expected.
+const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(1);
+
+/// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
+const NEARBY: Duration = Duration::from_millis(1);
+
+/// What the kernel takes of bulk beyond what it may send at once, as time of what the path carries, shared by the lanes: it goes before
+/// the clamp is felt. Four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs
+/// wake-ups: with 256 KiB a lane a GiB over loopback took a tenth more CPU.
+const UNSENT: Duration = Duration::from_millis(10);
+
+/// A lane's part of it, in bytes, is never smaller: its writer is woken when half of it is left.
+const UNSENT_MIN: f64 = 64.0 * 1024.0;
+
+/// A lane's part before anything is known.
+pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;
+
+/// The lanes that carry bulk in a direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing {
+    pub(super) lanes: usize,
+    /// The longest round trip of them.
+    pub(super) rtt: Duration,
+}
+
+/// What bulk of one direction is held to.
+#[derive(Debug)]
+pub(super) struct BulkInFlight {
+    is_up: bool,
+    small_at: Option<Instant>,
+    /// What is in force for each lane, in bytes; nothing where it is left to TCP.
+    applied: Option<u32>,
+    unsent: u32,
+    strangling: Strangling,
+}
+
+impl BulkInFlight {
+    pub(super) fn down() -> Self {
+        Self {
+            is_up: false,
+            small_at: None,
+            applied: None,
+            unsent: UNSENT_UNKNOWN,
+            strangling: Strangling::default(),
+        }
+    }
+
+    pub(super) fn up() -> Self {
+        Self { is_up: true, ..Self::down() }
+    }
+
+    /// Takes note that small requests are outstanding. Says whether none were expected: then it is time to decide.
+    pub(super) fn small(&mut self, now: Instant) -> bool {
+        let expected_small = self.expects_small(now);
+        self.small_at = Some(now);
+        !expected_small
+    }
+
+    /// What each of the lanes may have on its way, in bytes: `Some` when that differs by much from what was said last.
+    /// `Some(None)` leaves it to TCP again. Bulk that yields may move `allowed` bytes a second.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        sharing: Sharing,
+        path: &PathEstimate,
+        allowed: Option<u64>,
+    ) -> Option<Option<u32>> {
+        let expects_small = self.expects_small(now);
+        if sharing.lanes == 0 && expects_small {
+            // Whoever comes next finds what held before.
+            return None;
+        }
+        let is_held = self.applied.is_some();
+        let may_hold = self.strangling.may_hold(now, is_held, sharing.lanes, path) && path.is_full();
+        let seen = path.rate().unwrap_or_default();
+        let held = match (self.is_up, allowed) {
+            _ if sharing.lanes == 0 || sharing.rtt < NEARBY => None,
+            (false, Some(allowed)) => Some((BESIDE_DOWN, allowed as f64)),
+            _ if !may_hold => None,
+            (false, None) if expects_small => Some((BESIDE_DOWN, seen)),
+            (false, None) => Some((ALONE, seen)),
+            (true, _) if expects_small => Some((BESIDE_UP, seen)),
+            (true, _) => None,
+        };
+        let share = held.map(|(share, rate)| {
+            let total = rate * sharing.rtt.as_secs_f64() * share.products + share.bytes;
+            total / sharing.lanes as f64
+        });
+        let share = share.filter(|share| *share <= LANE_MAX);
+        self.update(share.map(|share| (share as u32).max(LANE_MIN)))
+    }
+
+    fn update(&mut self, wanted: Option<u32>) -> Option<Option<u32>> {
+        let Some(bytes) = wanted else { return self.applied.take().map(|_| None) };
+        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / CHANGE_MIN) {
+            return None;
+        }
+        self.applied = Some(bytes);
+        Some(Some(bytes))
+    }
+
+    /// How much bulk the kernel may hold, small requests or not, that it may not send yet, in bytes for each of `lanes`: `Some`
+    /// when that differs by much from what was said last.
+    pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
+        let rate = rate.filter(|_| lanes > 0)?;
+        let unsent = (rate * UNSENT.as_secs_f64() / lanes as f64).max(UNSENT_MIN) as u32;
+        if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
+            return None;
+        }
+        self.unsent = unsent;
+        Some(unsent)
+    }
+
+    fn expects_small(&self, now: Instant) -> bool {
+        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < SMALL_EXPECTED_FOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path_estimate::Load;
+    use super::*;
+
+    const NEAR: Duration = Duration::from_millis(2);
+    const HOME: Duration = Duration::from_millis(20);
+    const GIGABIT: f64 = 125e6;
+
+    /// A path that bulk has filled at so many bytes a second.
+    fn full(rate: f64) -> PathEstimate {
+        let (mut path, now) = (PathEstimate::default(), Instant::now());
+        for reading in 0..10 {
+            let bytes = rate * f64::from(reading) / 10.0;
+            path.read(now + Duration::from_millis(100) * reading, bytes as u64, BULK);
+        }
+        assert!(path.is_full());
+        path
+    }
+
+    const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
+
+    fn both() -> [BulkInFlight; 2] {
+        [BulkInFlight::down(), BulkInFlight::up()]
+    }
+
+    /// What a lane gets beside small requests.
+    fn share(mut bulk: BulkInFlight, lanes: usize, rtt: Duration, path: &PathEstimate) -> Option<u32> {
+        let now = Instant::now();
+        bulk.small(now);
+        bulk.decide(now, Sharing { lanes, rtt }, path, None).flatten()
+    }
+
+    #[test]
+    fn nothing_is_held_on_a_path_that_nothing_has_filled_nor_in_the_same_house() {
+        for bulk in both() {
+            assert_eq!(share(bulk, 2, NEAR, &PathEstimate::default()), None);
+        }
+        for bulk in both() {
+            assert_eq!(share(bulk, 32, NEARBY / 2, &full(GIGABIT)), None);
+        }
+    }
+
+    #[test]
+    fn beside_small_requests_lanes_share_little_more_than_the_path_holds() {
+        for mut bulk in both() {
+            let (now, gigabit) = (Instant::now(), full(GIGABIT));
+            bulk.small(now);
+            let mut decide = |at, lanes| bulk.decide(at, Sharing { lanes, rtt: NEAR }, &gigabit, None);
+            let clamp = decide(now, 2).flatten().unwrap();
+            assert!((400_000..=500_000).contains(&(2 * clamp)), "{clamp}");
+            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 2), None, "nothing new");
+            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 0), None, "nobody to tell");
+            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 4), Some(Some(clamp / 2)));
+            let then = decide(now + SMALL_EXPECTED_FOR, 4).unwrap();
+            assert!(then.is_none_or(|then| then > clamp), "and then there is more room again");
+        }
+    }
+
+    #[test]
+    fn bulk_that_yields_has_no_more_on_its_way_than_it_may_move() {
+        let (mut bulk, now, sharing) =
+            (BulkInFlight::down(), Instant::now(), Sharing { lanes: 2, rtt: HOME });
+        let clamp = bulk.decide(now, sharing, &full(GIGABIT), Some(6_250_000)).flatten().unwrap();
+        assert!((140_000..=145_000).contains(&clamp), "{clamp}");
+    }
+
+    #[test]
+    fn it_is_time_to_decide_when_small_work_comes_after_a_pause() {
+        let (mut bulk, now) = (BulkInFlight::up(), Instant::now());
+        assert!(bulk.small(now));
+        assert!(!bulk.small(now + SMALL_EXPECTED_FOR / 2));
+        assert!(!bulk.small(now + SMALL_EXPECTED_FOR));
+        assert!(bulk.small(now + SMALL_EXPECTED_FOR * 2));
+    }
+
+    #[test]
+    fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
+        for bulk in both() {
+            assert_eq!(share(bulk, 64, NEAR, &full(1e6)), Some(LANE_MIN));
+        }
+    }
+
+    #[test]
+    fn a_long_path_that_a_few_lanes_hold_is_left_to_tcp() {
+        for bulk in both() {
+            assert_eq!(share(bulk, 1, Duration::from_millis(50), &full(1.25e9)), None);
+        }
+    }
+
+    /// What bulk moves in five minutes, bytes a second, on a path whose round trip is so many times the shortest that was seen.
+    fn moved(mut bulk: BulkInFlight, rtt: Duration, times: u32, shared: bool) -> f64 {
+        // Of a send buffer three quarters are filled, and a packet beyond it.
+        let filled = if bulk.is_up { (0.75, 32e3) } else { (1.0, 0.0) };
+        let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
+        let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);
+        for _ in 0..3000 {
+            if shared {
+                bulk.small(now);
+            }
+            if let Some(said) = bulk.decide(now, Sharing { lanes: 4, rtt }, &path, None) {
+                clamp = said.map(|bytes| 4.0 * (f64::from(bytes) * filled.0 + filled.1));
+            }
+            now += Duration::from_millis(100);
+            let through = |clamp: f64| (clamp / (rtt * times).as_secs_f64()).min(GIGABIT);
+            bytes += clamp.map_or(GIGABIT, through) / 10.0;
+            path.read(now, bytes as u64, BULK);
+        }
+        (bytes - GIGABIT) / (now - start).as_secs_f64()
+    }
+
+    #[test]
+    fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
+        for shared in [false, true] {
+            for times in [1, 2, 4, 10] {
+                for bulk in both() {
+                    let moved = moved(bulk, NEAR, times, shared);
+                    assert!(moved > 0.8 * GIGABIT, "{times} times as long, shared: {shared}: {moved}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_was_taken_for_too_little_is_found_out_beside_small_requests() {
+        for lanes in [2, 4, 8] {
+            for mut bulk in both() {
+                let filled = if bulk.is_up { (2.0 / 3.0, 16e3) } else { (1.0, 0.0) };
+                let (mut path, mut bytes) = (full(10e6), 10e6);
+                let (mut now, mut held) = (Instant::now() + Duration::from_secs(1), 0.0);
+                for _ in 0..100 {
+                    bulk.small(now);
+                    let said = bulk.decide(now, Sharing { lanes, rtt: HOME }, &path, None).flatten();
+                    let each = |clamp: u32| f64::from(clamp) * filled.0 + filled.1;
+                    held = said.map_or(held, |clamp| each(clamp) * lanes as f64);
+                    now += Duration::from_millis(100);
+                    bytes += (held / HOME.as_secs_f64()).min(GIGABIT) / 10.0;
+                    path.read(now, bytes as u64, BULK);
+                }
+                assert!(path.rate().unwrap() > 0.9 * GIGABIT, "{lanes} lanes: {:?}", path.rate());
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_ahead_by_the_same_time_on_slow_paths_and_on_fast_ones() {
+        let mut bulk = BulkInFlight::up();
+        assert_eq!(bulk.unsent(4, None), None);
+        assert_eq!(bulk.unsent(4, Some(GIGABIT)), None, "about what was assumed");
+        assert_eq!(bulk.unsent(4, Some(1.25e9)), Some(3_125_000));
+        assert_eq!(bulk.unsent(4, Some(1.0e9)), None, "not much less");
+        assert_eq!(bulk.unsent(4, Some(1e6)), Some(UNSENT_MIN as u32));
+        assert_eq!(bulk.unsent(0, Some(GIGABIT)), None);
+    }
+}

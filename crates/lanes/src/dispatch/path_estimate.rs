@@ -1,0 +1,236 @@
+//! What a path carries, as far as it has shown: what every rule asks.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Readings closer together than this say more of bursts than of the path: a thread that had no core for 20 ms reads
+/// what came meanwhile in one go. Read over 20 ms, a path of 1 Gbit/s was once taken for one of 4.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Readings that lie further apart have a time between them in which nothing was under way.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// So many readings together are a rate. What stood behind a lost packet comes at once when that does, so that one reading by
+/// itself says up to twice of what the path carries.
+const TOGETHER: usize = 4;
+
+/// How long a rate is remembered: paths change.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// What has found more of the path by less than this in so many readings has filled it, as BBR has it.
+const GROWS: f64 = 1.25;
+const FULL_AFTER: u32 = 3;
+
+/// What is known of one direction of a path.
+#[derive(Debug, Default)]
+pub(super) struct PathEstimate {
+    last: Option<(Instant, u64)>,
+    /// When something got under way, before anything has been read.
+    began: Option<Instant>,
+    /// The last readings, which are a rate together.
+    readings: VecDeque<f64>,
+    /// Rates that no later one has reached, the highest first.
+    rates: VecDeque<(Instant, f64)>,
+    /// Readings since the rate grew in which as much was on its way as could be.
+    settled: u32,
+    /// The last rate while bulk moved as fast as it could.
+    bulk: Option<(Instant, f64)>,
+    /// Whether bulk was held back at the last reading.
+    was_held: bool,
+    cannot_be_read: bool,
+}
+
+/// What is under way while the path is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Load {
+    /// Bulk, or more small requests than go at once: what needn't leave room on the path.
+    pub(super) fills: bool,
+    /// Bulk that moves as fast as it can.
+    pub(super) has_bulk: bool,
+    /// Bulk that is held back.
+    pub(super) is_held: bool,
+}
+
+impl PathEstimate {
+    /// Takes a reading of the bytes moved so far. While bulk is held back, what moves isn't what the path carries:
+    /// forgetting the best rate then, bulk would be held to a part of a part of it. And what has gathered meanwhile comes at
+    /// once when it is let go.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, load: Load) {
+        let Some((at, before)) = self.last else {
+            self.last = Some((now, bytes));
+            return;
+        };
+        let passed = now.saturating_duration_since(at);
+        if passed < INTERVAL_MIN {
+            return;
+        }
+        self.last = Some((now, bytes));
+        let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
+        if passed > INTERVAL_MAX || is_let_go {
+            self.readings.clear();
+            return;
+        }
+        if self.readings.len() == TOGETHER {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(bytes.saturating_sub(before) as f64 / passed.as_secs_f64());
+        let rate = self.readings.iter().sum::<f64>() / self.readings.len() as f64;
+        let best = self.rate().unwrap_or_default();
+        if rate > best * GROWS {
+            self.settled = 0;
+        } else if load.fills {
+            self.settled = self.settled.saturating_add(1);
+        }
+        if load.has_bulk {
+            self.bulk = Some((now, rate));
+        }
+        while self.rates.back().is_some_and(|(_, lower)| *lower <= rate) {
+            self.rates.pop_back();
+        }
+        self.rates.push_back((now, rate));
+        let is_old = |(at, _): &(Instant, f64)| now.saturating_duration_since(*at) > REMEMBERED;
+        while !load.is_held && self.rates.front().is_some_and(is_old) {
+            self.rates.pop_front();
+        }
+        if self.rate().unwrap_or_default() * GROWS < best {
+            self.settled = 0;
+        }
+    }
+
+    /// Takes note that what moves can't be read on this system: nothing is ever known of the path then, and nothing waits for
+    /// a reading.
+    pub(super) fn cannot_be_read(&mut self) {
+        (self.cannot_be_read, self.began) = (true, None);
+    }
+
+    /// Whether the path may become known.
+    pub(super) fn can_be_read(&self) -> bool {
+        !self.cannot_be_read
+    }
+
+    /// Takes note that something is under way.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if self.can_be_read() {
+            self.began.get_or_insert(now);
+        }
+    }
+
+    /// When a reading says something again, once anything has [begun](Self::begin).
+    pub(super) fn next_reading(&self) -> Option<Instant> {
+        self.last.map(|(at, _)| at + INTERVAL_MIN).or(self.began)
+    }
+
+    /// The last rate while bulk moved as fast as it could, and when.
+    pub(super) fn bulk_reading(&self) -> Option<(Instant, f64)> {
+        self.bulk
+    }
+
+    /// Whether the path was filled, so that the rate is the path's.
+    pub(super) fn is_full(&self) -> bool {
+        self.settled >= FULL_AFTER
+    }
+
+    /// Bytes a second, once anything has moved: the best rate lately.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rates.front().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
+    const SMALL: Load = Load { fills: false, has_bulk: false, is_held: false };
+    const HELD: Load = Load { fills: false, has_bulk: false, is_held: true };
+
+    /// A path that is read, and what has moved over it.
+    #[derive(Debug)]
+    struct Read {
+        path: PathEstimate,
+        now: Instant,
+        bytes: u64,
+    }
+
+    impl Read {
+        fn new() -> Self {
+            let mut read = Self { path: PathEstimate::default(), now: Instant::now(), bytes: 0 };
+            read.path.read(read.now, 0, SMALL);
+            read
+        }
+
+        /// Moves so many bytes a second until the next reading.
+        fn pass(&mut self, rate: u64, load: Load) {
+            self.now += INTERVAL_MIN;
+            self.bytes += rate / 10;
+            self.path.read(self.now, self.bytes, load);
+        }
+    }
+
+    #[test]
+    fn the_best_rate_lately_is_remembered_for_a_while() {
+        let mut read = Read::new();
+        assert_eq!(read.path.rate(), None);
+        (0..4).for_each(|_| read.pass(8_000_000, BULK));
+        (0..4).for_each(|_| read.pass(2_000_000, BULK));
+        assert_eq!(read.path.rate(), Some(8_000_000.0));
+        (0..101).for_each(|_| read.pass(2_000_000, BULK));
+        assert_eq!(read.path.rate(), Some(2_000_000.0));
+        assert!(!read.path.is_full(), "what it was taken for is not so any more");
+        assert!(read.path.rates.len() <= 2, "what can't become the best again is forgotten");
+    }
+
+    #[test]
+    fn what_stood_behind_a_lost_packet_and_comes_at_once_is_not_what_the_path_carries() {
+        let mut read = Read::new();
+        (0..20).for_each(|i| read.pass([6_000_000, 1_000_000, 21_000_000, 12_000_000][i % 4], BULK));
+        let rate = read.path.rate().unwrap();
+        assert!((10e6..12e6).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn what_a_held_path_moves_is_not_taken_for_what_it_carries() {
+        let mut read = Read::new();
+        (0..4).for_each(|_| read.pass(8_000_000, BULK));
+        (0..600).for_each(|_| read.pass(1_000_000, HELD));
+        assert_eq!(read.path.rate(), Some(8_000_000.0));
+        read.pass(90_000_000, BULK);
+        assert_eq!(read.path.rate(), Some(8_000_000.0), "nor what has gathered meanwhile");
+        (0..4).for_each(|_| read.pass(1_000_000, BULK));
+        assert_eq!(read.path.rate(), Some(1_000_000.0));
+    }
+
+    #[test]
+    fn a_path_is_full_when_what_fills_it_finds_no_more_and_not_while_small_work_finds_none() {
+        let mut read = Read::new();
+        (0..20).for_each(|_| read.pass(1_000_000, SMALL));
+        assert!(!read.path.is_full());
+        for doublings in 1..9 {
+            read.pass(1_000_000 << doublings, BULK);
+            assert!(!read.path.is_full());
+        }
+        (0..8).for_each(|_| read.pass(256_000_000, BULK));
+        assert!(read.path.is_full());
+        assert_eq!(read.path.rate(), Some(256e6));
+    }
+
+    #[test]
+    fn idle_times_and_bursts_are_no_rates() {
+        let (mut path, now) = (PathEstimate::default(), Instant::now());
+        path.read(now, 0, BULK);
+        path.read(now + Duration::from_millis(20), 10 << 20, BULK);
+        assert_eq!(path.rate(), None);
+        path.read(now + Duration::from_secs(60), 11 << 20, BULK);
+        assert_eq!(path.rate(), None);
+    }
+
+    #[test]
+    fn readings_are_asked_for_from_the_beginning_on() {
+        let (mut path, now) = (PathEstimate::default(), Instant::now());
+        assert_eq!(path.next_reading(), None);
+        path.begin(now);
+        assert_eq!(path.next_reading(), Some(now));
+        path.read(now, 0, SMALL);
+        assert_eq!(path.next_reading(), Some(now + INTERVAL_MIN));
+    }
+}

@@ -46,8 +46,8 @@ use rustc_hash::FxHashMap;
 
 use crate::{Path, Protocol};
 
-/// Most connections at once over all origins, unless the caller caps it lower. Twice what the largest express and
-/// freight sets of one origin need (128 h1 lanes and 32 freight lanes); S3 and GCS take thousands.
+/// Most connections at once over all origins, unless the caller caps it lower. With a round trip of 50 ms so many h1 lanes ask for 5000
+/// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 /// How often it is decided anew what may be on its way.

@@ -12,8 +12,8 @@
 //! | beside small requests | [`BESIDE_DOWN`] | [`BESIDE_UP`] |
 //! | that yields | [`BESIDE_DOWN`] of what it may move | as beside small requests |
 //!
-//! All of them are shared by the lanes that carry bulk, and of a path that nothing has filled, or a server in the same house, nothing
-//! is held.
+//! All of them are shared by the lanes that carry bulk. Of a path that bulk hasn't filled nothing is held but what yields, and of a server
+//! in the same house nothing at all.
 
 use std::time::{Duration, Instant};
 
@@ -123,7 +123,7 @@ impl BulkInFlight {
             return None;
         }
         let is_held = self.applied.is_some();
-        let may_hold = self.strangling.may_hold(now, is_held, sharing.lanes, path) && path.is_full();
+        let may_hold = self.strangling.may_hold(now, is_held, sharing.lanes, path) && path.is_full_of_bulk();
         let seen = path.rate().unwrap_or_default();
         let held = match (self.is_up, allowed) {
             _ if sharing.lanes == 0 || sharing.rtt < NEARBY => None,

@@ -132,7 +132,7 @@ impl Dispatcher {
             // What is never known to be too slow or too fast isn't slowed down: it could be for as long as small requests come.
             let may_yield = state.bulk > 0 && !is_stuck && state.path.can_be_read();
             let outstanding = if may_yield { state.small } else { 0 };
-            let known = (state.path.rate(), state.path.is_full());
+            let known = (state.path.rate(), state.path.is_full_of_bulk());
             let said = state.yielding.decide(now, outstanding, known, rtt.unwrap_or_default());
             if !state.is_idle() {
                 state.path.begin(now);

@@ -182,7 +182,11 @@ mod tests {
         assert!((8..=16).contains(&objects(Shown::default(), 2)));
         assert!((24..=34).contains(&objects(Shown::default(), 20)));
         assert!((24..=34).contains(&objects(Shown::default(), 120)), "however far");
-        assert_eq!(objects(GIGABIT, 2), FILL_MIN, "one that is full is full with few");
+        assert_eq!(
+            objects(GIGABIT, 2),
+            objects(Shown::default(), 2),
+            "a server may take longer than is known"
+        );
         let fast = Shown { rate: 1.25e9, is_full: false };
         assert!(objects(fast, 50) > 100, "and more where the path carries it");
     }

@@ -10,7 +10,7 @@ const FIRST: usize = 4;
 pub(super) const MAX: usize = 32;
 
 /// A larger set of lanes has to move this much more to be kept; below it, noise would keep adding.
-const GAIN: f64 = 1.10;
+const GAIN: f64 = 1.2;
 
 /// The shortest time over which goodput is measured. A window also spans eight round trips, in which senders that begin with ten
 /// segments come to fill any path.
@@ -70,6 +70,10 @@ impl FreightLanes {
     pub(super) fn yielded(&mut self) {
         if let Some(window) = &mut self.window {
             window.yielded = true;
+        }
+        if self.stepped {
+            // It was never shown to pay.
+            self.target = (self.target / 2).max(1);
         }
         self.before = 0.0;
         self.stepped = false;
@@ -162,6 +166,21 @@ mod tests {
     fn while_senders_find_their_pace_no_lane_is_added() {
         assert_eq!(climb(2, |_| 1e6), [FIRST, FIRST, FIRST], "nothing to compare with yet");
         assert_eq!(climb(3, |_| 1e6).last(), Some(&(2 * FIRST)));
+    }
+
+    #[test]
+    fn a_step_that_nobody_judged_before_bulk_yielded_is_taken_back() {
+        let (mut lanes, mut now, mut bytes) = (FreightLanes::default(), Instant::now(), 0);
+        lanes.watch(now, true);
+        for _ in 0..9 {
+            while lanes.target() == FIRST {
+                now = lanes.next_tick().unwrap();
+                bytes += 1 << 20;
+                lanes.moved(now, bytes, lanes.target(), Duration::from_millis(1));
+            }
+            lanes.yielded();
+            assert_eq!(lanes.target(), FIRST);
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ const ATTEMPTS_MIN: usize = 16;
 const FIRST: f64 = (8 << 20) as f64;
 
 /// And what goes at once in any case, in bytes: a server may take longer than is known.
-const LEAST: f64 = (2 << 20) as f64;
+const LEAST: f64 = (4 << 20) as f64;
 
 /// But no more than a path of 10 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
 const RATE_MAX: f64 = 1.25e9;
@@ -101,6 +101,7 @@ impl InFlight {
     /// An attempt's answer has begun, and tells its size.
     pub(super) fn answered(&mut self, now: Instant, attempt: AttemptId, bytes: u64, rtt: Duration) {
         let Some(counted) = self.counted.get_mut(&attempt) else { return };
+        let bytes = bytes + counted.up;
         self.bytes = self.bytes - counted.bytes + bytes;
         counted.bytes = bytes;
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);

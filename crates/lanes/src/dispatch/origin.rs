@@ -233,7 +233,7 @@ impl OriginState {
     /// Takes note that an express attempt is on its way.
     pub(super) fn sent(&mut self, now: Instant, attempt: AttemptId, weight: u64, up: u64, opener: bool) {
         let likely = self.opener_size.filter(|_| opener);
-        self.in_flight.add(now, attempt, likely.unwrap_or(weight), up);
+        self.in_flight.add(now, attempt, likely.map_or(weight, |size| size + up), up);
     }
 
     /// Takes note of an opener's size.
@@ -260,7 +260,11 @@ impl OriginState {
 
     pub(super) fn express_wanted(&mut self) -> usize {
         let live = self.express_live + self.anticipated;
-        let bytes = self.express_weight + self.anticipated as u64 * OPENER_ASSUMED;
+        let size = self.opener_size.unwrap_or(OPENER_ASSUMED);
+        // What was assumed of openers is corrected by what others brought.
+        let openers = self.openers.min(self.express_live) as u64;
+        let known = self.express_weight.saturating_sub(openers * OPENER_ASSUMED.saturating_sub(size));
+        let bytes = known + self.anticipated as u64 * size;
         let Shows { down, up } = self.in_flight.shows;
         let path = if self.express_up > bytes / 2 { up } else { down };
         let known = Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), path };

@@ -31,8 +31,9 @@ pub(super) struct PathEstimate {
     readings: VecDeque<f64>,
     /// Rates that no later one has reached, the highest first.
     rates: VecDeque<(Instant, f64)>,
-    /// Readings since the rate grew in which as much was on its way as could be.
+    /// Readings since the rate grew in which as much was on its way as could be, and those of them in which that was bulk.
     settled: u32,
+    settled_by_bulk: u32,
     /// The last rate while bulk moved as fast as it could.
     bulk: Option<(Instant, f64)>,
     /// Whether bulk was held back at the last reading.
@@ -66,8 +67,10 @@ impl PathEstimate {
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
-        if passed > INTERVAL_MAX || is_let_go {
+        if passed > INTERVAL_MAX {
             self.readings.clear();
+        }
+        if passed > INTERVAL_MAX || is_let_go {
             return;
         }
         if self.readings.len() == TOGETHER {
@@ -77,9 +80,10 @@ impl PathEstimate {
         let rate = self.readings.iter().sum::<f64>() / self.readings.len() as f64;
         let best = self.rate().unwrap_or_default();
         if rate > best * GROWS {
-            self.settled = 0;
-        } else if load.fills {
+            (self.settled, self.settled_by_bulk) = (0, 0);
+        } else if load.fills && best > 0.0 {
             self.settled = self.settled.saturating_add(1);
+            self.settled_by_bulk = self.settled_by_bulk.saturating_add(u32::from(load.has_bulk));
         }
         if load.has_bulk {
             self.bulk = Some((now, rate));
@@ -93,7 +97,7 @@ impl PathEstimate {
             self.rates.pop_front();
         }
         if self.rate().unwrap_or_default() * GROWS < best {
-            self.settled = 0;
+            (self.settled, self.settled_by_bulk) = (0, 0);
         }
     }
 
@@ -125,9 +129,14 @@ impl PathEstimate {
         self.bulk
     }
 
-    /// Whether the path was filled, so that the rate is the path's.
+    /// Whether the path was filled, by bulk or by small requests that waited for those on their way.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= FULL_AFTER
+    }
+
+    /// Whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
+    pub(super) fn is_full_of_bulk(&self) -> bool {
+        self.settled_by_bulk >= FULL_AFTER
     }
 
     /// Bytes a second, once anything has moved: the best rate lately.
@@ -210,8 +219,23 @@ mod tests {
             assert!(!read.path.is_full());
         }
         (0..8).for_each(|_| read.pass(256_000_000, BULK));
-        assert!(read.path.is_full());
+        assert!(read.path.is_full() && read.path.is_full_of_bulk());
         assert_eq!(read.path.rate(), Some(256e6));
+    }
+
+    #[test]
+    fn small_requests_that_wait_for_a_slow_server_have_not_shown_what_bulk_could_move() {
+        let waits = Load { fills: true, has_bulk: false, is_held: true };
+        let mut read = Read::new();
+        (0..9).for_each(|_| read.pass(5_000_000, waits));
+        assert!(read.path.is_full() && !read.path.is_full_of_bulk());
+    }
+
+    #[test]
+    fn what_has_moved_nothing_yet_is_not_full() {
+        let mut read = Read::new();
+        (0..9).for_each(|_| read.pass(0, BULK));
+        assert!(!read.path.is_full());
     }
 
     #[test]

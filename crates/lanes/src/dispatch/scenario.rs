@@ -405,6 +405,38 @@ fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
 }
 
 #[test]
+fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves() {
+    for protocol in [Protocol::H1, Protocol::H2] {
+        let slow = Path { rate: 1e6, ..Path::new(20, protocol) };
+        let mut world = World::new(GIGABIT, vec![Path::new(20, protocol), slow], CONNECTIONS_MAX, 1);
+        for _ in 0..600 {
+            world.submit(Duration::ZERO, Want::get(100 * KIB).of(1));
+        }
+        let begins = Duration::from_secs(5);
+        let bulk: Vec<_> = (0..64).map(|_| world.submit(begins, Want::get(16 * MIB))).collect();
+        world.run();
+        let took = world.end_of(&bulk) - begins;
+        println!("{protocol:?}: {took:?}");
+        assert!(took < Duration::from_secs(30), "{protocol:?}: {took:?}");
+    }
+}
+
+#[test]
+fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_there_may_be() {
+    let mut world = World::new(GIGABIT, vec![Path::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
+    for _ in 0..5000 {
+        world.submit(Duration::ZERO, Want::unknown(KIB));
+    }
+    world.run();
+    println!("{} lanes, {:?}", world.lanes_peak, world.last_end());
+    assert!(
+        world.lanes_peak > 200 && world.last_end() < Duration::from_millis(1800),
+        "{:?}",
+        world.last_end()
+    );
+}
+
+#[test]
 fn a_server_that_takes_no_connection_is_not_dialled_for_what_never_comes() {
     let path = Path::new(2, Protocol::H1).with(Faults { dials_fail: 1000, ..Faults::default() });
     let mut world = world(path, CONNECTIONS_MAX);

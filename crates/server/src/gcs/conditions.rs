@@ -21,11 +21,11 @@ pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
     })
 }
 
-/// The preconditions of a copy on its source.
+/// The preconditions of a copy on its source. (Its `sourceGeneration` is none: it says which object is meant.)
 pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
-        generation_match: number("ifSourceGenerationMatch")?.or(number("sourceGeneration")?),
+        generation_match: number("ifSourceGenerationMatch")?,
         generation_not_match: number("ifSourceGenerationNotMatch")?,
         metageneration_match: number("ifSourceMetagenerationMatch")?,
         metageneration_not_match: number("ifSourceMetagenerationNotMatch")?,

@@ -61,6 +61,11 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
     let object = call.state.objects.find(call.bucket, call.key).map_err(refuse)?;
+    // A generation that there is no more is not found, as one that never was.
+    let asked = conditions::number("sourceGeneration", call.query.value("sourceGeneration"))?;
+    if asked.is_some_and(|generation| generation != object.generation) {
+        return Err(refuse(Refused::NoObject));
+    }
     encryption::admit(encryption::of_source(&call.head.headers)?.as_ref(), &object)?;
     let precondition = conditions::of_source(&call.query)?;
     precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;

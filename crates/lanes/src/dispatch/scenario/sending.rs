@@ -33,7 +33,6 @@ fn small_attempts_beside_bulk_uploads_clamps_their_send_buffers_at_once_and_for_
                 (SMALL_AT..SMALL_AT + Duration::from_millis(1500)).contains(first),
                 "{protocol:?}: {first:?}"
             );
-            // Five seconds are meant; bulk that was taken for faster than the path is found to be strangled after one.
             assert!(*last >= SMALL_AT + Duration::from_secs(1), "{protocol:?}: {last:?}");
         }
     }

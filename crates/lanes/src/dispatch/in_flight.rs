@@ -26,8 +26,9 @@ const FIRST: f64 = (8 << 20) as f64;
 /// And what goes at once in any case, in bytes: a server may take longer than is known.
 const LEAST: f64 = (4 << 20) as f64;
 
-/// But no more than a path of 10 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
-const RATE_MAX: f64 = 1.25e9;
+/// But no more than a path of 5 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries. With twice as
+/// much 200 uploads beside bulk took 1.0 s instead of 0.6 s to a server 2 ms away.
+const RATE_MAX: f64 = 625e6;
 
 /// How often what the path has shown goes at once, until it is full and then.
 const GAIN: f64 = 4.0;
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(at_once(Shows::default(), down, 20), 32);
         assert_eq!(at_once(Shows::default(), down, 200), 32, "however far");
         assert!(at_once(Shows::default(), (6 << 10, 0), 50) > 600);
-        assert!(at_once(Shows::default(), (2 << 10, 0), 0) > 500);
+        assert!(at_once(Shows::default(), (2 << 10, 0), 0) > 250);
     }
 
     #[test]

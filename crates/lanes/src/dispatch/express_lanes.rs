@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::in_flight::Shown;
+use super::in_flight::{SERVICE, Shown};
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -25,9 +25,6 @@ const ANSWER_SEGMENTS: f64 = 2.0;
 
 /// What a server sends before its first answer: SETTINGS, the acknowledgement of ours, session tickets.
 const PREAMBLE_SEGMENTS: f64 = 3.0;
-
-/// What a server takes to answer a small request, beside the round trip.
-const SERVICE: Duration = Duration::from_millis(1);
 
 /// Streams that a lane carries at once.
 const STREAMS: f64 = 100.0;

@@ -20,14 +20,14 @@ use super::path_estimate::PathEstimate;
 const ATTEMPTS_MIN: usize = 16;
 
 /// What goes at once of attempts over a path that has shown nothing yet, in bytes: what some thirty connections send in four
-/// round trips. With half of it objects of 32-512 KiB came a tenth later over 20 to 120 ms, with twice as much on slow links.
+/// round trips. In the simulated network objects of 32-512 KiB came a tenth later with half of it over 20 to 120 ms, and with twice as
+/// much on slow links.
 const FIRST: f64 = (8 << 20) as f64;
 
-/// And what goes at once in any case, in bytes: a server may take longer than is known.
+/// The same of a path that is full, however little that carries in a round trip: a server may take longer than is known.
 const LEAST: f64 = (4 << 20) as f64;
 
-/// But no more than a path of 5 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries. With twice as
-/// much 200 uploads beside bulk took 1.0 s instead of 0.6 s to a server 2 ms away.
+/// But no more than a path of 5 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
 const RATE_MAX: f64 = 625e6;
 
 /// How often what the path has shown goes at once, until it is full and then.
@@ -36,7 +36,7 @@ const GAIN_FULL: f64 = 2.0;
 
 /// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
 /// them says what it takes; it is believed to be longer by a hundredth with each that took longer.
-const SERVICE: Duration = Duration::from_millis(1);
+pub(super) const SERVICE: Duration = Duration::from_millis(1);
 const SERVICE_GROWS: f64 = 1.01;
 
 /// An attempt that has been on its way for this long isn't counted any more: those on a lane that has fallen silent must not

@@ -92,8 +92,8 @@ impl Yielding {
 
     /// Whether bulk that isn't on its way yet may begin: not before what is has gained something. A connection that is used for
     /// the first time while it is held is taken for slow by its sender, who then takes many round trips to find out
-    /// more, and its kernel's buffer is filled whatever we read of it: four of them took 0.3 s of a 500 Mbit/s path before the first small
-    /// object had come.
+    /// more, and its kernel's buffer is filled whatever we read of it: in the simulated network two of them took a quarter of a second of a
+    /// 500 Mbit/s path from the small objects.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
         self.since.is_none_or(|since| now >= since + AGEING)
     }

@@ -94,6 +94,17 @@ impl Route {
         Route { call, verb, bucket, key }
     }
 
+    /// The key by which faults choose the request: that of the object to be written, also where the URL names a source before
+    /// it, so that a rule hits the same copies in every dialect.
+    pub(crate) fn fault_key(&self) -> &str {
+        match &self.call {
+            Call::Json(
+                Resource::Rewrite { key, .. } | Resource::Copy { key, .. } | Resource::Move { key },
+            ) => key,
+            _ => &self.key,
+        }
+    }
+
     fn json(resource: Resource, verb: Verb, bucket: &str, key: &str) -> Route {
         Route { call: Call::Json(resource), verb, bucket: decode(bucket), key: decode(key) }
     }
@@ -259,6 +270,19 @@ mod tests {
         assert_eq!(json("GET", "/storage/v1/b/x/storageLayout").0, Resource::StorageLayout);
         let folder = Resource::ManagedFolders { name: Some("a/".to_owned()) };
         assert_eq!(json("DELETE", "/storage/v1/b/x/managedFolders/a%2F").0, folder);
+    }
+
+    #[test]
+    fn faults_choose_a_copy_by_the_key_that_it_writes() {
+        for uri in [
+            "/storage/v1/b/x/o/a/rewriteTo/b/y/o/c%2Fd",
+            "/b/x/o/a/copyTo/b/y/o/c%2Fd",
+            "/b/x/o/a/moveTo/o/c%2Fd",
+        ] {
+            assert_eq!(route("POST", uri, &[]).fault_key(), "c/d", "{uri}");
+        }
+        assert_eq!(route("PUT", "/y/c/d", &[("x-amz-copy-source", "/x/a")]).fault_key(), "c/d");
+        assert_eq!(route("GET", "/b/x/o/a", &[]).fault_key(), "a");
     }
 
     #[test]

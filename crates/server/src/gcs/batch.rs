@@ -68,13 +68,14 @@ async fn one(
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query());
     let route = Route::of(&head, &query);
+    let fault_key = route.fault_key().to_owned();
     match route.call {
         Call::Json(Resource::Batch | Resource::Upload) | Call::Xml | Call::S3 => {
             Problem::invalid("This call can't be part of a batch.").json()
         }
         Call::Json(resource) => {
             // Of faults only a status fits into a batch's answer.
-            let effects = state.draws.effects(route.verb, &route.key);
+            let effects = state.draws.effects(route.verb, &fault_key);
             match effects.status {
                 Some(refusal) => refused(refusal.status, refusal.reason.as_deref()),
                 None if effects.throttled => refused(429, None),

@@ -29,7 +29,7 @@ mod strangling;
 mod yielding;
 
 #[cfg(test)]
-mod scenario;
+pub(crate) mod inspection;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

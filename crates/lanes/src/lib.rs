@@ -40,7 +40,11 @@ mod proxy;
 mod request;
 mod response;
 mod retry;
+#[cfg(test)]
+mod scenarios;
 mod shared;
+#[cfg(test)]
+mod simulator;
 mod sink;
 mod standstill;
 mod stream;

@@ -1,6 +1,8 @@
 //! A single body over an idle link takes what TCP makes it take.
 
+use super::congestion::Control;
 use super::*;
+use crate::Protocol;
 
 const MIB: u64 = 1 << 20;
 const LANE: LaneId = LaneId(1);

@@ -4,9 +4,10 @@
 //!
 //! Left out: acknowledgements are never lost or delayed, packets keep their order, and only the dispatcher closes windows.
 
-pub(super) mod congestion;
+pub(crate) mod congestion;
 mod flow;
 mod queue;
+#[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
@@ -17,9 +18,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHashMap;
 
 use super::network::{Nanos, Path, Wire, nanos};
-use super::*;
-#[cfg(test)]
-use congestion::Control;
+use crate::dispatch::{AttemptId, LaneId, Role};
 use flow::{Flow, Held, Sent};
 use queue::Queue;
 
@@ -41,14 +40,14 @@ const TURN: Nanos = 1_000_000;
 
 /// Which way bytes go, seen from us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Down,
     Up,
 }
 
 /// What the link tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Arrived {
+pub(crate) enum Arrived {
     /// The first bytes of a body.
     First(AttemptId),
     /// All of it.
@@ -97,7 +96,7 @@ struct Body {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     side: Side,
     paths: Vec<Path>,
     queue: Queue,
@@ -121,14 +120,14 @@ pub(super) struct Link {
     arrived: Vec<Arrived>,
     /// Bytes that have come or, on their way from us, were acknowledged; how many of each origin's were bulk that came; and how
     /// many were sent, and lost.
-    pub(super) carried: u64,
-    pub(super) bulk: Vec<u64>,
-    pub(super) sent: u64,
-    pub(super) lost: u64,
+    pub(crate) carried: u64,
+    pub(crate) bulk: Vec<u64>,
+    pub(crate) sent: u64,
+    pub(crate) lost: u64,
 }
 
 impl Link {
-    pub(super) fn new(side: Side, wire: Wire, paths: &[Path], seed: u64) -> Self {
+    pub(crate) fn new(side: Side, wire: Wire, paths: &[Path], seed: u64) -> Self {
         let queue = |rate: f64| Queue::new(rate, wire.queue as f64);
         let mut link = Self {
             side,
@@ -160,17 +159,17 @@ impl Link {
     }
 
     /// When something happens by itself.
-    pub(super) fn next(&self) -> Option<Nanos> {
+    pub(crate) fn next(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse(at)| at.0)
     }
 
     /// How long a packet waits now in the queues on an origin's path.
-    pub(super) fn delay(&self, now: Nanos, origin: usize) -> Nanos {
+    pub(crate) fn delay(&self, now: Nanos, origin: usize) -> Nanos {
         self.path_queues[origin].delay(now) + self.queue.delay(now)
     }
 
     /// A body begins to be sent.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         now: Nanos,
         lane: LaneId,
@@ -194,7 +193,7 @@ impl Link {
     }
 
     /// A body stops before its end.
-    pub(super) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
+    pub(crate) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
         self.bodies.remove(&attempt);
         if let Some(flow) = self.flows.get_mut(&lane) {
             flow.stop(attempt);
@@ -202,12 +201,12 @@ impl Link {
     }
 
     /// A connection is gone.
-    pub(super) fn close(&mut self, lane: LaneId) {
+    pub(crate) fn close(&mut self, lane: LaneId) {
         self.flows.remove(&lane);
         self.bodies.retain(|_, body| body.lane != lane);
     }
 
-    pub(super) fn set_valve(&mut self, now: Nanos, rate: Option<u64>) {
+    pub(crate) fn set_valve(&mut self, now: Nanos, rate: Option<u64>) {
         self.now = now;
         self.valve = rate.map(|rate| rate as f64);
         self.allowance = 0.0;
@@ -218,28 +217,28 @@ impl Link {
     }
 
     /// What each connection that carries bulk may have on its way to us.
-    pub(super) fn set_window(&mut self, bytes: Option<u32>) {
+    pub(crate) fn set_window(&mut self, bytes: Option<u32>) {
         self.window = bytes.map(u64::from);
     }
 
     /// What each connection that uploads bulk may hold in its send buffer.
-    pub(super) fn set_send_buffer(&mut self, bytes: Option<u32>) {
+    pub(crate) fn set_send_buffer(&mut self, bytes: Option<u32>) {
         self.send_buffer = bytes.map(u64::from);
     }
 
-    pub(super) fn set_unsent(&mut self, bytes: u32) {
+    pub(crate) fn set_unsent(&mut self, bytes: u32) {
         self.unsent = u64::from(bytes);
     }
 
     /// What flows, and how many bytes of it are still to come.
-    pub(super) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
+    pub(crate) fn flowing(&self) -> impl Iterator<Item = (AttemptId, u64)> {
         let mut all: Vec<_> = self.bodies.iter().map(|(attempt, body)| (*attempt, body.left)).collect();
         all.sort();
         all.into_iter()
     }
 
     /// Does what is due first, at its time; what has arrived by it is added to `arrived`.
-    pub(super) fn step(&mut self, arrived: &mut Vec<Arrived>) {
+    pub(crate) fn step(&mut self, arrived: &mut Vec<Arrived>) {
         let Some(Reverse(At(at, _, due))) = self.due.pop() else { return };
         self.now = at;
         match due {

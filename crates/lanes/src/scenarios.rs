@@ -1,19 +1,20 @@
-//! The dispatcher against a simulated network, in virtual time: what it promises, one scenario each.
+//! The dispatcher on a simulated network, in virtual time: what it promises, one scenario each.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod hedging;
 mod idle;
-mod link;
 mod links;
-mod network;
 mod random;
 mod sending;
-mod world;
 
-use network::{Ending, Faults, Path, Want, nanos};
-use world::World;
+use std::time::{Duration, Instant};
 
-use super::*;
+use crate::Protocol;
+use crate::dispatch::inspection::FREIGHT_WAIT_MAX;
+use crate::dispatch::{
+    Action, AttemptId, CONNECTIONS_MAX, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size,
+};
+use crate::simulator::{Ending, Faults, Path, Want, World, nanos};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -185,7 +186,7 @@ fn freight_is_not_starved_at_the_ceiling() {
     }
     world.run();
     assert!(
-        world.end_of(&[large]) < crate::dispatch::sending::FREIGHT_WAIT_MAX + Duration::from_secs(1),
+        world.end_of(&[large]) < FREIGHT_WAIT_MAX + Duration::from_secs(1),
         "{:?}",
         world.end_of(&[large])
     );

@@ -6,10 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::link::congestion::Control;
-use super::network::{Ending, Faults, Path, Want};
-use super::world::World;
 use super::*;
+use crate::simulator::Control;
 
 /// How many seeds are tried, or which: `1000` or `17..18`.
 const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
@@ -89,20 +87,8 @@ fn run(seed: u64, about: &mut String) {
 fn check(world: &World) {
     let lost = world.requests.iter().position(|r| r.ended.is_none());
     assert_eq!(lost, None, "a request never ended");
-    let dispatcher = &world.dispatcher;
-    assert_eq!(dispatcher.attempts(), 0);
-    for state in &dispatcher.origins {
-        let counts = (state.express_live, state.freight_live, state.openers, state.express_weight);
-        assert_eq!(counts, (0, 0, 0, 0), "something is still counted");
-    }
-    for direction in [&dispatcher.down, &dispatcher.up] {
-        assert_eq!((direction.small, direction.bulk), (0, 0), "bytes or bulk are still counted");
-    }
+    assert_eq!(world.dispatcher.left_over(), None, "something is still counted");
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
-    assert!(
-        dispatcher.lanes.values().all(|l| l.in_flight == 0 && l.uploads == 0 && l.weight == 0),
-        "a lane is still taken"
-    );
 }
 
 fn path(random: &mut StdRng) -> Path {

@@ -1,9 +1,9 @@
 //! A bottleneck: bytes leave it at its rate and in the order in which they came.
 
-use super::super::network::Nanos;
+use crate::simulator::network::Nanos;
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Bytes a second; infinite for what is no bottleneck.
     rate: f64,
     /// Bytes that may wait. What finds no room is dropped.
@@ -12,12 +12,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(rate: f64, room: f64) -> Self {
+    pub(crate) fn new(rate: f64, room: f64) -> Self {
         Self { rate, room, free_at: 0 }
     }
 
     /// When the last of these bytes has left; `None` where they are dropped.
-    pub(super) fn pass(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
+    pub(crate) fn pass(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
         if self.rate.is_infinite() {
             return Some(now);
         }
@@ -31,7 +31,7 @@ impl Queue {
     }
 
     /// How long what comes now waits.
-    pub(super) fn delay(&self, now: Nanos) -> Nanos {
+    pub(crate) fn delay(&self, now: Nanos) -> Nanos {
         self.free_at.saturating_sub(now)
     }
 }

@@ -5,6 +5,7 @@ mod hedging;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -13,7 +14,10 @@ use hedging::Hedging;
 
 use super::link::{Arrived, Link, Side};
 use super::network::{Nanos, Path, Want, Wire, nanos};
-use super::*;
+use crate::Protocol;
+use crate::dispatch::{
+    Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role,
+};
 
 /// What takes more steps than this never ends.
 const STEPS_MAX: usize = 200_000;
@@ -23,19 +27,19 @@ const HEAD: u64 = 400;
 
 /// A request and what became of it.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub(super) want: Want,
-    pub(super) submitted: Nanos,
-    pub(super) ended: Option<Nanos>,
+pub(crate) struct Request {
+    pub(crate) want: Want,
+    pub(crate) submitted: Nanos,
+    pub(crate) ended: Option<Nanos>,
     /// No lane could be had for it.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
     /// The lanes it was sent on.
-    pub(super) lanes: Vec<LaneId>,
+    pub(crate) lanes: Vec<LaneId>,
     /// How many of them had been closed before.
-    pub(super) stale: u32,
-    pub(super) role: Role,
+    pub(crate) stale: u32,
+    pub(crate) role: Role,
     running: bool,
-    pub(super) bounces: u32,
+    pub(crate) bounces: u32,
 }
 
 impl Request {
@@ -86,22 +90,22 @@ enum Due {
     Valve(Side, Option<u64>, usize),
 }
 
-pub(super) struct World {
-    pub(super) dispatcher: Dispatcher,
-    pub(super) requests: Vec<Request>,
-    pub(super) dials: usize,
-    pub(super) lanes_peak: usize,
+pub(crate) struct World {
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) dials: usize,
+    pub(crate) lanes_peak: usize,
     /// How long servers have said nothing, in all.
-    pub(super) stalled: Duration,
+    pub(crate) stalled: Duration,
     /// What was said last of each direction's bulk, and how often something was.
-    pub(super) yields: [(Option<u64>, usize); 2],
+    pub(crate) yields: [(Option<u64>, usize); 2],
     /// What was said of send buffers, and when.
-    pub(super) send_buffers: Vec<(Duration, Option<u32>)>,
+    pub(crate) send_buffers: Vec<(Duration, Option<u32>)>,
     /// Requests that were sent, and hedges that were asked for.
-    pub(super) sent: u64,
-    pub(super) hedged: u64,
+    pub(crate) sent: u64,
+    pub(crate) hedged: u64,
     /// Whether the system says what has been acknowledged.
-    pub(super) tells_acknowledged: bool,
+    pub(crate) tells_acknowledged: bool,
     hedging: Hedging,
     paths: Vec<Path>,
     ceiling: usize,
@@ -111,8 +115,8 @@ pub(super) struct World {
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
     order: u64,
     wire: Wire,
-    pub(super) down: Link,
-    pub(super) up: Link,
+    pub(crate) down: Link,
+    pub(crate) up: Link,
     /// What the link that moved last has brought.
     arrived: Vec<Arrived>,
     side: Side,
@@ -125,12 +129,12 @@ pub(super) struct World {
 
 impl World {
     /// Servers reached over a link that carries `rate` bytes a second in each direction.
-    pub(super) fn new(rate: f64, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
+    pub(crate) fn new(rate: f64, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
         Self::over(Wire::new(rate), paths, ceiling, seed)
     }
 
     /// Servers reached over a link.
-    pub(super) fn over(wire: Wire, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
+    pub(crate) fn over(wire: Wire, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
         Self {
             dispatcher: Dispatcher::new(ceiling),
             requests: Vec::new(),
@@ -161,7 +165,7 @@ impl World {
         }
     }
 
-    pub(super) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
+    pub(crate) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
         // As of a store that nobody knows otherwise by now.
         let protocol = self.paths[want.origin].express;
         self.tell(Event::Expected { origin: OriginId(want.origin), protocol });
@@ -172,12 +176,12 @@ impl World {
     }
 
     /// The program says that so many requests to an origin are about to come, true or not.
-    pub(super) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
+    pub(crate) fn anticipate(&mut self, after: Duration, origin: usize, attempts: usize) {
         self.at(nanos(after), Due::Anticipate(origin, attempts));
     }
 
     /// The machine stands still, and every server forgets it.
-    pub(super) fn stand_still(&mut self) {
+    pub(crate) fn stand_still(&mut self) {
         self.tell(Event::Slept);
         self.carry_out();
     }
@@ -200,7 +204,7 @@ impl World {
     }
 
     /// Runs until nothing is left to happen.
-    pub(super) fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let mut only_ticks = 0;
         for step in 0.. {
             assert!(step < STEPS_MAX, "the world doesn't come to rest: {:?}", self.dispatcher);
@@ -331,7 +335,7 @@ impl World {
     }
 
     /// How long each of these took from its submission, the shortest first.
-    pub(super) fn times(&self, attempts: &[AttemptId]) -> Vec<Duration> {
+    pub(crate) fn times(&self, attempts: &[AttemptId]) -> Vec<Duration> {
         let took = |w: &AttemptId| {
             let request = &self.requests[w.0 as usize];
             Duration::from_nanos(request.ended.expect("not ended") - request.submitted)
@@ -342,13 +346,13 @@ impl World {
     }
 
     /// When the last of these ended.
-    pub(super) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
+    pub(crate) fn end_of(&self, attempts: &[AttemptId]) -> Duration {
         let ends = attempts.iter().map(|w| self.requests[w.0 as usize].ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }
 
     /// When the last request ended.
-    pub(super) fn last_end(&self) -> Duration {
+    pub(crate) fn last_end(&self) -> Duration {
         let ends = self.requests.iter().map(|r| r.ended.expect("not ended"));
         Duration::from_nanos(ends.max().unwrap_or_default())
     }

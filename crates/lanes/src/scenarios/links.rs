@@ -1,8 +1,7 @@
 //! The job that mixes small and large objects, over links of all kinds.
 
-use super::link::congestion::Control;
-use super::network::Wire;
 use super::*;
+use crate::simulator::{Control, Wire};
 
 /// A link of the rig: one-way milliseconds, Mbit/s, KiB of queue, percent lost.
 #[derive(Clone, Copy, Debug)]

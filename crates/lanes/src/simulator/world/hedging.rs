@@ -7,7 +7,7 @@ use crate::hedge::{Alike, Tracker, Watch, budget_left};
 
 /// What the world knows of hedging.
 #[derive(Default)]
-pub(super) struct Hedging {
+pub(crate) struct Hedging {
     watch: Option<Watch>,
     trackers: BTreeMap<AttemptId, Arc<Tracker>>,
     /// The request by its hedge, and the other way round.
@@ -17,7 +17,7 @@ pub(super) struct Hedging {
 
 impl World {
     /// The same world with a watch for stragglers.
-    pub(in super::super) fn hedging(mut self) -> Self {
+    pub(crate) fn hedging(mut self) -> Self {
         self.hedging.watch = Some(Watch::new(true));
         self
     }
@@ -26,13 +26,13 @@ impl World {
         self.start + Duration::from_nanos(self.now)
     }
 
-    pub(super) fn next_look(&self) -> Option<Nanos> {
+    pub(crate) fn next_look(&self) -> Option<Nanos> {
         let at = self.hedging.watch.as_ref()?.next_look()?;
         Some(nanos(at.saturating_duration_since(self.start)))
     }
 
     /// A request goes to a lane.
-    pub(super) fn begin_watching(&mut self, attempt: AttemptId) {
+    pub(crate) fn begin_watching(&mut self, attempt: AttemptId) {
         self.sent += 1;
         let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    pub(super) fn track(&self, attempt: AttemptId, note: impl FnOnce(&Tracker, Instant)) {
+    pub(crate) fn track(&self, attempt: AttemptId, note: impl FnOnce(&Tracker, Instant)) {
         if let Some(tracker) = self.hedging.trackers.get(&attempt) {
             note(tracker, self.instant());
         }
@@ -65,7 +65,7 @@ impl World {
         });
     }
 
-    pub(super) fn hold_bulk(&mut self, is_held: bool) {
+    pub(crate) fn hold_bulk(&mut self, is_held: bool) {
         let now = self.instant();
         if let Some(watch) = &mut self.hedging.watch {
             watch.hold_bulk(now, is_held);
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// Looks for stragglers and sends hedges.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let flowing: Vec<_> = self.down.flowing().collect();
         for (attempt, left) in flowing {
             self.flowed(attempt, left);
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// Tells the dispatcher of a request, a hedge or not.
-    pub(super) fn submitted(&mut self, attempt: AttemptId) {
+    pub(crate) fn submitted(&mut self, attempt: AttemptId) {
         let want = self.request(attempt).want;
         let (origin, size) = (OriginId(want.origin), want.size());
         self.tell(match self.hedging.firsts.get(&attempt) {
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// A running request has ended.
-    pub(super) fn stop_watching(&mut self, attempt: AttemptId, well: bool) {
+    pub(crate) fn stop_watching(&mut self, attempt: AttemptId, well: bool) {
         let now = self.instant();
         if well {
             self.flowed(attempt, 0);
@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Cancels the other of two, where there is one.
-    pub(super) fn cancel_other(&mut self, attempt: AttemptId) {
+    pub(crate) fn cancel_other(&mut self, attempt: AttemptId) {
         let other = self.hedging.others.get(&attempt).copied();
         if let Some(other) = other.filter(|other| self.request(*other).ended.is_none()) {
             self.cancel(other);

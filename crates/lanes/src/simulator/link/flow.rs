@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::super::network::Nanos;
-use super::super::*;
 use super::congestion::{Acked, Congestion, Control};
 use super::{CHUNK, MSS};
+use crate::dispatch::{AttemptId, Role};
+use crate::simulator::network::Nanos;
 
 /// The kernel's timeout is never shorter, and this is what it adds where a single packet is on its way, whose acknowledgement
 /// may be delayed.
@@ -20,9 +20,9 @@ const BURST_MAX: u64 = 44;
 
 /// A burst that was sent and not acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) from: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Sent {
+    pub(crate) from: u64,
+    pub(crate) bytes: u64,
     at: Nanos,
     delivered: u64,
     delivered_at: Nanos,
@@ -38,16 +38,16 @@ struct Chunk {
 }
 
 #[derive(Debug)]
-pub(super) struct Flow {
-    pub(super) origin: usize,
-    pub(super) role: Role,
+pub(crate) struct Flow {
+    pub(crate) origin: usize,
+    pub(crate) role: Role,
     /// Bodies that still have bytes to be written, in turns.
     bodies: VecDeque<(AttemptId, u64)>,
     chunks: VecDeque<Chunk>,
     /// Bytes written into the connection, sent for the first time, acknowledged without a gap, and in all.
-    pub(super) written: u64,
+    pub(crate) written: u64,
     sent: u64,
-    pub(super) acknowledged: u64,
+    pub(crate) acknowledged: u64,
     delivered: u64,
     delivered_at: Nanos,
     /// What the receiver has said it takes.
@@ -58,21 +58,21 @@ pub(super) struct Flow {
     congestion: Congestion,
     round_trip: Option<(f64, f64)>,
     timeouts: u32,
-    pub(super) deadline: Option<Nanos>,
+    pub(crate) deadline: Option<Nanos>,
     /// When that is looked at next.
-    pub(super) watched: Option<Nanos>,
-    pub(super) paced_until: Nanos,
-    pub(super) is_paced: bool,
+    pub(crate) watched: Option<Nanos>,
+    pub(crate) paced_until: Nanos,
+    pub(crate) is_paced: bool,
     app_limited_until: u64,
     /// The receiver's: without a gap, beyond one, and read.
     received: u64,
     beyond: BTreeMap<u64, u64>,
-    pub(super) read: u64,
+    pub(crate) read: u64,
 }
 
 /// Why nothing is sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
+pub(crate) enum Held {
     /// There is nothing to send, or no window for it.
     Waits,
     /// The pace says when.
@@ -80,7 +80,7 @@ pub(super) enum Held {
 }
 
 impl Flow {
-    pub(super) fn new(origin: usize, role: Role, control: Control, edge: u64) -> Self {
+    pub(crate) fn new(origin: usize, role: Role, control: Control, edge: u64) -> Self {
         Self {
             origin,
             role,
@@ -109,25 +109,25 @@ impl Flow {
         }
     }
 
-    pub(super) fn begin(&mut self, attempt: AttemptId, bytes: u64) {
+    pub(crate) fn begin(&mut self, attempt: AttemptId, bytes: u64) {
         self.bodies.push_back((attempt, bytes));
     }
 
-    pub(super) fn stop(&mut self, attempt: AttemptId) {
+    pub(crate) fn stop(&mut self, attempt: AttemptId) {
         self.bodies.retain(|(other, _)| *other != attempt);
     }
 
-    pub(super) fn bodies(&self) -> usize {
+    pub(crate) fn bodies(&self) -> usize {
         self.bodies.len()
     }
 
     /// Bytes that wait in the sender's kernel.
-    pub(super) fn unsent(&self) -> u64 {
+    pub(crate) fn unsent(&self) -> u64 {
         self.written - self.sent
     }
 
     /// Writes so many bytes at most into the connection, a chunk of each body in turn.
-    pub(super) fn write(&mut self, mut most: u64) -> u64 {
+    pub(crate) fn write(&mut self, mut most: u64) -> u64 {
         let before = self.written;
         while most > 0
             && let Some((attempt, left)) = self.bodies.pop_front()
@@ -147,7 +147,7 @@ impl Flow {
     }
 
     /// What leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
-    pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<Sent, Held> {
+    pub(crate) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<Sent, Held> {
         let room = self.congestion.window().saturating_sub(self.in_flight);
         let (from, available, is_again) = match self.lost.front() {
             Some(lost) => (lost.from, lost.bytes, true),
@@ -190,7 +190,7 @@ impl Flow {
     }
 
     /// Takes note that the burst, or the first bytes of it, have left.
-    pub(super) fn left(&mut self, burst: Sent) {
+    pub(crate) fn left(&mut self, burst: Sent) {
         if burst.is_again {
             let lost = self.lost.front_mut().expect("it was the first one");
             lost.from += burst.bytes;
@@ -207,7 +207,7 @@ impl Flow {
     }
 
     /// Bytes of a burst reach the receiver. What they complete is read unless `may_read` is false.
-    pub(super) fn arrives(&mut self, burst: Sent) {
+    pub(crate) fn arrives(&mut self, burst: Sent) {
         let (from, to) = (burst.from, burst.from + burst.bytes);
         if to <= self.received {
             return;
@@ -222,12 +222,12 @@ impl Flow {
         }
     }
 
-    pub(super) fn unread(&self) -> u64 {
+    pub(crate) fn unread(&self) -> u64 {
         self.received - self.read
     }
 
     /// Reads so many bytes: which attempts they belong to.
-    pub(super) fn read(&mut self, bytes: u64, mut each: impl FnMut(AttemptId, u64)) {
+    pub(crate) fn read(&mut self, bytes: u64, mut each: impl FnMut(AttemptId, u64)) {
         let until = self.read + bytes;
         while self.read < until {
             let chunk = *self.chunks.front().expect("what was received was written");
@@ -241,12 +241,12 @@ impl Flow {
     }
 
     /// The receiver takes bytes up to here. It never takes that back.
-    pub(super) fn opens(&mut self, edge: u64) {
+    pub(crate) fn opens(&mut self, edge: u64) {
         self.edge = self.edge.max(edge);
     }
 
     /// An acknowledgement of a burst arrives: how many bytes are new without a gap.
-    pub(super) fn acked(&mut self, now: Nanos, burst: Sent, received: u64) -> u64 {
+    pub(crate) fn acked(&mut self, now: Nanos, burst: Sent, received: u64) -> u64 {
         let new = received.saturating_sub(self.acknowledged);
         self.acknowledged = self.acknowledged.max(received);
         let is_this = |sent: &Sent| sent.from == burst.from && sent.at == burst.at;
@@ -301,7 +301,7 @@ impl Flow {
     }
 
     /// Nothing was acknowledged in time.
-    pub(super) fn timed_out(&mut self) {
+    pub(crate) fn timed_out(&mut self) {
         let is_probe = self.timeouts == 0 && self.round_trip.is_some();
         self.timeouts += 1;
         if is_probe && let Some(last) = self.outstanding.pop_back() {
@@ -323,11 +323,11 @@ impl Flow {
 
 impl Sent {
     /// The first bytes of it.
-    pub(super) fn first(self, bytes: u64) -> Self {
+    pub(crate) fn first(self, bytes: u64) -> Self {
         Self { bytes, ..self }
     }
 
-    pub(super) fn segments(&self) -> u64 {
+    pub(crate) fn segments(&self) -> u64 {
         self.bytes.div_ceil(MSS)
     }
 }

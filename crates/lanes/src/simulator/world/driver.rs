@@ -1,6 +1,7 @@
 //! A driver that carries the dispatcher's actions out, and the servers that answer it.
 
 use super::*;
+use crate::simulator::network::Ending;
 
 /// How long the driver waits for a server that says nothing.
 const NO_PROGRESS: Nanos = 30_000_000_000;
@@ -49,7 +50,7 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
-    pub(super) fn dial_ends(&mut self, lane: LaneId, rtt: Duration) {
+    pub(crate) fn dial_ends(&mut self, lane: LaneId, rtt: Duration) {
         let (origin, role) = (self.connections[&lane].origin, self.connections[&lane].role);
         let path = &self.paths[origin];
         let protocol = if role == Role::Freight { path.freight } else { path.express };
@@ -64,7 +65,7 @@ impl World {
         self.rests(lane);
     }
 
-    pub(super) fn carry_out(&mut self) {
+    pub(crate) fn carry_out(&mut self) {
         while let Some(action) = self.dispatcher.poll() {
             match action {
                 Action::Dial { lane, origin, role } => self.dial(lane, origin.0, role),
@@ -99,8 +100,8 @@ impl World {
         self.lanes_peak = self.lanes_peak.max(self.connections.len());
         assert!(self.connections.len() <= self.ceiling, "{} lanes", self.connections.len());
         assert_eq!(self.connections.len(), self.dispatcher.lanes(), "a lane was lost");
-        for (direction, (said, _)) in [&self.dispatcher.down, &self.dispatcher.up].iter().zip(&self.yields) {
-            assert!(direction.small > 0 || said.is_none(), "bulk yields to nothing");
+        for (direction, (said, _)) in [Direction::Down, Direction::Up].into_iter().zip(self.yields) {
+            assert!(self.dispatcher.counts_small(direction) || said.is_none(), "bulk yields to nothing");
         }
     }
 
@@ -177,7 +178,7 @@ impl World {
     }
 
     /// The server has the whole request.
-    pub(super) fn serve(&mut self, attempt: AttemptId) {
+    pub(crate) fn serve(&mut self, attempt: AttemptId) {
         let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
         let path = &self.paths[origin];
@@ -193,7 +194,7 @@ impl World {
     }
 
     /// The server sends the answer, of a large object as much as its opener takes.
-    pub(super) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
+    pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let Request { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_h1(lane) {
             true => Role::Freight,
@@ -221,7 +222,7 @@ impl World {
     }
 
     /// The answer's head comes.
-    pub(super) fn answer(&mut self, attempt: AttemptId) {
+    pub(crate) fn answer(&mut self, attempt: AttemptId) {
         let lane = *self.request(attempt).lanes.last().unwrap();
         let (want, role) = (self.request(attempt).want, self.request(attempt).role);
         self.track(attempt, |tracker, now| tracker.head(now));
@@ -258,7 +259,7 @@ impl World {
     }
 
     /// A running attempt ends, well or not.
-    pub(super) fn end(&mut self, attempt: AttemptId, well: bool) {
+    pub(crate) fn end(&mut self, attempt: AttemptId, well: bool) {
         self.stop_watching(attempt, well);
         let now = self.now;
         let request = self.request(attempt);
@@ -300,7 +301,7 @@ impl World {
         }
     }
 
-    pub(super) fn idle_ends(&mut self, lane: LaneId, since: Nanos) {
+    pub(crate) fn idle_ends(&mut self, lane: LaneId, since: Nanos) {
         let is_idle = |c: &&Connection| c.riding.is_empty() && c.last_used == since;
         if self.connections.get(&lane).filter(is_idle).is_some() {
             self.reset(lane);
@@ -308,7 +309,7 @@ impl World {
     }
 
     /// A request has found its connection closed: it goes again, and costs nobody an attempt.
-    pub(super) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
+    pub(crate) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
         self.connections.remove(&lane);
         self.forget_flows(lane);
         self.request(attempt).stale += 1;
@@ -320,7 +321,7 @@ impl World {
     }
 
     /// The connection dies, and everything on it.
-    pub(super) fn reset(&mut self, lane: LaneId) {
+    pub(crate) fn reset(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.remove(&lane) else { return };
         for attempt in connection.riding.into_iter().chain(connection.waiting) {
             self.end(attempt, false);

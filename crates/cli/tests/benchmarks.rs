@@ -171,12 +171,53 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
         &["mixed", "--queue", "1MiB", "--endpoint", "http://127.0.0.1:1"],
         &["clean", "--endpoint", "http://127.0.0.1:1", "s3://"],
         &["ladder", "s3://b"],
+        &["mixed", "--h1-only", "s3://b"],
+        &["links", "--link", "20ms,1Gbit/s"],
+        &["links", "--runs", "0"],
     ] {
         laneway.run(["bench"].iter().chain(words)).exits(2);
     }
     let nowhere = laneway.run(["bench", "all", "--report", "no/such/folder/r.html"]).exits(1);
     nowhere.complains(&["no/such/folder/r.html"]);
     laneway.run_with_input(["bench", "errand"], b"nonsense").exits(1).complains(&["no order"]);
+}
+
+#[test]
+fn a_link_is_measured_in_each_course_and_a_line_says_how_to_repeat_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = program(home.path());
+    // The quickest: the least that is moved over any link takes some two seconds on it.
+    let link = "2ms,250Mbit/s,256KiB,0.1%";
+    let words = ["--json", "bench", "links", "--link", link, "--runs", "1", "--report", "r.html"];
+    let lines = laneway.run(words).succeeds().json();
+    for course in ["down-h1", "down-h2", "up-h1"] {
+        let of_course = |line: &&Value| line["course"] == course && line["link"] == link;
+        let lines: Vec<&Value> = lines.iter().filter(of_course).collect();
+        let rungs: Vec<_> = lines.iter().map(|line| line["rung"].as_str()).collect();
+        assert_eq!(rungs, [Some("pool-50"), Some("laneway"), None], "{course}");
+        let floors = ["floor_s", "p99_floor_s", "total_floor_s"].map(|name| lines[2][name].as_f64());
+        let took = ["small_p50_s", "small_p99_s", "total_s"].map(|name| lines[1][name].as_f64());
+        assert!(floors[0] > Some(0.0), "{course}: {floors:?}");
+        assert!(floors.iter().zip(&took).all(|(floor, took)| floor <= took), "{course}: {floors:?} {took:?}");
+        let command = lines[2]["command"].as_str().expect("a command");
+        assert!(command.contains(" --rtt 2ms --bandwidth 250Mbit/s --queue 256KiB --loss 0.1%"), "{command}");
+        if course != "down-h1" {
+            continue;
+        }
+        // Over a link that costs no time. Whoever wants HTTP/2 there finds none.
+        let quick =
+            command.replace(" --rtt 2ms --bandwidth 250Mbit/s --queue 256KiB --loss 0.1%", " --rtt 0s");
+        let again = ["--json"].into_iter().chain(quick.split(' ').skip(1)).chain(["--runs", "1"]);
+        let again = laneway.run(again).succeeds().json();
+        let error = |name| again.iter().find(|line| line["rung"] == name).expect("a rung")["error"].clone();
+        assert_eq!(error("laneway"), Value::Null);
+        assert_eq!(error("http2"), "the server doesn't offer HTTP/2");
+    }
+    let page = std::fs::read_to_string(home.path().join("r.html")).expect("a page");
+    for part in ["<section id=\"links\">", "up over HTTP/1.1", "At a glance", "--large-size 11MiB --small 60"]
+    {
+        assert!(page.contains(part), "{part} is missing");
+    }
 }
 
 #[test]

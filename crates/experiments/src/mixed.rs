@@ -104,15 +104,39 @@ pub fn run(
     stop: &Stop,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Mixed, Error> {
+    run_rungs(plan, &RUNGS, workers, stop, tell)
+}
+
+/// As [`run`], but of Laneway and the plainest of its rivals alone.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_beside_a_pool(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Mixed, Error> {
+    let [pool, _, _, laneway] = RUNGS;
+    run_rungs(plan, &[pool, laneway], workers, stop, tell)
+}
+
+fn run_rungs(
+    plan: &Plan,
+    rungs: &[Rung<Mover>],
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Mixed, Error> {
     plan.check()?;
     let load = Load::draw(plan);
     on_stage((&plan.target, plan.folder.as_deref(), load.bytes()), (workers, stop), tell, |stage, tell| {
-        climb(plan, &load, stage, tell)
+        climb((plan, rungs), &load, stage, tell)
     })
 }
 
 fn climb(
-    plan: &Plan,
+    (plan, own): (&Plan, &[Rung<Mover>]),
     load: &Load,
     stage: &Stage<'_>,
     tell: &mut dyn FnMut(Event<'_>),
@@ -159,7 +183,7 @@ fn climb(
     };
     // Programs that upload don't tell when which object was there.
     let programs = stage.programs(plan.programs && !plan.puts);
-    let rungs = with_programs(&RUNGS, &programs);
+    let rungs = with_programs(own, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {
         let ran = match way {
             Way::Own(mover) => carry(errand(mover, true, &[]))?,
@@ -179,7 +203,7 @@ fn climb(
                 };
                 Ok(carry(errand(mover, true, &times))?.map(|beside| arrival_figures(idle, beside)))
             };
-            turns(&RUNGS, plan.runs, tell, both)?
+            turns(own, plan.runs, tell, both)?
         }
     };
     Ok(Mixed {

@@ -36,6 +36,8 @@ pub struct Imitated {
     pub queue: Option<u64>,
     /// How many packets are lost by chance, from 0 to 0.5.
     pub loss: f64,
+    /// Whether HTTP/2 is not offered.
+    pub h1_only: bool,
     /// Whose protocol is spoken with it.
     pub provider: Provider,
 }
@@ -51,12 +53,13 @@ impl Imitated {
         bandwidth: Some(125_000_000),
         queue: None,
         loss: 0.0,
+        h1_only: false,
         provider: Provider::Gcs,
     };
 
     /// GCS at this distance, without a limit of bandwidth.
     pub fn at(rtt: Duration) -> Self {
-        Self { rtt, bandwidth: None, queue: None, loss: 0.0, provider: Provider::Gcs }
+        Self { rtt, bandwidth: None, ..Self::USUAL }
     }
 }
 

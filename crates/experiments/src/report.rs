@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use crate::Error;
 use crate::Table;
 use crate::counted::Counted;
+use crate::links::Links;
 use crate::mixed::Mixed;
 use crate::slices::Slices;
 use crate::verdict::rule;
@@ -25,6 +26,9 @@ use canvas::{Colour, Drawing};
 use glance::Glance;
 pub use machine::Machine;
 use markup::escaped;
+
+/// Comparisons that are named one by one. Where a section has more, its own tables show them.
+const NAMED_MAX: usize = 16;
 
 const STYLE: &str = include_str!("report/style.css");
 
@@ -112,6 +116,11 @@ impl Page {
         Ok(())
     }
 
+    /// Adds what many links found.
+    pub fn links(&mut self, found: &Links) {
+        self.sections.push(sections::links(found));
+    }
+
     /// What all of it says, in three sentences: what was measured over which link, where Laneway is ahead and by how much, and
     /// where it isn't.
     pub fn sentences(&self) -> [String; 3] {
@@ -161,7 +170,8 @@ impl Page {
     /// What was found, in a line for each measure, and what the words mean.
     fn write_summary(&self, html: &mut String) {
         let mut rows = String::new();
-        for section in &self.sections {
+        let few = |section: &&Section| section.glances.len() <= NAMED_MAX;
+        for section in self.sections.iter().filter(few) {
             section.glances.iter().for_each(|glance| glance.write(section.id, &section.title, &mut rows));
         }
         if !rows.is_empty() {

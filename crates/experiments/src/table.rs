@@ -76,6 +76,7 @@ impl Table {
             if let Some(failure) = &line.failure {
                 text += &format!("  {failure}");
             }
+            text.truncate(text.trim_end().len());
             text
         };
         lines.iter().map(text).collect()

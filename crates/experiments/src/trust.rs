@@ -57,7 +57,8 @@ impl Roots {
         config.resumption = rustls::client::Resumption::in_memory_sessions(256);
         config.alpn_protocols = match protocol {
             Protocol::H1 => vec![b"http/1.1".to_vec()],
-            Protocol::H2 => vec![b"h2".to_vec()],
+            // A server that has none of what is offered ends the handshake, instead of saying what it has.
+            Protocol::H2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         };
         config
     }

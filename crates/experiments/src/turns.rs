@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Begun {
         /// Which experiment.
         bench: &'static str,
-        /// The store's URL.
+        /// The store's URL, or at the end of which link it is.
         store: &'a str,
         /// The measured round-trip time.
         rtt: Duration,

@@ -6,6 +6,7 @@ mod commit;
 mod counted;
 mod errand;
 mod ladder;
+mod links;
 mod mixed;
 mod place;
 mod ranges;
@@ -34,6 +35,7 @@ enum Experiment {
     Commit(commit::Arguments),
     Clean(clean::Arguments),
     Ranges(ranges::Arguments),
+    Links(links::Arguments),
     All(all::Arguments),
     Errand(errand::Arguments),
 }
@@ -47,6 +49,7 @@ impl Bench {
             Experiment::Commit(arguments) => arguments.run(context),
             Experiment::Clean(arguments) => arguments.run(context),
             Experiment::Ranges(arguments) => arguments.run(context),
+            Experiment::Links(arguments) => arguments.run(context),
             Experiment::All(arguments) => arguments.run(context),
             Experiment::Errand(arguments) => arguments.run(),
         }

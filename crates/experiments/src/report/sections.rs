@@ -1,6 +1,7 @@
 //! What is shown of each result, and what is said about it.
 
 mod counted;
+mod links;
 mod mixed;
 mod slices;
 
@@ -14,6 +15,7 @@ use crate::table::seconds;
 use crate::{Error, Row, Trace};
 pub(super) use counted::counted;
 use laneway_quantity::{link_rate, size};
+pub(super) use links::links;
 pub(super) use mixed::mixed;
 pub(super) use slices::slices;
 

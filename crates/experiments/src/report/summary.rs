@@ -1,7 +1,7 @@
 //! What all results say together, in three sentences.
 
-use super::Section;
 use super::glance::Glance;
+use super::{NAMED_MAX, Section};
 use crate::verdict::{Verdict, times};
 
 /// What was measured over which link; where Laneway is ahead, and by how much; where it isn't.
@@ -51,8 +51,8 @@ fn won(all: &[(&Section, &Glance)]) -> String {
         (0, n) => format!("Laneway is quicker than the quickest other way in none of {n} comparisons"),
         (won_in, n) => {
             format!(
-                "Laneway is quicker than the quickest other way in {won_in} of {n} comparisons ({})",
-                won.join(", ")
+                "Laneway is quicker than the quickest other way in {won_in} of {n} comparisons{}",
+                named(&won)
             )
         }
     };
@@ -69,11 +69,16 @@ fn rest(all: &[(&Section, &Glance)]) -> String {
             laneway_quantity::count(smoke.len() as u64, "smoke test", "smoke tests")
         );
     }
-    let said = |names: Vec<String>| match names.len() {
+    let tied = match tied.len() {
         0 => "none".to_owned(),
-        n => format!("{n} ({})", names.join(", ")),
+        n => format!("{n}{}", named(&tied)),
     };
-    let mut text = format!("It ties in {} and is behind in {}", said(tied), said(behind));
+    // However many they are.
+    let behind = match behind.len() {
+        0 => "none".to_owned(),
+        n => format!("{n} ({})", behind.join(", ")),
+    };
+    let mut text = format!("It ties in {tied} and is behind in {behind}");
     match smoke.len() {
         0 => {}
         n => text += &format!("; {n} more, smoke tests of which nothing follows, aren't counted"),
@@ -83,6 +88,14 @@ fn rest(all: &[(&Section, &Glance)]) -> String {
         n => text += &format!("; in {n} it has no figures"),
     }
     text + "."
+}
+
+/// Names in brackets, unless a reader would lose count of them.
+fn named(names: &[String]) -> String {
+    match names.len() {
+        n if n > NAMED_MAX => String::new(),
+        _ => format!(" ({})", names.join(", ")),
+    }
 }
 
 /// The measures with a verdict, each with its ratio.
@@ -159,6 +172,16 @@ mod tests {
             "It ties in 1 (1.00x beta) and is behind in 1 (0.50x gamma); 1 more, smoke tests of which nothing follows, aren't \
              counted; in 1 it has no figures."
         );
+    }
+
+    #[test]
+    fn where_there_are_many_only_what_is_lost_is_named() {
+        let mut sections: Vec<Section> =
+            (0..=NAMED_MAX).map(|_| section("Alpha", &[1.0; 3], &[3.0; 3])).collect();
+        sections.extend((0..=NAMED_MAX).map(|_| section("Gamma", &[2.0; 3], &[1.0; 3])));
+        let [_, second, third] = sentences(&sections);
+        assert!(second.contains("in 17 of 34 comparisons;") && !second.contains("3.00x alpha"), "{second}");
+        assert!(third.contains("behind in 17 (0.50x gamma, 0.50x gamma"), "{third}");
     }
 
     #[test]

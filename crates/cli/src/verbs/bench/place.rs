@@ -37,6 +37,9 @@ pub(super) struct Place {
     #[arg(long, value_name = "PERCENT", value_parser = laneway_quantity::parse_share,
           conflicts_with_all = ["target", "endpoint"])]
     loss: Option<f64>,
+    /// Let the store in this process offer no HTTP/2, as S3 doesn't
+    #[arg(long, conflicts_with_all = ["target", "endpoint"])]
+    h1_only: bool,
 }
 
 /// Whose protocol is spoken with the store in this process.
@@ -97,6 +100,7 @@ impl Place {
                 bandwidth: self.bandwidth.or(Imitated::USUAL.bandwidth),
                 queue: self.queue,
                 loss: self.loss.unwrap_or_default(),
+                h1_only: self.h1_only,
                 provider,
             }));
         }

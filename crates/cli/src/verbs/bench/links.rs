@@ -1,0 +1,85 @@
+//! One job over many links.
+
+use clap::Args;
+use laneway_experiments::links::{self, Course, Leg, Link, Links, Plan, parse_link};
+use laneway_experiments::report::Page;
+use laneway_experiments::verdict::RUNS_MIN;
+use laneway_experiments::{Error, Row, Table};
+use serde_json::{Value, json};
+
+use super::report::Report;
+use super::run::{self, Findings};
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Move small objects beside large ones over many links: down over HTTP/1.1 and HTTP/2, and up
+///
+/// Eight links from 0.5 to 120 ms and from 100 Mbit/s to 1 Gbit/s, with deep and shallow queues, with and without loss, all imitated by
+/// the store in this process. Each takes as many bytes as its link carries in some seconds; all together take some eight minutes with
+/// three runs. Laneway stands beside a pool of 50 HTTP/1.1 connections, and each of its figures is also a multiple of what
+/// the link allows: three round trips, and the bytes at its rate, the smallest objects first. What it prints at the end
+/// measures a line by itself, beside more rivals.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// A link, in the place of the eight: round trip, rate, queue and loss, as in 20ms,1Gbit/s,256KiB,0.1%; may be given several
+    /// times
+    #[arg(long = "link", value_name = "LINK", value_parser = parse_link)]
+    links: Vec<Link>,
+    /// How often each way runs, in turns; of fewer than three nothing follows
+    #[arg(long, value_name = "N", default_value_t = RUNS_MIN)]
+    runs: usize,
+    #[command(flatten)]
+    report: Report,
+}
+
+impl Arguments {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let links = if self.links.is_empty() { Link::USUAL.to_vec() } else { self.links };
+        let plan = Plan { links, runs: self.runs };
+        run::one(context, &self.report, |workers, stop, tell| links::run(&plan, workers, stop, tell))
+    }
+}
+
+impl Findings for Links {
+    fn heading(&self) -> String {
+        "Four large objects and many of 32 to 512 KiB together, over each link (round trip, rate, queue, loss); Laneway's medians, what \
+         they are of the floor, and beside a pool of 50 HTTP/1.1 connections"
+            .to_owned()
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        Course::ALL.map(|course| self.table(course)).into_iter().chain([self.commands()]).collect()
+    }
+
+    fn records(&self) -> Vec<Value> {
+        self.found.iter().flat_map(records).collect()
+    }
+
+    fn draw(&self, page: &mut Page) -> Result<(), Error> {
+        page.links(self);
+        Ok(())
+    }
+
+    fn is_fine(&self) -> bool {
+        self.found.iter().all(|leg| leg.mixed.is_complete())
+    }
+}
+
+/// A record for each rung, with the link and the course that it is of, and one of what the link allows.
+fn records(leg: &Leg) -> Vec<Value> {
+    let rows = &leg.mixed.together;
+    let mut records: Vec<Value> = rows.iter().map(|row: &Row<_>| row.record(rows, "links")).collect();
+    records.push(json!({
+        "kind": "links",
+        "command": leg.link.command(leg.course),
+        "rtt_s": leg.mixed.rtt_s,
+        "floor_s": leg.mixed.floor_s,
+        "p99_floor_s": leg.mixed.floors.percentile(99.0),
+        "total_floor_s": leg.mixed.total_floor_s,
+    }));
+    for fields in records.iter_mut().filter_map(Value::as_object_mut) {
+        fields.insert("link".to_owned(), leg.link.to_string().into());
+        fields.insert("course".to_owned(), leg.course.name().into());
+    }
+    records
+}

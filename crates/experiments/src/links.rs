@@ -1,0 +1,257 @@
+//! Small objects beside large ones over many links: down over HTTP/1.1, down over HTTP/2, and up, beside a plain pool of
+//! connections.
+//!
+//! Each is [`mixed`](crate::mixed) at a size that the link carries in some seconds, and each figure is also told as a multiple of what
+//! the link allows: three round trips, and the bytes at its rate, the smallest objects first.
+
+mod link;
+
+use laneway::Provider;
+
+use crate::mixed::{self, Figures, Mixed, SMALL_SIZE};
+use crate::table::{Line, Table, seconds};
+use crate::turns::Compared as _;
+use crate::verdict::times;
+use crate::{Error, Event, Failure, Stop, Target, Workers};
+pub use link::{Link, parse_link};
+
+/// How long the link carries the small objects, in seconds.
+const SMALL_S: f64 = 0.25;
+/// Of fewer a percentile says little; more are no news.
+const SMALL: (f64, f64) = (60.0, 200.0);
+/// How many large objects, and how long the link carries them together: in seconds, and in round trips where those are long, so that
+/// it is not slow start alone that is measured.
+const LARGE: usize = 4;
+const LARGE_S: f64 = 1.5;
+const LARGE_ROUND_TRIPS: f64 = 25.0;
+/// An object of fewer bytes is one range to a transfer manager.
+const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
+
+/// Which links, and how often.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The links.
+    pub links: Vec<Link>,
+    /// How often each rung runs over each of them, in turns.
+    pub runs: usize,
+}
+
+/// In which direction objects go, and over which protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Course {
+    /// Down, from a store that speaks S3 over HTTP/1.1 alone.
+    DownH1,
+    /// Down, from a store that speaks Google's API and offers HTTP/2.
+    DownH2,
+    /// Up, to a store that speaks S3 over HTTP/1.1 alone.
+    UpH1,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Links {
+    /// The links, in their order.
+    pub links: Vec<Link>,
+    /// Each course over each of them.
+    pub found: Vec<Leg>,
+}
+
+/// One course over one link.
+#[derive(Debug)]
+pub struct Leg {
+    /// Over which link.
+    pub link: Link,
+    /// In which direction, by which protocol.
+    pub course: Course,
+    /// Laneway's figures, and those of the pool.
+    pub mixed: Mixed,
+}
+
+impl Course {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::DownH1, Self::DownH2, Self::UpH1];
+
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DownH1 => "down-h1",
+            Self::DownH2 => "down-h2",
+            Self::UpH1 => "up-h1",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::DownH1 => "down over HTTP/1.1",
+            Self::DownH2 => "down over HTTP/2",
+            Self::UpH1 => "up over HTTP/1.1",
+        }
+    }
+
+    /// How a command for one line names it.
+    fn options(self) -> &'static str {
+        match self {
+            Self::DownH1 => "--store s3 --h1-only",
+            Self::DownH2 => "",
+            Self::UpH1 => "--store s3 --h1-only --puts",
+        }
+    }
+
+    fn plan(self, link: &Link, runs: usize) -> mixed::Plan {
+        let (large_size, small) = link.load();
+        let provider = if self == Self::DownH2 { Provider::Gcs } else { Provider::S3 };
+        mixed::Plan {
+            large: LARGE,
+            large_size,
+            small,
+            small_size: SMALL_SIZE,
+            arrivals: None,
+            puts: self == Self::UpH1,
+            seed: 1,
+            runs,
+            folder: None,
+            programs: false,
+            target: Target::Embedded(link.imitated(provider, self != Self::DownH2)),
+        }
+    }
+}
+
+impl Link {
+    /// Bytes of each large object, in whole MiB, and how many small ones.
+    fn load(&self) -> (u64, usize) {
+        let rate = self.bandwidth as f64;
+        let together = LARGE_S.max(LARGE_ROUND_TRIPS * self.rtt.as_secs_f64()) * rate;
+        let large = (together / LARGE as f64).max(LARGE_BYTES_MIN) as u64;
+        let small = SMALL_S * rate / ((SMALL_SIZE.0 + SMALL_SIZE.1) / 2) as f64;
+        (large >> 20 << 20, small.clamp(SMALL.0, SMALL.1) as usize)
+    }
+
+    /// The command that measures this link's line of a course again, beside more rivals.
+    pub fn command(&self, course: Course) -> String {
+        let (large_size, small) = self.load();
+        let options = [course.options().to_owned(), self.options()];
+        let options =
+            options.iter().filter(|options| !options.is_empty()).map(|options| format!(" {options}"));
+        format!(
+            "laneway bench mixed{} --large-size {}MiB --small {small}",
+            options.collect::<String>(),
+            large_size >> 20
+        )
+    }
+}
+
+/// Moves the objects over every link. Blocks the thread, which must not be one that runs async tasks.
+///
+/// # Errors
+/// What keeps it from being done at all. A rung that fails is a row that says so.
+pub fn run(
+    plan: &Plan,
+    workers: &Workers,
+    stop: &Stop,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Links, Error> {
+    if plan.links.is_empty() || plan.runs == 0 {
+        return Err(Error::Plan("at least one link and one run are needed".to_owned()));
+    }
+    let mut found = Vec::new();
+    for link in &plan.links {
+        for course in Course::ALL {
+            let place = format!("{link}, {}", course.title());
+            let mixed = course.plan(link, plan.runs);
+            let mixed = mixed::run_beside_a_pool(&mixed, workers, stop, &mut |event| match event {
+                Event::Begun { rtt, .. } => tell(Event::Begun { bench: "links", store: &place, rtt }),
+                event => tell(event),
+            })?;
+            found.push(Leg { link: *link, course, mixed });
+        }
+    }
+    Ok(Links { links: plan.links.clone(), found })
+}
+
+impl Leg {
+    /// What the link allows each of the measures, in seconds, in their order.
+    pub(crate) fn floors_s(&self) -> [f64; 3] {
+        let Mixed { floor_s, floors, total_floor_s, .. } = &self.mixed;
+        [*floor_s, floors.percentile(99.0), *total_floor_s]
+    }
+
+    /// For each measure Laneway's median, what that is in floors, and what it is beside the pool; then both sides' connections.
+    fn line(&self) -> Line {
+        let rows = &self.mixed.together;
+        let failure = rows.iter().find_map(|row| Some((row.description, row.result.as_ref().err()?)));
+        let failure = failure.map(|(who, failure)| format!("{who} {}", Failure::remark(failure)));
+        let mut cells = Vec::new();
+        for (measure, floor_s) in Figures::MEASURES.iter().zip(self.floors_s()) {
+            let ours = rows.iter().find(|row| row.is_ours()).and_then(|row| row.spread(measure.value));
+            let beside = rows.iter().find_map(|row| row.compared(rows, measure.value));
+            if let (Some(ours), Some(beside)) = (ours, beside) {
+                let floors = ours.median / floor_s.max(f64::MIN_POSITIVE);
+                cells.extend([seconds(ours.median), times(floors), beside.text()]);
+            }
+        }
+        let connections = rows.iter().filter_map(|row| Some(row.figures()?.connections.to_string()));
+        cells.push(connections.collect::<Vec<_>>().join(" / "));
+        if failure.is_some() {
+            cells.clear();
+        }
+        Line { name: self.link.to_string(), cells, failure }
+    }
+}
+
+impl Links {
+    /// What people are shown of a course: a line for each link.
+    pub fn table(&self, course: Course) -> Table {
+        let head = vec![
+            course.title(),
+            "small p50 s",
+            "floor",
+            "beside a pool",
+            "p99 s",
+            "floor",
+            "beside a pool",
+            "total s",
+            "floor",
+            "beside a pool",
+            "connections, pool / Laneway",
+        ];
+        let legs = self.found.iter().filter(|leg| leg.course == course);
+        Table { head, rows: legs.map(Leg::line).collect() }
+    }
+
+    /// How each link's line can be measured again.
+    pub fn commands(&self) -> Table {
+        let line =
+            |link: &Link| Line { name: link.command(Course::DownH2), cells: Vec::new(), failure: None };
+        let head = "a link by itself (with --store s3 --h1-only over HTTP/1.1; up with --puts besides)";
+        Table { head: vec![head], rows: self.links.iter().map(line).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_moved_takes_some_seconds_on_every_link() {
+        for link in Link::USUAL {
+            let (large_size, small) = link.load();
+            let small_bytes = small as u64 * (SMALL_SIZE.0 + SMALL_SIZE.1) / 2;
+            let seconds = (LARGE as u64 * large_size + small_bytes) as f64 / link.bandwidth as f64;
+            assert!((1.5..4.5).contains(&seconds), "{link}: {seconds} s");
+            let round_trips = seconds / link.rtt.as_secs_f64();
+            assert!(round_trips > 25.0, "{link}: {round_trips}");
+        }
+    }
+
+    #[test]
+    fn a_line_can_be_measured_again() {
+        let link = parse_link("20ms,1Gbit/s,256KiB,0.1%").unwrap();
+        assert_eq!(
+            link.command(Course::UpH1),
+            "laneway bench mixed --store s3 --h1-only --puts --rtt 20ms --bandwidth 1000Mbit/s --queue 256KiB --loss 0.1% \
+             --large-size 44MiB --small 112"
+        );
+        assert!(link.command(Course::DownH2).starts_with("laneway bench mixed --rtt 20ms"));
+    }
+}

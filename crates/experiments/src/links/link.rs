@@ -1,0 +1,121 @@
+//! A link by its figures.
+
+use std::fmt;
+use std::time::Duration;
+
+use laneway::Provider;
+use laneway_quantity::{Unreadable, parse_duration, parse_rate, parse_share, parse_size};
+
+use crate::place::Imitated;
+
+/// A link: how far, how fast, how long its queue is, how much it loses.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Link {
+    /// The round-trip time.
+    pub rtt: Duration,
+    /// Bytes a second that all connections share in each direction.
+    pub bandwidth: u64,
+    /// Bytes that may wait in front of that.
+    pub queue: u64,
+    /// How many packets are lost by chance, from 0 to 0.5.
+    pub loss: f64,
+}
+
+impl Link {
+    /// Those that Laneway's rules are held to: near and far, fast and slow, with deep and shallow queues, with and without loss.
+    pub const USUAL: [Self; 8] = [
+        link(500, 1000, 1024, 0.0),
+        link(2000, 1000, 1024, 0.0),
+        link(20_000, 1000, 1024, 0.0),
+        link(20_000, 1000, 256, 0.001),
+        link(50_000, 500, 1024, 0.0),
+        link(120_000, 200, 2048, 0.0),
+        link(20_000, 100, 256, 0.0),
+        link(20_000, 1000, 1024, 0.005),
+    ];
+
+    pub(super) fn imitated(&self, provider: Provider, h1_only: bool) -> Imitated {
+        let Self { rtt, bandwidth, queue, loss } = *self;
+        Imitated { rtt, bandwidth: Some(bandwidth), queue: Some(queue), loss, h1_only, provider }
+    }
+
+    /// The options of the other benchmarks for it.
+    pub(super) fn options(&self) -> String {
+        let words = ["--rtt", "--bandwidth", "--queue", "--loss"];
+        let options = words.into_iter().zip(self.words()).map(|(option, value)| format!("{option} {value}"));
+        options.collect::<Vec<_>>().join(" ")
+    }
+
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("{}ms", self.rtt.as_micros() as f64 / 1e3),
+            format!("{}Mbit/s", self.bandwidth as f64 / 125e3),
+        ];
+        words.push(match self.queue % 1024 {
+            0 => format!("{}KiB", self.queue / 1024),
+            _ => format!("{}B", self.queue),
+        });
+        if self.loss > 0.0 {
+            words.push(format!("{}%", (self.loss * 1e6).round() / 1e4));
+        }
+        words
+    }
+}
+
+const fn link(rtt_us: u64, mbit_s: u64, queue_kib: u64, loss: f64) -> Link {
+    Link { rtt: Duration::from_micros(rtt_us), bandwidth: mbit_s * 125_000, queue: queue_kib << 10, loss }
+}
+
+/// As [`parse_link`] reads it.
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words().join(","))
+    }
+}
+
+/// Reads a link: its round trip, its rate, its queue, and if it has one its loss, as in `20ms,1Gbit/s,256KiB,0.1%`.
+///
+/// # Errors
+/// Which of them can't be read, or is missing.
+pub fn parse_link(text: &str) -> Result<Link, Unreadable> {
+    let mut parts = text.split(',');
+    let mut part = || parts.next();
+    let link = Link {
+        rtt: parse_duration(part().unwrap_or_default())?,
+        bandwidth: parse_rate(part().unwrap_or_default())?,
+        queue: parse_size(part().unwrap_or_default())?,
+        loss: part().map_or(Ok(0.0), parse_share)?,
+    };
+    // What follows is no share.
+    part().map_or(Ok(link), |more| parse_share(&format!(",{more}")).map(|_| link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_shown_as_it_is_read() {
+        let shown = Link::USUAL.map(|link| link.to_string());
+        assert_eq!(shown[0], "0.5ms,1000Mbit/s,1024KiB");
+        assert_eq!(shown[7], "20ms,1000Mbit/s,1024KiB,0.5%");
+        assert_eq!(shown.map(|text| parse_link(&text).unwrap()), Link::USUAL);
+        assert_eq!(parse_link("20ms,1Gbit/s,1MiB,0%").unwrap(), Link::USUAL[2]);
+    }
+
+    #[test]
+    fn what_is_no_link_is_refused_with_what_is_wrong() {
+        for (text, wrong) in [
+            ("", "a duration"),
+            ("20ms", "a rate"),
+            ("20ms,fast", "`fast` is not a rate"),
+            ("20ms,1Gbit/s", "a size"),
+            ("20ms,1Gbit/s,deep", "a size"),
+            ("20ms,1Gbit/s,1MiB,few", "a share"),
+            ("20ms,1Gbit/s,1MiB,1%,more", "`,more` is not a share"),
+        ] {
+            let message = parse_link(text).unwrap_err().to_string();
+            assert!(message.contains(wrong), "{text}: {message}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, ls, man, mv, rm, stat};
+use crate::verbs::{cat, completions, cp, ls, man, mv, rm, sign, stat};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -45,6 +45,7 @@ pub(crate) enum Verb {
     Cat(cat::Cat),
     Rm(rm::Rm),
     Mv(mv::Mv),
+    Sign(sign::Sign),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
     #[cfg(feature = "demo")]

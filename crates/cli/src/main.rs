@@ -85,6 +85,7 @@ fn run(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Cat(verb) => verb.run(context),
         Verb::Rm(verb) => verb.run(context),
         Verb::Mv(verb) => verb.run(context),
+        Verb::Sign(verb) => verb.run(context),
         #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(context),
         #[cfg(feature = "demo")]

@@ -13,4 +13,5 @@ pub(crate) mod mv;
 pub(crate) mod rm;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod sign;
 pub(crate) mod stat;

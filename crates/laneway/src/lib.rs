@@ -154,14 +154,14 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, CompositeCrc32c, Condition, CredentialProvider, CustomerKey,
-    ExpiringKey, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions, RequestChecksums, Requests,
-    Retention, RetentionMode, SseAlgorithm, Version,
+    ExpiringKey, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions,
+    RequestChecksums, Requests, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
     Bucket, Copy, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges,
-    Open, Payload, Pending, PriceList, Put, Ranges, Reader, Writer, Written,
+    Open, Payload, Pending, PriceList, Put, Ranges, Reader, Sign, Writer, Written,
 };
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};

@@ -18,6 +18,7 @@ mod put;
 mod ranges;
 mod read_ahead;
 mod reader;
+mod sign;
 mod writer;
 mod written;
 
@@ -32,5 +33,6 @@ pub use open::Open;
 pub use put::{Payload, Put};
 pub use ranges::{GetRanges, ObjectRanges, PriceList, Ranges};
 pub use reader::Reader;
+pub use sign::Sign;
 pub use writer::Writer;
 pub use written::Written;

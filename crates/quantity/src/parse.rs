@@ -18,13 +18,13 @@ impl Unreadable {
     }
 }
 
-/// Reads a duration: a number with `us`, `ms`, `s`, `m` or `h`; a bare `0` is none at all.
+/// Reads a duration: a number with `us`, `ms`, `s`, `m`, `h` or `d`; a bare `0` is none at all.
 ///
 /// # Errors
 /// Says what was expected when the text is no such duration.
 pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
     let refuse =
-        || Unreadable::new("a duration", text, "a number with us, ms, s, m or h, as in 50ms or 1.5s");
+        || Unreadable::new("a duration", text, "a number with us, ms, s, m, h or d, as in 50ms or 1.5s");
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -35,6 +35,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, Unreadable> {
         "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err(refuse()),
     };
     Duration::try_from_secs_f64(number * scale).map_err(|_| refuse())
@@ -118,6 +119,7 @@ mod tests {
         assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
         assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
         assert_eq!(parse_duration("1.5h").unwrap(), Duration::from_secs(5400));
+        assert_eq!(parse_duration("7d").unwrap(), Duration::from_secs(604_800));
         assert_eq!(parse_duration("0").unwrap(), Duration::ZERO);
     }
 
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused_with_an_example() {
-        for text in ["", "ms", "50", "5 parsecs", "-1s", "1e400s", "infs", "1d", "soon"] {
+        for text in ["", "ms", "50", "5 parsecs", "-1s", "1e400s", "infs", "1w", "soon"] {
             let message = parse_duration(text).unwrap_err().to_string();
             assert!(message.contains("50ms"), "{message}");
         }

@@ -13,6 +13,7 @@ pub(crate) mod managed_folders;
 mod media;
 mod metadata;
 mod moving;
+mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;

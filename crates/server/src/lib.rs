@@ -27,6 +27,7 @@ mod error;
 pub mod fault;
 mod gcs;
 pub mod habits;
+mod iso8601;
 mod length;
 mod link;
 mod objects;

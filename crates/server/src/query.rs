@@ -24,6 +24,11 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it is that of a V4 signed URL of Google's.
+    pub(crate) fn is_signed_by_google(&self) -> bool {
+        self.has("X-Goog-Algorithm") || self.has("X-Goog-Signature")
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }

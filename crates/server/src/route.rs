@@ -5,7 +5,7 @@
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
 //!    GCS JSON API. So is `/b`, which Node's client asks for at an emulator, unless the request is S3's by its headers.
 //! 2. Everything else is a bucket and key. It is the GCS XML API if the request carries `Authorization: Bearer`, any
-//!    `x-goog-` header, or a `Host` ending in `storage.googleapis.com`.
+//!    `x-goog-` header, a signature of Google's in its URL, or a `Host` ending in `storage.googleapis.com`.
 //! 3. What is left is S3: signed (AWS4-HMAC-SHA256, presigned) or anonymous, path-style.
 
 use http::request::Parts;
@@ -86,7 +86,11 @@ impl Route {
         if (path == "/b" || path.starts_with("/b/")) && !speaks_s3(&head.headers, query) {
             return json(path, upload.is_some(), head, query);
         }
-        let call = if speaks_gcs_xml(&head.headers, head.uri.host()) { Call::Xml } else { Call::S3 };
+        let call = if query.is_signed_by_google() || speaks_gcs_xml(&head.headers, head.uri.host()) {
+            Call::Xml
+        } else {
+            Call::S3
+        };
         let path = path.strip_prefix('/').unwrap_or(path);
         let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
         let (bucket, key) = (decode(bucket), decode(key));
@@ -317,6 +321,7 @@ mod tests {
         assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer ")]).call, Call::Xml);
         assert_eq!(route("PUT", "/bin/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Call::Xml);
         assert_eq!(route("GET", "/bin/k", &[("host", "storage.googleapis.com:443")]).call, Call::Xml);
+        assert_eq!(route("GET", "/bin/k?X-Goog-Algorithm=GOOG4-RSA-SHA256", &[]).call, Call::Xml);
         assert_eq!(route("GET", "/storage/v10/k", &[]).call, Call::S3);
     }
 

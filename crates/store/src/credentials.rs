@@ -7,6 +7,7 @@ mod cache;
 mod cases;
 mod command;
 mod deadline;
+pub(crate) mod goog4;
 mod google;
 mod lacking;
 mod presence;

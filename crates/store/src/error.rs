@@ -92,6 +92,8 @@ pub enum Operation {
     Part,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
+    /// [`Store::sign`](crate::Store::sign).
+    Sign,
     /// Opening a session of a directory bucket.
     Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
@@ -116,6 +118,7 @@ impl Operation {
             Self::Begin => "begin upload",
             Self::Part => "upload part",
             Self::Tags => "tags of",
+            Self::Sign => "sign a URL of",
             Self::Session => "open session",
             Self::ListParts => "list parts",
             Self::Complete => "complete upload",

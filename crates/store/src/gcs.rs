@@ -15,6 +15,7 @@ mod put;
 pub(crate) mod resource;
 mod resumable;
 mod rewrite;
+mod sign;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

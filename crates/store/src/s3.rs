@@ -21,6 +21,7 @@ mod put;
 mod regions;
 mod restore_status;
 mod session;
+mod sign;
 mod tags;
 mod write_conditions;
 

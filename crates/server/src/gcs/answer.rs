@@ -34,6 +34,16 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, "parseError", message)
     }
 
+    /// A signed URL that is over.
+    pub(crate) fn expired_token() -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "expiredToken", "The provided token has expired.")
+    }
+
+    /// A signed URL that can't be read.
+    pub(crate) fn malformed_signature(message: String) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "malformedSecurityHeader", message)
+    }
+
     pub(crate) fn required(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, "required", message)
     }

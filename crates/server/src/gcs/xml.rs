@@ -4,6 +4,8 @@ mod document;
 mod listing;
 mod multipart;
 
+use std::time::SystemTime;
+
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE,
     ETAG,
@@ -12,7 +14,7 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 
 use super::answer::{Answer, Problem, empty, whole};
 use super::hash::Expected;
-use super::{conditions, encryption, media};
+use super::{conditions, encryption, media, presigned};
 use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::State;
 use crate::objects::Refused;
@@ -68,6 +70,7 @@ pub(crate) async fn answer(
 }
 
 async fn respond(call: XmlCall<'_>) -> Answer {
+    presigned::check(&call.head, &call.query, SystemTime::now())?;
     let method = call.head.method.clone();
     let has = |name| call.query.has(name);
     match method {
@@ -251,6 +254,8 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
         (416, _) => "InvalidRange",
         (501, _) => "NotImplemented",
         (500.., _) => "InternalError",
+        (_, "expiredToken") => "ExpiredToken",
+        (_, "malformedSecurityHeader") => "MalformedSecurityHeader",
         (_, "parseError") => "MalformedXML",
         (_, "invalidPart") => "InvalidPart",
         (_, "invalidPartOrder") => "InvalidPartOrder",

@@ -27,6 +27,9 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         Some("") => return bad("InvalidArgument", "Version id cannot be the empty string"),
         Some(_) => return bad("InvalidArgument", "Invalid version id specified"),
     }
+    if let Some(refusal) = presigned(query, headers) {
+        return Some(refusal);
+    }
     match subresources::refused(method, query, !key.is_empty()) {
         Some(subresources::Refused::NotImplemented) => {
             return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
@@ -49,6 +52,30 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         return bad("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
     }
     None
+}
+
+/// Why a request by a presigned URL is refused before its signature is looked at.
+fn presigned(query: &Query, headers: &HeaderMap) -> Option<Refusal> {
+    let seconds = query.value("X-Amz-Expires")?;
+    let bad = |message| Some((StatusCode::BAD_REQUEST, "AuthorizationQueryParametersError", message));
+    match seconds.parse::<i64>() {
+        Err(_) => return bad("X-Amz-Expires should be a number"),
+        Ok(..0) => return bad("X-Amz-Expires must be non-negative"),
+        Ok(604_801..) => {
+            return bad(
+                "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than \
+                        604800 seconds",
+            );
+        }
+        Ok(_) => {}
+    }
+    let signed: Vec<&str> = query.value("X-Amz-SignedHeaders")?.split(';').collect();
+    // A header of Amazon's changes what is asked for, so that who signed has to have meant it.
+    let is_free =
+        |name: &str| !name.starts_with("x-amz-") || name == "x-amz-content-sha256" || signed.contains(&name);
+    let message = "There were headers present in the request which were not signed";
+    let all_signed = headers.keys().all(|name| is_free(name.as_str()));
+    (!all_signed).then_some((StatusCode::FORBIDDEN, "AccessDenied", message))
 }
 
 /// Why a request is refused for what it says of checksums.

@@ -41,12 +41,7 @@ impl Aws {
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
             _ if settings.anonymous => Who::Anonymous,
-            Some(AccessKey { id, secret, session_token }) => Who::Given(Arc::new(Credential {
-                access_key_id: id.clone(),
-                secret_access_key: secret.clone(),
-                session_token: session_token.clone(),
-                expires_in: None,
-            })),
+            Some(key) => Who::Given(Arc::new(as_credential(key))),
             None => Who::Found(Box::new((Chain::new(settings, lanes), Cache::new()))),
         })
     }
@@ -62,12 +57,48 @@ impl Aws {
         now: SystemTime,
         request: &mut http::request::Parts,
     ) -> Result<(), Error> {
-        let credential = match &self.0 {
-            Who::Anonymous => return Ok(()),
-            Who::Given(credential) => Arc::clone(credential),
-            Who::Found(found) => found.1.obtain(Now::read, || found.0.load()).await?,
+        match self.credential().await? {
+            None => Ok(()),
+            Some(credential) => signed(request, &credential, (region, service), now),
+        }
+    }
+
+    /// Who signs; nobody for anonymous requests.
+    async fn credential(&self) -> Result<Option<Arc<Credential>>, Error> {
+        Ok(match &self.0 {
+            Who::Anonymous => None,
+            Who::Given(credential) => Some(Arc::clone(credential)),
+            Who::Found(found) => Some(found.1.obtain(Now::read, || found.0.load()).await?),
+        })
+    }
+
+    /// The URL of a request, signed for so many seconds by a directory bucket's session or the caller's own credentials, and when
+    /// these end.
+    ///
+    /// # Errors
+    /// `Unauthenticated` where there are no credentials, `Invalid` for headers that can't be signed.
+    pub(crate) async fn presign(
+        &self,
+        session: Option<&(Arc<AccessKey>, SystemTime)>,
+        (service, region): (&str, &str),
+        expires_s: u64,
+        now: SystemTime,
+        request: &http::request::Parts,
+    ) -> Result<(String, Option<SystemTime>), Error> {
+        let (credential, name, end) = match session {
+            Some((key, end)) => (Arc::new(as_credential(key)), "X-Amz-S3session-Token", Some(*end)),
+            None => {
+                let credential = self.credential().await?.ok_or_else(|| {
+                    let message = "an anonymous request has no signature that a URL could carry";
+                    Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
+                })?;
+                let end = credential.expires_in.map(Timestamp::as_system_time);
+                (credential, "X-Amz-Security-Token", end)
+            }
         };
-        signed(request, &credential, (region, service), now)
+        let token = credential.session_token.as_deref().map(|token| (name, token));
+        let url = sigv4::presign(request, &credential, token, (region, service), expires_s, now);
+        Ok((url.map_err(unsignable)?, end))
     }
 
     /// Whether nothing is signed.
@@ -97,12 +128,8 @@ impl Aws {
         })?;
         token.set_sensitive(true);
         request.headers.insert("x-amz-s3session-token", token);
-        let credential = Credential {
-            access_key_id: session.id.clone(),
-            secret_access_key: session.secret.clone(),
-            session_token: None,
-            expires_in: None,
-        };
+        // The token stands in its own header by now.
+        let credential = Credential { session_token: None, ..as_credential(session) };
         signed(request, &credential, (region, service), now)
     }
 
@@ -138,7 +165,14 @@ fn signed(
     scope: (&str, &str),
     now: SystemTime,
 ) -> Result<(), Error> {
-    sigv4::sign(request, credential, scope, now).map_err(|e| {
-        Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {e}"))
-    })
+    sigv4::sign(request, credential, scope, now).map_err(unsignable)
+}
+
+fn unsignable(why: String) -> Error {
+    Error::new(ErrorKind::Invalid, Operation::Open, format!("the request can't be signed: {why}"))
+}
+
+fn as_credential(key: &AccessKey) -> Credential {
+    let AccessKey { id, secret, session_token } = key.clone();
+    Credential { access_key_id: id, secret_access_key: secret, session_token, expires_in: None }
 }

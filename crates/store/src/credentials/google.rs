@@ -4,6 +4,7 @@ mod adc;
 mod certificate;
 mod external;
 mod metadata;
+mod signer;
 mod token;
 
 use std::pin::Pin;
@@ -14,19 +15,25 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::{Lanes, Scheme};
 use reqsign_core::time::Timestamp;
 
-use self::adc::{GOOGLE, Identity};
+use self::adc::{Adc, GOOGLE, Identity};
+pub(crate) use self::signer::Signer;
 pub(super) use self::token::Token;
 use super::cache::{Cache, Ends, Now};
 use super::lacking::Lacking;
 use super::provided;
 use crate::endpoint::Endpoint;
-use crate::{CredentialProvider, Environment, Error, ErrorKind, Settings};
+use crate::{CredentialProvider, Environment, Error, ErrorKind, Operation, Settings};
 
 const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
 
 /// Gives requests their `Authorization`.
 #[derive(Debug)]
-pub(crate) struct Google(Option<Box<(Chain, Cache<Bearer>)>>);
+pub(crate) struct Google {
+    /// Anonymous requests have none.
+    found: Option<Box<(Chain, Cache<Bearer>)>>,
+    /// Whether the endpoint may see a token.
+    is_shown: bool,
+}
 
 struct Chain {
     /// Asked in place of all others.
@@ -104,8 +111,8 @@ impl Google {
             Some(_) => endpoint.is_tls(),
             None => is_trusted(endpoint, &universe),
         };
-        if settings.anonymous || !is_trusted {
-            return Self(None);
+        if settings.anonymous {
+            return Self { found: None, is_shown: false };
         }
         let chain = Chain {
             provider: settings.credential_provider.clone(),
@@ -113,7 +120,7 @@ impl Google {
             universe,
             lanes: lanes.clone(),
         };
-        Self(Some(Box::new((chain, Cache::new()))))
+        Self { found: Some(Box::new((chain, Cache::new()))), is_shown: is_trusted }
     }
 
     /// Adds the token, and who is billed unless somebody is already; anonymous requests stay as they are.
@@ -121,7 +128,7 @@ impl Google {
     /// # Errors
     /// `Unauthenticated` where there are no credentials.
     pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<(), Error> {
-        let Some(found) = &self.0 else { return Ok(()) };
+        let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(()) };
         let (chain, cache) = &**found;
         let bearer = cache.obtain(Now::read, || chain.load()).await?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
@@ -133,7 +140,54 @@ impl Google {
 
     /// Gives up a token that the store refused; whether another one can be had.
     pub(crate) fn forget(&self) -> bool {
-        self.0.as_ref().is_some_and(|found| found.1.forget(Now::read()))
+        self.is_shown && self.found.as_ref().is_some_and(|found| found.1.forget(Now::read()))
+    }
+
+    /// Who signs URLs, whatever the endpoint: it sees a signature, and no token.
+    ///
+    /// # Errors
+    /// `Unauthenticated` where there are no credentials, or none that can sign.
+    pub(crate) async fn signer(&self) -> Result<Signer, Error> {
+        let Some(found) = &self.found else {
+            let message = "an anonymous request has no signature that a URL could carry";
+            return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
+        };
+        let (chain, cache) = &**found;
+        let own = async || cache.obtain(Now::read, || chain.load()).await.map(|bearer| bearer.token.clone());
+        if let Some(provider) = &chain.provider {
+            let why = "it hands out tokens, and a token alone signs no URL";
+            return Err(Lacking::unusable(provider.name(), why).into_error());
+        }
+        let adc = chain.adc().map_err(Lacking::into_error)?;
+        let unusable = |cause: String| Lacking::unusable(&adc.name, cause).into_error();
+        let lanes = &chain.lanes;
+        Ok(match &adc.identity {
+            Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
+            Identity::Impersonated(impersonated) => {
+                let iam = signer::beside(&impersonated.url).map_err(unusable)?;
+                // Who may have the account's tokens may have its signatures by the same role; the account itself need not.
+                let base = chain.token(&impersonated.base).await;
+                let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
+                Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
+            }
+            Identity::External(external) if external.service_account_impersonation_url.is_some() => {
+                let url = external.service_account_impersonation_url.as_deref().unwrap_or_default();
+                let iam = signer::beside(url).map_err(unusable)?;
+                Signer::of_iam(&adc.name, iam, &[], own().await?, lanes)
+            }
+            Identity::Machine(machine) => {
+                let token = own().await?;
+                let email = metadata::email(machine, lanes).await.map_err(unusable)?;
+                Signer::of_iam(&adc.name, signer::at(&chain.universe, &email), &[], token, lanes)
+            }
+            Identity::User(_) | Identity::ExternalUser(_) | Identity::External(_) => {
+                return Err(unusable(
+                    "URLs are signed by service accounts: name one's key file in GOOGLE_APPLICATION_CREDENTIALS, or act as one \
+                     (gcloud auth application-default login --impersonate-service-account=EMAIL)"
+                        .to_owned(),
+                ));
+            }
+        })
     }
 }
 
@@ -143,12 +197,8 @@ impl Chain {
             let token = provided::token(&**provider).await?;
             return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
         }
-        let adc = adc::find(&self.environment)?;
+        let adc = self.adc()?;
         let unusable = |cause: String| Lacking::unusable(&adc.name, cause);
-        if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
-            let said = &self.universe;
-            return Err(unusable(format!("they are of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {said}")));
-        }
         let token = match &adc.identity {
             Identity::Machine(machine) => {
                 metadata::token(&adc.name, machine, &self.universe, &self.lanes).await?
@@ -157,6 +207,17 @@ impl Chain {
         };
         tracing::debug!(source = adc.name, "credentials found");
         bearer(token, adc.quota_project.as_deref()).map_err(unusable)
+    }
+
+    /// Who is meant, of the cloud that is.
+    fn adc(&self) -> Result<Adc, Lacking> {
+        let adc = adc::find(&self.environment)?;
+        if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
+            let said = &self.universe;
+            let why = format!("they are of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {said}");
+            return Err(Lacking::unusable(&adc.name, why));
+        }
+        Ok(adc)
     }
 
     /// Who impersonates may do so as somebody whom others impersonate.
@@ -255,6 +316,6 @@ mod tests {
         let settings = Settings::from_environment(environment);
         let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().expect("set")).expect("an endpoint");
         let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
-        assert!(Google::new(&settings, &endpoint, &lanes).0.is_none());
+        assert!(!Google::new(&settings, &endpoint, &lanes).is_shown);
     }
 }

@@ -1,5 +1,6 @@
 //! AWS's Signature Version 4 in the `Authorization` header
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>). Ours and not `reqsign`'s, whose signer
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>) and in URLs
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>). Ours and not `reqsign`'s, whose signer
 //! always takes this machine's clock for right.
 
 use std::fmt::Write as _;
@@ -7,10 +8,12 @@ use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use reqsign_aws_v4::Credential;
 use reqsign_core::hash::{hex_hmac_sha256, hex_sha256, hmac_sha256};
 use reqsign_core::time::Timestamp;
+
+use crate::encode::component;
 
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const PAYLOAD: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -27,12 +30,9 @@ pub(super) fn sign(
     (region, service): (&str, &str),
     now: SystemTime,
 ) -> Result<(), String> {
-    let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let now =
-        i64::try_from(since_epoch.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let now = now.ok_or("the clock shows no time that can be written")?;
+    let (time, date) = written(now)?;
     let value = |text: &str| HeaderValue::try_from(text).map_err(|_| "a credential that no header can carry");
-    request.headers.insert(DATE, value(&now.format_iso8601())?);
+    request.headers.insert(DATE, value(&time)?);
     if !request.headers.contains_key(PAYLOAD) {
         request.headers.insert(PAYLOAD, HeaderValue::from_static("UNSIGNED-PAYLOAD"));
     }
@@ -42,15 +42,10 @@ pub(super) fn sign(
         request.headers.insert(TOKEN, token);
     }
 
-    let (canonical, signed_headers) = canonical(request)?;
-    let scope = format!("{}/{region}/{service}/aws4_request", now.format_date());
-    let string_to_sign =
-        format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{}", now.format_iso8601(), hex_sha256(canonical.as_bytes()));
-    let mut key = format!("AWS4{}", credential.secret_access_key).into_bytes();
-    for part in scope.split('/') {
-        key = hmac_sha256(&key, part.as_bytes());
-    }
-    let signature = hex_hmac_sha256(&key, string_to_sign.as_bytes());
+    let payload = request.headers.get(PAYLOAD).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (canonical, signed_headers) = canonical(request, payload)?;
+    let scope = format!("{date}/{region}/{service}/aws4_request");
+    let signature = signature(credential, &time, &scope, &canonical);
     let mut authorization = value(&format!(
         "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={signed_headers}, Signature={signature}",
         credential.access_key_id
@@ -60,21 +55,94 @@ pub(super) fn sign(
     Ok(())
 }
 
-/// What is signed, and the names of the headers in it.
-fn canonical(request: &Parts) -> Result<(String, String), String> {
+/// The URL of a request, which `token` (its name in the query, and itself) comes with, signed over host, headers, path and query for
+/// so many seconds.
+///
+/// # Errors
+/// What can't be signed, in words.
+pub(super) fn presign(
+    request: &Parts,
+    credential: &Credential,
+    token: Option<(&str, &str)>,
+    (region, service): (&str, &str),
+    expires_s: u64,
+    now: SystemTime,
+) -> Result<String, String> {
+    let (time, date) = written(now)?;
+    let scope = format!("{date}/{region}/{service}/aws4_request");
     let authority = request.uri.authority().ok_or("the request has no host")?;
-    let mut headers = vec![("host", authority.to_string())];
-    for name in request.headers.keys().filter(|name| *name != AUTHORIZATION) {
+    let names: Vec<&str> =
+        canonical_headers(authority.as_str(), &request.headers)?.iter().map(|(name, _)| *name).collect();
+    let mut uri = request.uri.to_string();
+    let mut separator = if request.uri.query().is_some() { '&' } else { '?' };
+    for (name, value) in [
+        ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+        ("X-Amz-Credential", &format!("{}/{scope}", credential.access_key_id)),
+        ("X-Amz-Date", &time),
+        ("X-Amz-Expires", &expires_s.to_string()),
+        ("X-Amz-SignedHeaders", &names.join(";")),
+    ]
+    .into_iter()
+    .chain(token)
+    {
+        let _ = write!(uri, "{separator}{name}={}", component(value));
+        separator = '&';
+    }
+    let mut unsigned = request.clone();
+    unsigned.uri = uri.parse().map_err(|e| format!("no URL: {e}"))?;
+    // Nothing is known of the body that somebody will send.
+    let (canonical, _) = canonical(&unsigned, "UNSIGNED-PAYLOAD")?;
+    Ok(format!("{uri}&X-Amz-Signature={}", signature(credential, &time, &scope, &canonical)))
+}
+
+/// A time as both services' signatures write it, and its date alone.
+///
+/// # Errors
+/// For a time that no calendar holds.
+pub(super) fn written(time: SystemTime) -> Result<(String, String), String> {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time =
+        i64::try_from(since_epoch.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let time = time.ok_or("the clock shows no time that can be written")?;
+    Ok((time.format_iso8601(), time.format_date()))
+}
+
+fn signature(credential: &Credential, time: &str, scope: &str, canonical: &str) -> String {
+    let string_to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex_sha256(canonical.as_bytes()));
+    let mut key = format!("AWS4{}", credential.secret_access_key).into_bytes();
+    for part in scope.split('/') {
+        key = hmac_sha256(&key, part.as_bytes());
+    }
+    hex_hmac_sha256(&key, string_to_sign.as_bytes())
+}
+
+/// The headers that are signed, in their order, with the host among them.
+///
+/// # Errors
+/// For a value that is no text.
+pub(super) fn canonical_headers<'a>(
+    authority: &str,
+    headers: &'a HeaderMap,
+) -> Result<Vec<(&'a str, String)>, String> {
+    let mut signed = vec![("host", authority.to_owned())];
+    for name in headers.keys().filter(|name| *name != AUTHORIZATION) {
         let unsignable = |_| format!("the value of {name} is no text");
         let mut values = Vec::new();
-        for value in request.headers.get_all(name) {
+        for value in headers.get_all(name) {
             let value = std::str::from_utf8(value.as_bytes()).map_err(unsignable)?;
             // Runs of spaces count as one, whatever is sent.
             values.push(value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
         }
-        headers.push((name.as_str(), values.join(",")));
+        signed.push((name.as_str(), values.join(",")));
     }
-    headers.sort_unstable();
+    signed.sort_unstable();
+    Ok(signed)
+}
+
+/// What is signed, and the names of the headers in it.
+fn canonical(request: &Parts, payload: &str) -> Result<(String, String), String> {
+    let authority = request.uri.authority().ok_or("the request has no host")?;
+    let headers = canonical_headers(authority.as_str(), &request.headers)?;
 
     let mut query: Vec<(&str, &str)> = request
         .uri
@@ -93,7 +161,6 @@ fn canonical(request: &Parts) -> Result<(String, String), String> {
     }
     let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
-    let payload = request.headers.get(PAYLOAD).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let _ = write!(text, "\n{names}\n{payload}");
     Ok((text, names))
 }
@@ -146,6 +213,21 @@ mod tests {
         );
     }
 
+    /// The example of S3's page about queries, to the letter.
+    #[test]
+    fn the_example_of_a_presigned_url_is_signed_as_in_s3s_documentation() {
+        let get = request("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[]);
+        let may_24 = SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_600);
+        let url = presign(&get, &credential(None), None, ("us-east-1", "s3"), 86_400, may_24);
+        assert_eq!(
+            url.as_deref(),
+            Ok("https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+                &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+                &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
+                &X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+        );
+    }
+
     #[tokio::test]
     async fn any_request_is_signed_as_reqsign_signs_it() {
         let requests = [
@@ -178,6 +260,6 @@ mod tests {
     fn runs_of_spaces_are_signed_as_one_and_sent_as_they_are() {
         let spaced = request("GET", "https://h/", &[("x-amz-meta-a", "dark  green")]);
         let single = request("GET", "https://h/", &[("x-amz-meta-a", "dark green")]);
-        assert_eq!(canonical(&spaced), canonical(&single));
+        assert_eq!(canonical(&spaced, ""), canonical(&single, ""));
     }
 }

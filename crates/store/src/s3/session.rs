@@ -79,17 +79,27 @@ impl S3 {
     /// # Errors
     /// What the store says to whoever asks for a session.
     pub(super) async fn session(&self, bucket: &str) -> Result<Arc<AccessKey>, Error> {
+        self.held_session(bucket).await.map(|session| session.key)
+    }
+
+    /// The same, and when they end.
+    pub(super) async fn session_until(&self, bucket: &str) -> Result<(Arc<AccessKey>, SystemTime), Error> {
+        let session = self.held_session(bucket).await?;
+        Ok((session.key, SystemTime::now() + session.ends.saturating_duration_since(Instant::now())))
+    }
+
+    async fn held_session(&self, bucket: &str) -> Result<Session, Error> {
         let slot = self.sessions.slot(bucket);
         let mut held = slot.lock().await;
         let now = Instant::now();
         if let Some(session) = held.as_ref().filter(|session| now < session.renewed) {
-            return Ok(Arc::clone(&session.key));
+            return Ok(session.clone());
         }
         match self.open_session(bucket).await {
-            Ok(session) => Ok(Arc::clone(&held.insert(session).key)),
+            Ok(session) => Ok(held.insert(session).clone()),
             // One that still holds is better than none.
             Err(error) => match held.as_ref().filter(|session| now < session.ends) {
-                Some(session) => Ok(Arc::clone(&session.key)),
+                Some(session) => Ok(session.clone()),
                 None => Err(error),
             },
         }

@@ -1,10 +1,14 @@
 //! Reading objects, and what is said of them.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use super::{Store, ask};
 use crate::unless::NOT_MODIFIED;
-use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, Unless, Version};
+use crate::{
+    Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operation, SignOptions, SignedUrl, Unless,
+    Version,
+};
 
 impl Store {
     /// What the store knows about an object, in the state `version` if one is named.
@@ -40,6 +44,20 @@ impl Store {
         unless: Option<&Unless>,
     ) -> Result<ObjectMeta, Error> {
         ask!(self, dialect => dialect.head_as(id, version, unless, self.reads).await)
+    }
+
+    /// A URL by which anybody may make one request for the object, signed at `now`. The store isn't asked whether the object is there, or
+    /// whether the credentials may do what the URL is for.
+    ///
+    /// # Errors
+    /// `Invalid` for a time or names that no signature takes, `Unauthenticated` without credentials that can sign.
+    pub async fn sign(
+        &self,
+        id: &ObjectId,
+        options: &SignOptions,
+        now: SystemTime,
+    ) -> Result<SignedUrl, Error> {
+        ask!(self, dialect => dialect.sign(id, options, now).await)
     }
 
     /// How many bytes part `number` (from 1) of an object has that was uploaded in parts. `None` where the store doesn't

@@ -61,6 +61,19 @@ pub(super) async fn token(
     Ok(token)
 }
 
+/// The address of the machine's service account.
+///
+/// # Errors
+/// Why it isn't known.
+pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, String> {
+    let ask = ask(machine, "instance/service-accounts/default/email")?;
+    let answer = ask.send(lanes).await?;
+    match answer.status.is_success() {
+        true => Ok(answer.text()),
+        false => Err(format!("{} answered {}", ask.place(), answer.status.as_u16())),
+    }
+}
+
 fn ask(machine: &Machine, path: &str) -> Result<Ask, String> {
     Ask::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
         .header("metadata-flavor", "Google")

@@ -149,7 +149,7 @@ pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
 }
 
 /// A refusal in a server's words: OAuth's, or those of Google's other services.
-fn refusal(answer: &Answer) -> String {
+pub(super) fn refusal(answer: &Answer) -> String {
     let status = answer.status.as_u16();
     let Ok(document) = answer.json::<Value>() else { return format!("{status}: {}", answer.text()) };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,0 +1,120 @@
+//! `laneway sign`: URLs for those who have no credentials.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+use laneway::{Client, Location, Method, SignedUrl};
+use laneway_quantity::parse_duration;
+use serde::Serialize;
+
+use crate::arguments::key_value;
+use crate::context::{Context, say};
+use crate::exit::{Exit, Tally};
+use crate::locations;
+use crate::report::listing::timestamp;
+
+/// Print URLs by which whoever holds them may read an object, or write it, until they end
+#[derive(Args, Debug)]
+pub(crate) struct Sign {
+    /// Objects or patterns
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// How long the URLs last: 15m, 12h, 7d at most; sooner where temporary credentials that sign them end
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "1h")]
+    expires: Duration,
+    /// The one method that they allow: GET, HEAD, PUT, POST or DELETE
+    #[arg(long, short, value_name = "METHOD", default_value_t = Method::Get)]
+    method: Method,
+    /// A name of the query, as versionId=ID, generation=N or response-content-disposition=attachment; may be given several times
+    #[arg(long, value_name = "K=V", value_parser = key_value)]
+    query: Vec<(String, String)>,
+}
+
+/// A signed URL, as the record of kind `signed_url`.
+#[derive(Serialize, Debug)]
+struct Record<'a> {
+    kind: &'static str,
+    source: &'a str,
+    method: &'static str,
+    url: &'a str,
+    expires_at: String,
+    /// Why it may end before the time that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends_early: Option<&'a str>,
+    /// What has to be sent with it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<&'a str, &'a str>,
+}
+
+impl Sign {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::remote(&self.urls)?;
+        let client = context.client()?;
+        let mut tally = Tally::default();
+        for place in &places {
+            let objects = match locations::objects(&client, place) {
+                Ok(objects) => objects,
+                Err(error) => {
+                    context.fail(place, &error, &mut tally)?;
+                    continue;
+                }
+            };
+            for at in objects {
+                match self.sign(&client, &at) {
+                    Ok(signed) => {
+                        tally.done();
+                        self.print(context, &at, &signed)?;
+                    }
+                    Err(error) => context.fail(&at, &error, &mut tally)?,
+                }
+            }
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+
+    fn sign(&self, client: &Client, at: &Location) -> Result<SignedUrl, laneway::Error> {
+        let (bucket, key) = match at {
+            Location::Object { provider, bucket, key } => {
+                (format!("{}://{bucket}", provider.scheme()), key.as_str())
+            }
+            // It says what is wrong with it.
+            other => (other.to_string(), ""),
+        };
+        let signing = client.bucket(&bucket)?.sign(key).method(self.method).expires(self.expires);
+        self.query.iter().fold(signing, |signing, (name, value)| signing.query(name, value)).call()
+    }
+
+    fn print(&self, context: &Context, at: &Location, signed: &SignedUrl) -> anyhow::Result<()> {
+        let source = at.to_string();
+        if context.options.json {
+            let headers =
+                signed.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            context.output.json(&Record {
+                kind: "signed_url",
+                source: &source,
+                method: self.method.name(),
+                url: &signed.url,
+                expires_at: timestamp(signed.expires_at).unwrap_or_default(),
+                ends_early: signed.ends_early,
+                headers,
+            })?;
+            return Ok(());
+        }
+        context.output.line(&signed.url)?;
+        if !context.options.quiet {
+            if let Some(why) = signed.ends_early {
+                say(&format!(
+                    "laneway: {source}: the URL may end at {}: {why}",
+                    timestamp(signed.expires_at).unwrap_or_default()
+                ));
+            }
+            for (name, value) in &signed.headers {
+                say(&format!("laneway: {source}: to be sent with it: {name}: {value}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Who signs for a service account: its key, or IAM for whoever may act as it
+//! (<https://cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/signBlob>).
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use laneway_lanes::Lanes;
+use ring::rand::SystemRandom;
+use ring::rsa::KeyPair;
+use ring::signature::RSA_PKCS1_SHA256;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::ask::Ask;
+use super::super::lacking::Lacking;
+use super::adc::ServiceAccount;
+use super::token::{Token, refusal};
+
+/// A service account and what signs for it.
+pub(crate) struct Signer {
+    email: String,
+    /// As errors name it.
+    source: String,
+    by: By,
+}
+
+enum By {
+    /// The account's own key.
+    Key(Box<KeyPair>),
+    Iam(Iam),
+}
+
+/// IAM, asked for a signature.
+struct Iam {
+    url: String,
+    delegates: Vec<String>,
+    token: Token,
+    lanes: Lanes,
+}
+
+impl Signer {
+    /// The account whose key a file holds.
+    ///
+    /// # Errors
+    /// For what is no key; it is not repeated.
+    pub(super) fn of_key(source: &str, account: &ServiceAccount) -> Result<Self, String> {
+        let der = PrivatePkcs8KeyDer::from_pem_slice(account.private_key.as_bytes())
+            .map_err(|_| "its private_key is no RSA key in PEM")?;
+        let key = KeyPair::from_pkcs8(der.secret_pkcs8_der())
+            .map_err(|e| format!("its private_key can't sign: {e}"))?;
+        let (email, source) = (account.client_email.clone(), source.to_owned());
+        Ok(Self { email, source, by: By::Key(Box::new(key)) })
+    }
+
+    /// The account that a URL of IAM's names, for whom the token may act.
+    pub(super) fn of_iam(
+        source: &str,
+        (url, email): (String, String),
+        delegates: &[String],
+        token: Token,
+        lanes: &Lanes,
+    ) -> Self {
+        let iam = Iam { url, delegates: delegates.to_vec(), token, lanes: lanes.clone() };
+        Self { email, source: source.to_owned(), by: By::Iam(iam) }
+    }
+
+    pub(crate) fn email(&self) -> &str {
+        &self.email
+    }
+
+    /// Whether the key is one that Google keeps and replaces.
+    pub(crate) fn is_rotated(&self) -> bool {
+        matches!(self.by, By::Iam(_))
+    }
+
+    /// The signature, RSA with SHA-256 (PKCS #1 v1.5).
+    ///
+    /// # Errors
+    /// `Unauthenticated` with what IAM says.
+    pub(crate) async fn sign(&self, text: &str) -> Result<Vec<u8>, crate::Error> {
+        let signature = match &self.by {
+            By::Key(key) => by_key(key, text),
+            By::Iam(iam) => iam.sign(text).await,
+        };
+        signature.map_err(|cause| Lacking::unusable(&self.source, cause).into_error())
+    }
+}
+
+fn by_key(key: &KeyPair, text: &str) -> Result<Vec<u8>, String> {
+    let mut signature = vec![0; key.public().modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature)
+        .map_err(|_| "its private_key can't sign")?;
+    Ok(signature)
+}
+
+impl Iam {
+    async fn sign(&self, text: &str) -> Result<Vec<u8>, String> {
+        let document = json!({"payload": BASE64_STANDARD.encode(text), "delegates": self.delegates});
+        let authorization = format!("Bearer {}", self.token.access_token);
+        let ask = Ask::json(&self.url, &document)?.header("authorization", &authorization)?;
+        let answer = ask.send(&self.lanes).await?;
+        if !answer.status.is_success() {
+            return Err(format!("{} answered {}", ask.place(), refusal(&answer)));
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document {
+            signed_blob: String,
+        }
+        let Document { signed_blob } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
+        let signature = BASE64_STANDARD.decode(signed_blob);
+        signature.map_err(|_| format!("{}: its signedBlob is no base64", ask.place()))
+    }
+}
+
+/// Where IAM signs for the account that it hands out tokens for at `url`, and the account's address.
+///
+/// # Errors
+/// For a URL that names none.
+pub(super) fn beside(url: &str) -> Result<(String, String), String> {
+    let named = || {
+        let account = url.strip_suffix(":generateAccessToken")?;
+        let (_, email) = account.rsplit_once("/serviceAccounts/")?;
+        Some((format!("{account}:signBlob"), email.to_owned()))
+    };
+    named().ok_or_else(|| {
+        "its service_account_impersonation_url names no account to sign for: it should end in \
+         /serviceAccounts/EMAIL:generateAccessToken"
+            .to_owned()
+    })
+}
+
+/// Where IAM of a cloud signs for an account.
+pub(super) fn at(universe: &str, email: &str) -> (String, String) {
+    let url = format!("https://iamcredentials.{universe}/v1/projects/-/serviceAccounts/{email}:signBlob");
+    (url, email.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_signed_for_where_its_tokens_are() {
+        let base =
+            "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/a@p.iam.gserviceaccount.com";
+        let found = beside(&format!("{base}:generateAccessToken")).expect("an account");
+        assert_eq!(found, (format!("{base}:signBlob"), "a@p.iam.gserviceaccount.com".to_owned()));
+        assert_eq!(at("googleapis.com", "a@p.iam.gserviceaccount.com"), found);
+        assert!(beside("https://h/token").is_err());
+    }
+}

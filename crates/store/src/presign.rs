@@ -1,0 +1,259 @@
+//! URLs that carry their own authorization: whoever holds one may make one request until it ends
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>,
+//! <https://cloud.google.com/storage/docs/authentication/canonical-requests>).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::may_be_added;
+
+/// The longest that either service lets a signed URL last.
+pub(crate) const EXPIRES_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// What a signed URL may be asked with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[non_exhaustive]
+pub enum Method {
+    /// Reads the object.
+    #[default]
+    Get,
+    /// Asks what is known of it.
+    Head,
+    /// Writes it.
+    Put,
+    /// Begins an upload in parts (S3, with the query `uploads`) or a resumable one (GCS, with the header `x-goog-resumable: start`).
+    Post,
+    /// Removes it.
+    Delete,
+}
+
+impl Method {
+    const ALL: [Self; 5] = [Self::Get, Self::Head, Self::Put, Self::Post, Self::Delete];
+
+    /// Its name on the wire: `GET`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no method that URLs are signed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("URLs are signed for GET, HEAD, PUT, POST and DELETE")]
+pub struct NoMethod;
+
+impl FromStr for Method {
+    type Err = NoMethod;
+
+    fn from_str(text: &str) -> Result<Self, NoMethod> {
+        Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(text)).ok_or(NoMethod)
+    }
+}
+
+/// What a URL is signed for.
+#[derive(Clone, Default)]
+pub struct SignOptions {
+    /// The one method that it allows.
+    pub method: Method,
+    /// For how long, in whole seconds (the rest is cut off); 1 s to 7 days.
+    pub expires: Duration,
+    /// Headers that whoever uses the URL has to send exactly so.
+    pub headers: Vec<(String, String)>,
+    /// What the query holds besides: `versionId`, `generation`, `response-content-disposition`.
+    pub query: Vec<(String, String)>,
+}
+
+/// A URL that may be used by whoever holds it. It is a secret: `Debug` leaves its query out, and there is no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SignedUrl {
+    /// The URL.
+    pub url: String,
+    /// When it ends at the latest; sooner than was asked for where [`Self::ends_early`] says why.
+    pub expires_at: SystemTime,
+    /// Why it may end before the time that was asked for.
+    pub ends_early: Option<&'static str>,
+    /// Names and values of the headers that have to come with it, `Host` aside.
+    pub headers: Vec<(String, String)>,
+}
+
+impl fmt::Debug for SignedUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignedUrl")
+            .field("url", &self.url.split('?').next().unwrap_or_default())
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SignOptions {
+    /// Leaves the values of headers and query out: they may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names =
+            |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        f.debug_struct("SignOptions")
+            .field("method", &self.method)
+            .field("expires", &self.expires)
+            .field("headers", &names(&self.headers))
+            .field("query", &names(&self.query))
+            .finish()
+    }
+}
+
+impl SignOptions {
+    /// For how many seconds.
+    ///
+    /// # Errors
+    /// For less than one, and more than either service allows.
+    pub(crate) fn expires_s(&self) -> Result<u64, String> {
+        match self.expires.as_secs() {
+            0 => Err("a signed URL lasts a second at least".to_owned()),
+            _ if self.expires > EXPIRES_MAX => Err("a signed URL lasts 7 days at most".to_owned()),
+            seconds => Ok(seconds),
+        }
+    }
+
+    /// The headers that are signed, beside those that every request has.
+    ///
+    /// # Errors
+    /// The name of one that can't be sent, or isn't the sender's to choose.
+    pub(crate) fn signed_headers(&self, always: &HeaderMap) -> Result<HeaderMap, String> {
+        let mut signed = always.clone();
+        for (name, value) in &self.headers {
+            let header = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header's name"))?;
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| format!("the value of {name} holds characters that no header can carry"))?;
+            signed.append(header, value);
+        }
+        match signed.keys().find(|name| !may_be_added(name) || **name == http::header::AUTHORIZATION) {
+            Some(name) => Err(format!("the header {name} can't be signed into a URL")),
+            None => Ok(signed),
+        }
+    }
+
+    /// The query before the signature's own names join it.
+    ///
+    /// # Errors
+    /// One of these that stands there already.
+    pub(crate) fn own_query(&self, signature: &str) -> Result<&[(String, String)], String> {
+        const NAMES: [&str; 8] = [
+            "Algorithm",
+            "Credential",
+            "Date",
+            "Expires",
+            "SignedHeaders",
+            "Signature",
+            "Security-Token",
+            "S3session-Token",
+        ];
+        let is_taken = |name: &str| {
+            let rest = name.get(..signature.len()).filter(|start| start.eq_ignore_ascii_case(signature));
+            rest.is_some_and(|_| {
+                NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(&name[signature.len()..]))
+            })
+        };
+        match self.query.iter().find(|(name, _)| is_taken(name)) {
+            Some((name, _)) => Err(format!("{name} in the query is the signature's own")),
+            None => Ok(&self.query),
+        }
+    }
+}
+
+/// Signed headers as whoever uses the URL has to send them.
+///
+/// # Errors
+/// For a value that is no text.
+pub(crate) fn as_text(headers: &HeaderMap) -> Result<Vec<(String, String)>, String> {
+    let text = |(name, value): (&HeaderName, &HeaderValue)| {
+        let value = value.to_str().map_err(|_| format!("the value of {name} is no text"))?;
+        Ok((name.as_str().to_owned(), value.to_owned()))
+    };
+    headers.iter().map(text).collect()
+}
+
+/// When a URL ends, and why sooner than `expires_s` after `now` if it may.
+pub(crate) fn ending(
+    now: SystemTime,
+    expires_s: u64,
+    end: Option<SystemTime>,
+    why: &'static str,
+) -> (SystemTime, Option<&'static str>) {
+    let asked = now + Duration::from_secs(expires_s);
+    match end.filter(|end| *end < asked) {
+        Some(end) => (end, Some(why)),
+        None => (asked, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn for_s(seconds: u64) -> SignOptions {
+        SignOptions { expires: Duration::from_secs(seconds), ..SignOptions::default() }
+    }
+
+    #[test]
+    fn a_url_lasts_from_a_second_to_seven_days() {
+        assert_eq!(for_s(604_800).expires_s(), Ok(604_800));
+        assert!(for_s(604_801).expires_s().is_err_and(|why| why.contains("7 days")));
+        let short = SignOptions { expires: Duration::from_millis(999), ..SignOptions::default() };
+        assert!(short.expires_s().is_err_and(|why| why.contains("a second")));
+    }
+
+    #[test]
+    fn what_ends_before_the_url_ends_it() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let at = |s| now + Duration::from_secs(s);
+        assert_eq!(ending(now, 60, None, "why"), (at(60), None));
+        assert_eq!(ending(now, 60, Some(at(61)), "why"), (at(60), None));
+        assert_eq!(ending(now, 60, Some(at(59)), "why"), (at(59), Some("why")));
+    }
+
+    #[test]
+    fn framing_authorization_and_the_signatures_own_names_are_refused() {
+        for name in ["host", "Content-Length", "authorization", "no name"] {
+            let options = SignOptions { headers: vec![(name.into(), "1".into())], ..for_s(1) };
+            assert!(options.signed_headers(&HeaderMap::new()).is_err(), "{name}");
+        }
+        for (name, is_refused) in
+            [("x-amz-expires", true), ("X-Amz-Signature", true), ("x-amz-acl", false), ("versionId", false)]
+        {
+            let options = SignOptions { query: vec![(name.into(), "1".into())], ..for_s(1) };
+            assert_eq!(options.own_query("X-Amz-").is_err(), is_refused, "{name}");
+        }
+    }
+
+    #[test]
+    fn neither_a_signed_url_nor_its_options_are_shown_with_their_secrets() {
+        let url = SignedUrl {
+            url: "https://h/b/k?X-Amz-Signature=hush".into(),
+            expires_at: SystemTime::UNIX_EPOCH,
+            ends_early: None,
+            headers: Vec::new(),
+        };
+        let options = SignOptions { query: vec![("token".into(), "hush".into())], ..for_s(1) };
+        let shown = format!("{url:?} {options:?}");
+        assert!(shown.contains("https://h/b/k") && !shown.contains("hush"), "{shown}");
+    }
+
+    #[test]
+    fn methods_are_read_in_either_case() {
+        assert_eq!("put".parse(), Ok(Method::Put));
+        assert_eq!("PATCH".parse::<Method>(), Err(NoMethod));
+    }
+}

@@ -1,0 +1,73 @@
+//! `sign`: a URL with the signature in its query.
+
+use std::time::SystemTime;
+
+use super::address::{Place, is_directory};
+use super::head::object_target;
+use super::{S3, encryption};
+use crate::encode::Query;
+use crate::encryption::Keyed;
+use crate::exchange::Exchange;
+use crate::presign::{as_text, ending};
+use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
+
+impl S3 {
+    /// A URL of an object, signed at `now` of this machine's clock. Nothing is asked of the store unless the bucket's region, or a
+    /// directory bucket's session, isn't known.
+    pub(crate) async fn sign(
+        &self,
+        id: &ObjectId,
+        options: &SignOptions,
+        now: SystemTime,
+    ) -> Result<SignedUrl, Error> {
+        let exchange = Exchange::object(self, Operation::Sign, id);
+        let invalid = |why: String| exchange.error(ErrorKind::Invalid, why);
+        let on = |error: Error| error.on_object(crate::Provider::S3, id);
+        let expires_s = options.expires_s().map_err(invalid)?;
+        if self.encryption.customer_key.is_some() {
+            return Err(invalid("a customer's key would have to be handed on with the URL".to_owned()));
+        }
+        let mut query = Query::new();
+        for (name, value) in options.own_query("X-Amz-").map_err(invalid)? {
+            query = query.and(name, value);
+        }
+        // Who pays may stand in the query too, so that nobody has to send a header for it
+        // (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ObjectsinRequesterPaysBuckets.html).
+        for (name, value) in &self.headers {
+            query = query.and(name.as_str(), value.to_str().unwrap_or_default());
+        }
+        let mut headers = options.signed_headers(&self.added_headers).map_err(invalid)?;
+        if matches!(options.method, Method::Put | Method::Post) {
+            if let Some(key) = &self.kms_key {
+                let key = http::HeaderValue::from_str(key)
+                    .map_err(|_| invalid("the KMS key holds what no header can carry".to_owned()))?;
+                encryption::with_kms_key(&mut headers, &key);
+            }
+            encryption::apply(&mut headers, Keyed::New, &self.encryption);
+        }
+        // A URL can't follow a redirect to the bucket's region: the signature is for one.
+        let region = self.region(&id.bucket, true).await;
+        let Place { origin, target, service, region } =
+            self.address.locate(&id.bucket, &region, &object_target(id, &query)).map_err(on)?;
+        let session = match is_directory(&id.bucket) && !self.credentials.is_anonymous() {
+            true => Some(self.session_until(&id.bucket).await.map_err(on)?),
+            false => None,
+        };
+        if session.is_some() {
+            encryption::without_managed(&mut headers);
+        }
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        parts.method = http::Method::from_bytes(options.method.name().as_bytes()).unwrap_or_default();
+        parts.uri = format!("{origin}{target}").parse().map_err(|e| invalid(format!("no URL: {e}")))?;
+        parts.headers = headers;
+        let at = self.clock.at(now);
+        let (url, end) = self
+            .credentials
+            .presign(session.as_ref(), (service, &region), expires_s, at, &parts)
+            .await
+            .map_err(on)?;
+        let (expires_at, ends_early) = ending(now, expires_s, end, "the credentials that signed it end then");
+        let headers = as_text(&parts.headers).map_err(invalid)?;
+        Ok(SignedUrl { url, expires_at, ends_early, headers })
+    }
+}

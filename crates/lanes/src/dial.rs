@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 use crate::client_certificate::{is_refused, refused};
 use crate::error::{Error, Kind};
 use crate::proxy::{Proxies, Proxy};
-use crate::stream::{Ahead, Delivered, Progress, Stream, Watched};
+use crate::stream::{Ahead, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
 use crate::tunnel::tunnel;
 use crate::{Origin, Protocol, Scheme};
@@ -57,8 +57,6 @@ pub(crate) struct Dialer {
     pub(crate) timeout: Duration,
     /// Addresses of hosts that the resolver isn't asked for.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
-    /// Where connections count what they send.
-    pub(crate) delivered: Arc<Delivered>,
 }
 
 /// What a dial has found out about addresses, however it ended.
@@ -73,7 +71,7 @@ pub(crate) struct Tried {
 impl Dialer {
     /// Opens a connection to `origin` at one of the addresses, which are tried in this order; `tried` takes how each of
     /// them did. `only` narrows what is offered by ALPN; `reached` gets the TCP handshake's round trip as soon as it is
-    /// known. The server may send `window` bytes ahead from the first answer on; 0 leaves it to TCP.
+    /// known. The connection is watched by `progress`.
     ///
     /// # Errors
     /// [`Kind::Connect`], [`Kind::Certificate`], [`Kind::Tls`], [`Kind::Timeout`], each naming the
@@ -84,13 +82,13 @@ impl Dialer {
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
-        window: u32,
+        progress: Arc<Progress>,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let late = || Error::new(Kind::Timeout, format!("{origin}: no connection within {:?}", self.timeout));
         tokio::time::timeout(
             self.timeout,
-            self.dial_patiently(origin, only, addresses, tried, window, reached),
+            self.dial_patiently(origin, only, addresses, tried, progress, reached),
         )
         .await
         .unwrap_or_else(|_| Err(late()))
@@ -135,7 +133,7 @@ impl Dialer {
         only: Option<Protocol>,
         addresses: &[SocketAddr],
         tried: &mut Tried,
-        window: u32,
+        progress: Arc<Progress>,
         reached: impl FnOnce(Duration),
     ) -> Result<Dialed, Error> {
         let proxy = self.proxies.for_origin(origin);
@@ -167,9 +165,7 @@ impl Dialer {
         if let (Some(proxy), true, false) = (proxy, is_tunneled, is_secret) {
             tunnel(&mut tcp, origin, proxy, &self.user_agent).await?;
         }
-        let progress = Arc::new(Progress::new());
-        progress.clamp(window);
-        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress), Arc::clone(&self.delivered)));
+        let tcp = Ahead::new(Watched::new(tcp, Arc::clone(&progress)));
         let mut protocol = Protocol::H1;
         let stream = match (settings, proxy.filter(|_| is_secret)) {
             (None, _) => Stream::plain(tcp),

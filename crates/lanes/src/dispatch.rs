@@ -10,6 +10,7 @@
 //! The invariants: an attempt that was submitted is sent, failed or cancelled, never forgotten; lanes never pass the ceiling;
 //! a lane carries one role at a time.
 
+mod access_link;
 mod bulk_in_flight;
 mod ceiling;
 mod class;
@@ -34,10 +35,9 @@ pub(crate) mod inspection;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use bulk_in_flight::BulkInFlight;
+use access_link::AccessLink;
 pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
 pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
-use directions::DirectionState;
 pub(crate) use event::{Action, AttemptId, Event, LaneId, OriginId};
 pub use event::{Direction, Role};
 use lane::{Lane, LaneState};
@@ -62,8 +62,8 @@ pub(crate) struct Dispatcher {
     lanes: FxHashMap<LaneId, Lane>,
     attempts: FxHashMap<AttemptId, AttemptState>,
     lanes_made: u64,
-    down: DirectionState,
-    up: DirectionState,
+    /// What all origins share, one for each direction.
+    links: [AccessLink; 2],
     /// When the limits of what is on its way were decided last.
     limited: Option<Instant>,
     actions: VecDeque<Action>,
@@ -86,6 +86,12 @@ impl AttemptState {
     fn uploads_bulk(&self) -> bool {
         self.size.up > FREIGHT_ABOVE
     }
+
+    /// What a small attempt moves in each direction.
+    fn small_bytes(&self) -> [(Direction, u64); 2] {
+        let is_small = u64::from(self.role == Role::Express);
+        [(Direction::Down, self.size.down * is_small), (Direction::Up, self.size.up * is_small)]
+    }
 }
 
 impl Dispatcher {
@@ -97,8 +103,7 @@ impl Dispatcher {
             lanes: FxHashMap::default(),
             attempts: FxHashMap::default(),
             lanes_made: 0,
-            down: DirectionState::new(BulkInFlight::down()),
-            up: DirectionState::new(BulkInFlight::up()),
+            links: Default::default(),
             limited: None,
             actions: VecDeque::new(),
         }
@@ -181,16 +186,10 @@ impl Dispatcher {
                     self.schedule(now, origin);
                 }
             }
-            Event::FreightMoved { origin, bytes } => {
-                let busy = self.freight_busy(origin);
-                let rtt = self.origin(origin).rtt();
-                self.origin(origin).freight.moved(now, bytes, busy, rtt);
-            }
-            Event::BytesMoved { down, up } => {
-                self.read_directions(now, down, up);
-                self.clamp_uploads(now);
-            }
+            Event::Moved { origin, down, up } => self.moved(now, origin, down, up),
             Event::Tick => {
+                self.read_links(now);
+                self.clamp_uploads(now);
                 for origin in 0..self.origins.len() {
                     self.origins[origin].tick(now);
                     self.schedule(now, OriginId(origin));
@@ -204,20 +203,20 @@ impl Dispatcher {
         self.actions.pop_front()
     }
 
-    /// When [`Event::Tick`] is wanted at the latest, and [`Event::FreightMoved`] before it where freight is running.
+    /// When [`Event::Tick`] is wanted at the latest, and [`Event::Moved`] of each origin before it.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let origins = self.origins.iter().flat_map(|o| [o.next_tick(), self.next_too_old(o)]).flatten();
-        let directions = [&self.down, &self.up].into_iter().flat_map(|direction| {
-            let reading = direction.path.next_reading().filter(|_| !direction.is_idle());
-            [direction.yielding.next_tick(), reading]
+        let links = self.links.iter().flat_map(|link| {
+            let reading = link.path.next_reading().filter(|_| !link.is_idle());
+            [link.yielding.next_tick(), reading]
         });
-        origins.chain(directions.flatten()).min()
+        origins.chain(links.flatten()).min()
     }
 
     /// What is known of the way to an origin.
     pub(crate) fn path(&mut self, origin: OriginId) -> Path {
-        let (rate, is_full) = (self.down.path.rate(), self.down.path.is_full());
         let origin = self.origin(origin);
+        let (rate, is_full) = (origin.down.path.rate(), origin.down.path.is_full());
         Path { round_trip: origin.path(), protocol: origin.protocol(), rate, is_full }
     }
 
@@ -244,7 +243,7 @@ impl Dispatcher {
         let role = size.role(state.openers, state.express_live, state.freight_live);
         let opener = size.class == Class::Opener;
         let weight = size.weight();
-        state.admit(now, id, role, weight, opener);
+        state.admit(now, id, role, size, opener);
         let attempt =
             AttemptState { origin, role, size, weight, submitted: now, lane: None, opener, hedge_of: None };
         self.attempts.insert(id, attempt);
@@ -287,7 +286,7 @@ impl Dispatcher {
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.origin(origin).hedges.retain(|hedge| !hedges.contains(hedge));
-            let queued = std::iter::from_fn(|| self.origins[origin.0].queue(role).pop());
+            let queued = std::iter::from_fn(|| self.origins[origin.0].queues.pop(role));
             for attempt in hedges.into_iter().chain(queued).collect::<Vec<_>>() {
                 if self.retire(attempt).is_some() {
                     self.actions.push_back(Action::Fail { attempt, because: id });

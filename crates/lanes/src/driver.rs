@@ -13,7 +13,6 @@ mod stragglers;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -33,7 +32,7 @@ use crate::h2::H2;
 use crate::hedge::Watch;
 use crate::shared::Shared;
 use crate::standstill::Standstill;
-use crate::stream::Progress;
+use crate::stream::{Progress, Traffic};
 use crate::submission::Submission;
 use crate::tally::Tally;
 use crate::trace::What;
@@ -105,8 +104,7 @@ enum Lane {
 /// What the driver keeps of an origin.
 struct OriginEntry {
     origin: Origin,
-    /// Freight bytes moved so far.
-    moved: Arc<AtomicU64>,
+    traffic: Arc<Traffic>,
     names: Arc<Names>,
     /// Whose request came last, for whom connections are dialled then.
     tally: Option<Tally>,
@@ -325,13 +323,10 @@ impl Driver {
     }
 
     fn tick(&mut self, now: Instant) {
-        for (number, entry) in self.origins.iter().enumerate() {
-            let bytes = entry.moved.load(Relaxed);
-            self.dispatcher.handle(now, Event::FreightMoved { origin: OriginId(number), bytes });
+        for (number, OriginEntry { traffic, .. }) in self.origins.iter().enumerate() {
+            let (down, up) = (traffic.received(), traffic.delivered.bytes());
+            self.dispatcher.handle(now, Event::Moved { origin: OriginId(number), down, up });
         }
-        let down = self.shared.counts.all().bytes_received();
-        let up = self.shared.delivered.bytes();
-        self.dispatcher.handle(now, Event::BytesMoved { down, up });
         self.dispatcher.handle(now, Event::Tick);
     }
 
@@ -347,15 +342,17 @@ impl Driver {
                     self.bulk_is_held(direction, rate.is_some());
                     self.shared.valve(direction).set(rate);
                 }
-                Action::Window { bytes } => {
+                Action::Window { origin, bytes } => {
                     tracing::debug!(?bytes, "window of each connection that brings bulk");
-                    self.shared.window.store(bytes.unwrap_or(0), Relaxed);
+                    self.origins[origin.0].traffic.window.store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::SendBuffer { bytes } => {
+                Action::SendBuffer { origin, bytes } => {
                     tracing::debug!(?bytes, "send buffer of each connection that uploads bulk");
-                    self.shared.send_buffer.store(bytes.unwrap_or(0), Relaxed);
+                    self.origins[origin.0].traffic.send_buffer.store(bytes.unwrap_or(0), Relaxed);
                 }
-                Action::Unsent { bytes } => self.shared.unsent.store(bytes, Relaxed),
+                Action::Unsent { origin, bytes } => {
+                    self.origins[origin.0].traffic.unsent.store(bytes, Relaxed);
+                }
                 Action::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {
                         let error = self.dial_errors.get(&because).map(Error::again);
@@ -377,13 +374,9 @@ impl Driver {
             return self.dispatcher.handle(now, Event::Finished { attempt, reusable: true });
         }
         self.control.note(|| sent(&submission, lane, role));
-        let moved = match self.lane_origins.get(&lane) {
-            Some(origin) => Arc::clone(&self.origins[origin.0].moved),
-            None => Arc::default(),
-        };
         let freight = role == Role::Freight;
         let home = if freight { self.control.freight(lane.0) } else { &self.control.express }.clone();
-        let exchange = exchange::Exchange { lane, freight, moved, control: Arc::clone(&self.control) };
+        let exchange = exchange::Exchange { lane, freight, control: Arc::clone(&self.control) };
         match self.lanes.get_mut(&lane) {
             Some(Lane::H1(slot)) => match slot.take().ok_or(true).and_then(quiet) {
                 Ok(connection) => {
@@ -432,9 +425,8 @@ impl Driver {
         }
         let id = OriginId(self.origins.len());
         self.numbers.insert(origin.clone(), id);
-        let entry =
-            OriginEntry { origin: origin.clone(), moved: Arc::default(), names: Arc::default(), tally: None };
-        self.origins.push(entry);
+        let (traffic, names) = (Arc::default(), Arc::default());
+        self.origins.push(OriginEntry { origin: origin.clone(), traffic, names, tally: None });
         id
     }
 }

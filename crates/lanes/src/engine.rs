@@ -5,7 +5,7 @@ mod retrying;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::dial::Dialer;
-use crate::dispatch::{AttemptId, CONNECTIONS_MAX, UNSENT_UNKNOWN};
+use crate::dispatch::{AttemptId, CONNECTIONS_MAX};
 use crate::driver::{Command, Control, Driver};
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
@@ -24,7 +24,6 @@ use crate::outage::Outage;
 use crate::proxy::Proxies;
 use crate::retry::{Backoff, Budget, Failure};
 use crate::shared::{Counts, Shared};
-use crate::stream::Delivered;
 use crate::submission::Submission;
 use crate::tally::{self, Count};
 use crate::throttle::{Admission, Gate, Place, Throttles};
@@ -86,9 +85,7 @@ impl Lanes {
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that is no URL, or threads that can't
     /// be started.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let delivered = Arc::new(Delivered::default());
         let dialer = Dialer {
-            delivered: Arc::clone(&delivered),
             tls: tokio::sync::OnceCell::new(),
             roots: extra_roots(&config.trust)?,
             proxies: Proxies::new(&config)?,
@@ -107,12 +104,8 @@ impl Lanes {
             no_progress: config.no_progress,
             pace: config.bandwidth,
             counts: Counts::default(),
-            delivered,
             down: Valve::default(),
             up: Valve::default(),
-            window: AtomicU32::new(0),
-            send_buffer: AtomicU32::new(0),
-            unsent: AtomicU32::new(UNSENT_UNKNOWN),
         });
         let control = Arc::new(Control {
             commands,

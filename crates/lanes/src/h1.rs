@@ -23,7 +23,6 @@ use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Segment;
-use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::incoming::Incoming;
 use crate::proxy::Proxy;
@@ -155,7 +154,7 @@ impl H1 {
                 let mut gathering = incoming.is_bulk().then(|| Gathering::new(Instant::now()));
                 while left > 0 {
                     if let Some(gathering) = &mut gathering {
-                        self.gather(left, gathering, shared).await?;
+                        self.gather(left, gathering).await?;
                     }
                     let (taken, route) = self.take_some(left, incoming, timeout, shared, true).await?;
                     if let Some(gathering) = &mut gathering {
@@ -359,8 +358,8 @@ impl H1 {
     }
 
     /// Sleeps until as much of a body has come as is worth waking up for.
-    async fn gather(&mut self, left: u64, gathering: &mut Gathering, shared: &Shared) -> Result<(), Error> {
-        let low_water = gathering.low_water(left, shared.window(Role::Freight));
+    async fn gather(&mut self, left: u64, gathering: &mut Gathering) -> Result<(), Error> {
+        let low_water = gathering.low_water(left, self.progress.window());
         self.progress.wake_at(low_water);
         if low_water > 1 {
             match tokio::time::timeout(gathering::WAIT_MAX, self.stream.fill_buf()).await {
@@ -385,7 +384,7 @@ impl H1 {
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
-        self.progress.clamp(shared.window(incoming.role()));
+        self.progress.receives(incoming.role());
         let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await;
         let (taken, route) = match read {
             Ok([]) if end_is_error => return Err(interrupted(doing, io::ErrorKind::UnexpectedEof.into())),

@@ -1,8 +1,6 @@
 //! An answer as it comes in: into the request's sink, or into memory.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -29,8 +27,8 @@ pub(crate) struct Incoming {
     sinking: bool,
     collected: BytesMut,
     sunk: u64,
-    /// Where an origin's freight bytes are counted.
-    moved: Option<Arc<AtomicU64>>,
+    /// What the body rides as.
+    role: Role,
     tracker: Option<Arc<Tracker>>,
     gate: Option<Arc<Gate>>,
     outage: Option<Arc<Outage>>,
@@ -56,7 +54,7 @@ impl Incoming {
             sinking: false,
             collected: BytesMut::new(),
             sunk: 0,
-            moved: None,
+            role: Role::Express,
             tracker,
             gate: None,
             outage: None,
@@ -67,9 +65,9 @@ impl Incoming {
         }
     }
 
-    /// Counts the body's bytes there too.
-    pub(crate) fn counting(mut self, moved: Option<Arc<AtomicU64>>) -> Self {
-        self.moved = moved;
+    /// Says what the body rides as.
+    pub(crate) fn riding_as(mut self, role: Role) -> Self {
+        self.role = role;
         self
     }
 
@@ -99,12 +97,12 @@ impl Incoming {
 
     /// Whether the body is bulk, riding as freight.
     pub(crate) fn is_bulk(&self) -> bool {
-        self.moved.is_some()
+        self.role == Role::Freight
     }
 
     /// What the body rides as.
     pub(crate) fn role(&self) -> Role {
-        if self.is_bulk() { Role::Freight } else { Role::Express }
+        self.role
     }
 
     /// Takes the head: where the body goes.
@@ -145,9 +143,6 @@ impl Incoming {
         let is_good = self.head.as_ref().is_some_and(|head| head.status.is_success());
         if let Some(outage) = self.outage.as_ref().filter(|_| is_good) {
             outage.heard(Instant::now());
-        }
-        if let Some(moved) = &self.moved {
-            moved.fetch_add(bytes.len() as u64, Relaxed);
         }
         if let Some(tracker) = &self.tracker {
             tracker.body(Instant::now(), bytes.len());

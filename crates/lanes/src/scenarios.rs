@@ -4,6 +4,7 @@
 mod hedging;
 mod idle;
 mod links;
+mod origins;
 mod random;
 mod sending;
 

@@ -3,16 +3,15 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::client_certificate::{is_refused, refused};
-use crate::dispatch::{Direction, FREIGHT_ABOVE, Role};
+use crate::dispatch::{Direction, FREIGHT_ABOVE};
 use crate::distribution::Recorder;
 use crate::error::{Error, Kind};
 use crate::pace::Bandwidth;
-use crate::stream::{Delivered, Progress};
+use crate::stream::Progress;
 use crate::tally::{Count, Tally};
 use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
@@ -29,16 +28,8 @@ pub(crate) struct Shared {
     pub(crate) no_progress: Duration,
     pub(crate) pace: Option<Bandwidth>,
     pub(crate) counts: Counts,
-    /// What peers have acknowledged.
-    pub(crate) delivered: Arc<Delivered>,
     pub(crate) down: Valve,
     pub(crate) up: Valve,
-    /// What each connection that carries bulk to us may have outstanding; 0 leaves it to TCP.
-    pub(crate) window: AtomicU32,
-    /// What each connection that uploads bulk may have in its send buffer; 0 leaves it to TCP.
-    pub(crate) send_buffer: AtomicU32,
-    /// What the kernel may take of such a connection's bulk beyond what it may send at once.
-    pub(crate) unsent: AtomicU32,
 }
 
 /// The counters, as they are counted.
@@ -96,14 +87,6 @@ impl Counts {
 }
 
 impl Shared {
-    /// What a connection may have outstanding on its way to us; 0 leaves it to TCP.
-    pub(crate) fn window(&self, role: Role) -> u32 {
-        match role {
-            Role::Express => 0,
-            Role::Freight => self.window.load(Relaxed),
-        }
-    }
-
     /// What lets bulk of a direction through.
     pub(crate) fn valve(&self, direction: Direction) -> &Valve {
         match direction {
@@ -148,11 +131,7 @@ pub(crate) struct Sending<'a> {
 impl Sending<'_> {
     /// Has the connection hold as much of it as it should.
     pub(crate) fn limit(&self, progress: &Progress) {
-        let Shared { send_buffer, unsent, .. } = self.shared;
-        match self.is_bulk {
-            true => progress.sends_bulk(send_buffer.load(Relaxed), unsent.load(Relaxed)),
-            false => progress.sends_small(),
-        }
+        progress.sends(self.is_bulk);
     }
 
     /// Counts bytes that are out and keeps the caller's rate; bulk also yields to small requests.
@@ -219,6 +198,8 @@ pub(crate) fn interrupted(doing: &str, e: io::Error) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use std::sync::Arc;
+
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -234,8 +215,8 @@ mod tests {
         let peer = listener.accept().await.unwrap().0;
         tcp.writable().await.unwrap();
         while tcp.try_write(&[7; 64 * 1024]).is_ok() {}
-        let progress = Arc::new(Progress::new());
-        let watched = Watched::new(tcp, Arc::clone(&progress), Arc::default());
+        let progress = Arc::new(Progress::new(Arc::default()));
+        let watched = Watched::new(tcp, Arc::clone(&progress));
         (watched, progress, peer)
     }
 

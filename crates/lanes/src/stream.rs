@@ -8,6 +8,7 @@ mod held;
 mod platform;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod watched;
 
 use std::io;
@@ -18,8 +19,8 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 pub(crate) use ahead::Ahead;
-pub(crate) use delivered::Delivered;
 use gathered::Gathered;
+pub(crate) use traffic::Traffic;
 pub(crate) use watched::{Progress, Watched};
 
 /// A connection's bytes. Reads are offered as the buffer they already lie in.

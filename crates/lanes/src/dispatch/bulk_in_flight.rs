@@ -17,6 +17,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::Direction;
 use super::path_estimate::PathEstimate;
 use super::strangling::Strangling;
 
@@ -50,9 +51,6 @@ const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 /// it was taken for, or nobody would ever find that out.
 const CHANGE_MIN: u32 = 16;
 
-/// How long after small requests more of them are expected.
-const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(1);
-
 /// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
 const NEARBY: Duration = Duration::from_millis(1);
 
@@ -67,6 +65,15 @@ const UNSENT_MIN: f64 = 64.0 * 1024.0;
 /// A lane's part before anything is known.
 pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;
 
+/// What bulk moves beside.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// Whether small requests are outstanding, or more of them expected.
+    pub(super) expects_small: bool,
+    /// What bulk that yields may move, in bytes a second.
+    pub(super) allowed: Option<u64>,
+}
+
 /// The lanes that carry bulk in a direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
@@ -75,49 +82,32 @@ pub(super) struct Sharing {
     pub(super) rtt: Duration,
 }
 
-/// What bulk of one direction is held to.
+/// What one origin's bulk of one direction is held to.
 #[derive(Debug)]
 pub(super) struct BulkInFlight {
-    is_up: bool,
-    small_at: Option<Instant>,
     /// What is in force for each lane, in bytes; nothing where it is left to TCP.
     applied: Option<u32>,
     unsent: u32,
     strangling: Strangling,
 }
 
+impl Default for BulkInFlight {
+    fn default() -> Self {
+        Self { applied: None, unsent: UNSENT_UNKNOWN, strangling: Strangling::default() }
+    }
+}
+
 impl BulkInFlight {
-    pub(super) fn down() -> Self {
-        Self {
-            is_up: false,
-            small_at: None,
-            applied: None,
-            unsent: UNSENT_UNKNOWN,
-            strangling: Strangling::default(),
-        }
-    }
-
-    pub(super) fn up() -> Self {
-        Self { is_up: true, ..Self::down() }
-    }
-
-    /// Takes note that small requests are outstanding. Says whether none were expected: then it is time to decide.
-    pub(super) fn small(&mut self, now: Instant) -> bool {
-        let expected_small = self.expects_small(now);
-        self.small_at = Some(now);
-        !expected_small
-    }
-
     /// What each of the lanes may have on its way, in bytes: `Some` when that differs by much from what was said last.
-    /// `Some(None)` leaves it to TCP again. Bulk that yields may move `allowed` bytes a second.
+    /// `Some(None)` leaves it to TCP again.
     pub(super) fn decide(
         &mut self,
         now: Instant,
+        direction: Direction,
         sharing: Sharing,
         path: &PathEstimate,
-        allowed: Option<u64>,
+        Beside { expects_small, allowed }: Beside,
     ) -> Option<Option<u32>> {
-        let expects_small = self.expects_small(now);
         if sharing.lanes == 0 && expects_small {
             // Whoever comes next finds what held before.
             return None;
@@ -125,14 +115,14 @@ impl BulkInFlight {
         let is_held = self.applied.is_some();
         let may_hold = self.strangling.may_hold(now, is_held, sharing.lanes, path) && path.is_full_of_bulk();
         let seen = path.rate().unwrap_or_default();
-        let held = match (self.is_up, allowed) {
+        let held = match (direction, allowed) {
             _ if sharing.lanes == 0 || sharing.rtt < NEARBY => None,
-            (false, Some(allowed)) => Some((BESIDE_DOWN, allowed as f64)),
+            (Direction::Down, Some(allowed)) => Some((BESIDE_DOWN, allowed as f64)),
             _ if !may_hold => None,
-            (false, None) if expects_small => Some((BESIDE_DOWN, seen)),
-            (false, None) => Some((ALONE, seen)),
-            (true, _) if expects_small => Some((BESIDE_UP, seen)),
-            (true, _) => None,
+            (Direction::Down, None) if expects_small => Some((BESIDE_DOWN, seen)),
+            (Direction::Down, None) => Some((ALONE, seen)),
+            (Direction::Up, _) if expects_small => Some((BESIDE_UP, seen)),
+            (Direction::Up, _) => None,
         };
         let share = held.map(|(share, rate)| {
             let total = rate * sharing.rtt.as_secs_f64() * share.products + share.bytes;
@@ -162,10 +152,6 @@ impl BulkInFlight {
         self.unsent = unsent;
         Some(unsent)
     }
-
-    fn expects_small(&self, now: Instant) -> bool {
-        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < SMALL_EXPECTED_FOR)
-    }
 }
 
 #[cfg(test)]
@@ -190,85 +176,73 @@ mod tests {
 
     const BULK: Load = Load { fills: true, has_bulk: true, is_held: false };
 
-    fn both() -> [BulkInFlight; 2] {
-        [BulkInFlight::down(), BulkInFlight::up()]
-    }
+    /// Small requests that come again and again.
+    const SMALL: Beside = Beside { expects_small: true, allowed: None };
 
     /// What a lane gets beside small requests.
-    fn share(mut bulk: BulkInFlight, lanes: usize, rtt: Duration, path: &PathEstimate) -> Option<u32> {
+    fn share(direction: Direction, lanes: usize, rtt: Duration, path: &PathEstimate) -> Option<u32> {
         let now = Instant::now();
-        bulk.small(now);
-        bulk.decide(now, Sharing { lanes, rtt }, path, None).flatten()
+        BulkInFlight::default().decide(now, direction, Sharing { lanes, rtt }, path, SMALL).flatten()
     }
 
     #[test]
     fn nothing_is_held_on_a_path_that_nothing_has_filled_nor_in_the_same_house() {
-        for bulk in both() {
-            assert_eq!(share(bulk, 2, NEAR, &PathEstimate::default()), None);
+        for direction in Direction::BOTH {
+            assert_eq!(share(direction, 2, NEAR, &PathEstimate::default()), None);
         }
-        for bulk in both() {
-            assert_eq!(share(bulk, 32, NEARBY / 2, &full(GIGABIT)), None);
+        for direction in Direction::BOTH {
+            assert_eq!(share(direction, 32, NEARBY / 2, &full(GIGABIT)), None);
         }
     }
 
     #[test]
     fn beside_small_requests_lanes_share_little_more_than_the_path_holds() {
-        for mut bulk in both() {
-            let (now, gigabit) = (Instant::now(), full(GIGABIT));
-            bulk.small(now);
-            let mut decide = |at, lanes| bulk.decide(at, Sharing { lanes, rtt: NEAR }, &gigabit, None);
-            let clamp = decide(now, 2).flatten().unwrap();
+        for direction in Direction::BOTH {
+            let (mut bulk, now, gigabit) = (BulkInFlight::default(), Instant::now(), full(GIGABIT));
+            let mut decide =
+                |lanes, beside| bulk.decide(now, direction, Sharing { lanes, rtt: NEAR }, &gigabit, beside);
+            let clamp = decide(2, SMALL).flatten().unwrap();
             assert!((400_000..=500_000).contains(&(2 * clamp)), "{clamp}");
-            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 2), None, "nothing new");
-            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 0), None, "nobody to tell");
-            assert_eq!(decide(now + SMALL_EXPECTED_FOR / 2, 4), Some(Some(clamp / 2)));
-            let then = decide(now + SMALL_EXPECTED_FOR, 4).unwrap();
+            assert_eq!(decide(2, SMALL), None, "nothing new");
+            assert_eq!(decide(0, SMALL), None, "nobody to tell");
+            assert_eq!(decide(4, SMALL), Some(Some(clamp / 2)));
+            let then = decide(4, Beside::default()).unwrap();
             assert!(then.is_none_or(|then| then > clamp), "and then there is more room again");
         }
     }
 
     #[test]
     fn bulk_that_yields_has_no_more_on_its_way_than_it_may_move() {
-        let (mut bulk, now, sharing) =
-            (BulkInFlight::down(), Instant::now(), Sharing { lanes: 2, rtt: HOME });
-        let clamp = bulk.decide(now, sharing, &full(GIGABIT), Some(6_250_000)).flatten().unwrap();
+        let (now, sharing) = (Instant::now(), Sharing { lanes: 2, rtt: HOME });
+        let beside = Beside { expects_small: true, allowed: Some(6_250_000) };
+        let said = BulkInFlight::default().decide(now, Direction::Down, sharing, &full(GIGABIT), beside);
+        let clamp = said.flatten().unwrap();
         assert!((140_000..=145_000).contains(&clamp), "{clamp}");
     }
 
     #[test]
-    fn it_is_time_to_decide_when_small_work_comes_after_a_pause() {
-        let (mut bulk, now) = (BulkInFlight::up(), Instant::now());
-        assert!(bulk.small(now));
-        assert!(!bulk.small(now + SMALL_EXPECTED_FOR / 2));
-        assert!(!bulk.small(now + SMALL_EXPECTED_FOR));
-        assert!(bulk.small(now + SMALL_EXPECTED_FOR * 2));
-    }
-
-    #[test]
     fn many_lanes_on_a_slow_path_keep_a_few_segments_each() {
-        for bulk in both() {
-            assert_eq!(share(bulk, 64, NEAR, &full(1e6)), Some(LANE_MIN));
+        for direction in Direction::BOTH {
+            assert_eq!(share(direction, 64, NEAR, &full(1e6)), Some(LANE_MIN));
         }
     }
 
     #[test]
     fn a_long_path_that_a_few_lanes_hold_is_left_to_tcp() {
-        for bulk in both() {
-            assert_eq!(share(bulk, 1, Duration::from_millis(50), &full(1.25e9)), None);
+        for direction in Direction::BOTH {
+            assert_eq!(share(direction, 1, Duration::from_millis(50), &full(1.25e9)), None);
         }
     }
 
     /// What bulk moves in five minutes, bytes a second, on a path whose round trip is so many times the shortest that was seen.
-    fn moved(mut bulk: BulkInFlight, rtt: Duration, times: u32, shared: bool) -> f64 {
+    fn moved(direction: Direction, rtt: Duration, times: u32, expects_small: bool) -> f64 {
         // Of a send buffer three quarters are filled, and a packet beyond it.
-        let filled = if bulk.is_up { (0.75, 32e3) } else { (1.0, 0.0) };
+        let filled = if direction == Direction::Up { (0.75, 32e3) } else { (1.0, 0.0) };
         let (mut path, start) = (full(GIGABIT), Instant::now() + Duration::from_secs(1));
         let (mut now, mut bytes, mut clamp) = (start, GIGABIT, None);
+        let (mut bulk, beside) = (BulkInFlight::default(), Beside { expects_small, allowed: None });
         for _ in 0..3000 {
-            if shared {
-                bulk.small(now);
-            }
-            if let Some(said) = bulk.decide(now, Sharing { lanes: 4, rtt }, &path, None) {
+            if let Some(said) = bulk.decide(now, direction, Sharing { lanes: 4, rtt }, &path, beside) {
                 clamp = said.map(|bytes| 4.0 * (f64::from(bytes) * filled.0 + filled.1));
             }
             now += Duration::from_millis(100);
@@ -283,8 +257,8 @@ mod tests {
     fn bulk_is_not_strangled_where_the_round_trip_is_longer_than_it_was() {
         for shared in [false, true] {
             for times in [1, 2, 4, 10] {
-                for bulk in both() {
-                    let moved = moved(bulk, NEAR, times, shared);
+                for direction in Direction::BOTH {
+                    let moved = moved(direction, NEAR, times, shared);
                     assert!(moved > 0.8 * GIGABIT, "{times} times as long, shared: {shared}: {moved}");
                 }
             }
@@ -294,13 +268,14 @@ mod tests {
     #[test]
     fn a_path_that_was_taken_for_too_little_is_found_out_beside_small_requests() {
         for lanes in [2, 4, 8] {
-            for mut bulk in both() {
-                let filled = if bulk.is_up { (2.0 / 3.0, 16e3) } else { (1.0, 0.0) };
+            for direction in Direction::BOTH {
+                let mut bulk = BulkInFlight::default();
+                let filled = if direction == Direction::Up { (2.0 / 3.0, 16e3) } else { (1.0, 0.0) };
                 let (mut path, mut bytes) = (full(10e6), 10e6);
                 let (mut now, mut held) = (Instant::now() + Duration::from_secs(1), 0.0);
                 for _ in 0..100 {
-                    bulk.small(now);
-                    let said = bulk.decide(now, Sharing { lanes, rtt: HOME }, &path, None).flatten();
+                    let sharing = Sharing { lanes, rtt: HOME };
+                    let said = bulk.decide(now, direction, sharing, &path, SMALL).flatten();
                     let each = |clamp: u32| f64::from(clamp) * filled.0 + filled.1;
                     held = said.map_or(held, |clamp| each(clamp) * lanes as f64);
                     now += Duration::from_millis(100);
@@ -314,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_ahead_by_the_same_time_on_slow_paths_and_on_fast_ones() {
-        let mut bulk = BulkInFlight::up();
+        let mut bulk = BulkInFlight::default();
         assert_eq!(bulk.unsent(4, None), None);
         assert_eq!(bulk.unsent(4, Some(GIGABIT)), None, "about what was assumed");
         assert_eq!(bulk.unsent(4, Some(1.25e9)), Some(3_125_000));

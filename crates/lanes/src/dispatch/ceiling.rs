@@ -17,7 +17,7 @@ impl Dispatcher {
         let hedges = self.waiting_hedges(origin, role).len();
         let state = &mut self.origins[origin.0];
         let anticipated = role == Role::Express && state.anticipated > 0;
-        let is_queued = !state.queue(role).is_empty() || hedges > 0;
+        let is_queued = !state.queues.is_empty(role) || hedges > 0;
         if !is_queued && !anticipated {
             return;
         }

@@ -48,6 +48,10 @@ pub enum Direction {
     Up,
 }
 
+impl Direction {
+    pub(crate) const BOTH: [Self; 2] = [Self::Down, Self::Up];
+}
+
 /// What happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
@@ -171,18 +175,13 @@ pub(crate) enum Event {
     },
     /// The machine, or this process, has stood still for long.
     Slept,
-    /// How many bulk bytes the origin has moved since the engine started.
-    FreightMoved {
+    /// How many bytes have moved over all lanes of an origin since the engine started.
+    Moved {
         /// The origin.
         origin: OriginId,
-        /// Bytes in all.
-        bytes: u64,
-    },
-    /// How many bytes have moved over all lanes since the engine started.
-    BytesMoved {
-        /// From servers: of bodies.
+        /// From the server.
         down: u64,
-        /// To servers: of anything, and acknowledged; `None` where that can't be known.
+        /// To the server, and acknowledged; `None` where that can't be known.
         up: Option<u64>,
     },
     /// The time asked for by [`Dispatcher::next_tick`] has come.
@@ -222,19 +221,26 @@ pub(crate) enum Action {
         /// Bytes a second; `None` lets it go.
         rate: Option<u64>,
     },
-    /// Each connection that carries bulk to us may have so many bytes outstanding from now on.
+    /// Each of the origin's connections that carries bulk to us may have so many bytes outstanding from now on.
     Window {
+        /// Which origin's.
+        origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// Each connection that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged ones
-    /// included, from now on.
+    /// Each of the origin's connections that uploads bulk may have so many bytes in its send buffer, sent and not acknowledged
+    /// ones included, from now on.
     SendBuffer {
+        /// Which origin's.
+        origin: OriginId,
         /// Bytes; `None` leaves it to TCP.
         bytes: Option<u32>,
     },
-    /// The kernel takes so many bytes of bulk from each connection that uploads it, beyond what it may send at once.
+    /// The kernel takes so many bytes of bulk from each of the origin's connections that uploads it, beyond what it may send
+    /// at once.
     Unsent {
+        /// Which origin's.
+        origin: OriginId,
         /// Bytes.
         bytes: u32,
     },

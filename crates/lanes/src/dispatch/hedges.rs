@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::Protocol;
-    use crate::dispatch::{CONNECTIONS_MAX, Event};
+    use crate::dispatch::{CONNECTIONS_MAX, Direction, Event};
 
     const ORIGIN: OriginId = OriginId(0);
     const RTT: Duration = Duration::from_millis(20);
@@ -141,7 +141,7 @@ mod tests {
             assert_ne!(first, other);
             dispatcher.handle(now, Event::Finished { attempt: AttemptId(1), reusable: true });
             dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: false });
-            assert_eq!((dispatcher.attempts(), dispatcher.down.small), (0, 0));
+            assert_eq!((dispatcher.attempts(), dispatcher.link(Direction::Down).small), (0, 0));
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(hedge(&mut dispatcher, now), []);
         dispatcher.handle(now, Event::Cancelled { attempt: AttemptId(1) });
         dispatcher.handle(now, Event::Finished { attempt: AttemptId(0), reusable: true });
-        assert_eq!((dispatcher.attempts(), dispatcher.down.small), (0, 0));
+        assert_eq!((dispatcher.attempts(), dispatcher.link(Direction::Down).small), (0, 0));
         assert!(dispatcher.origins[0].hedges.is_empty());
     }
 
@@ -214,7 +214,7 @@ mod tests {
                     assert_eq!(actions(&mut dispatcher), [], "{protocol:?}: not at once");
                 }
                 now = dispatcher.next_tick().unwrap();
-                dispatcher.handle(now, Event::BytesMoved { down: 0, up: Some(0) });
+                dispatcher.handle(now, Event::Moved { origin: ORIGIN, down: 0, up: Some(0) });
                 dispatcher.handle(now, Event::Tick);
                 dialling = dialled(&actions(&mut dispatcher));
                 (dials, ticks) = (dials + dialling.len(), ticks + 1);

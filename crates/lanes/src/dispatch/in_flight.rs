@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-use super::AttemptId;
-use super::path_estimate::PathEstimate;
+use super::{AttemptId, Direction};
 
 /// Attempts that are never held back: what one lane of a browser or an SDK carries, too few to be in each other's way.
 const ATTEMPTS_MIN: usize = 16;
@@ -58,18 +57,7 @@ pub(super) struct Shown {
     pub(super) is_full: bool,
 }
 
-/// The same of both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Shows {
-    pub(super) down: Shown,
-    pub(super) up: Shown,
-}
-
 impl Shown {
-    pub(super) fn by(path: &PathEstimate) -> Self {
-        Self { rate: path.rate().unwrap_or_default(), is_full: path.is_full() }
-    }
-
     /// How many bytes of small attempts go at once where a round trip and the answer take `turn`.
     pub(super) fn at_once(self, turn: Duration) -> f64 {
         let (gain, least) = if self.is_full { (GAIN_FULL, LEAST) } else { (GAIN, FIRST) };
@@ -83,8 +71,6 @@ pub(super) struct InFlight {
     counted: FxHashMap<AttemptId, Counted>,
     bytes: u64,
     up: u64,
-    /// What the path has shown.
-    pub(super) shows: Shows,
     /// What the server takes to answer, as far as it is known.
     service: Option<Duration>,
     /// When they were sent, the first first; with some that have ended.
@@ -137,11 +123,13 @@ impl InFlight {
         rtt + self.service.unwrap_or_default().max(SERVICE)
     }
 
-    /// Whether another attempt keeps the path fuller.
-    pub(super) fn has_room(&self, rtt: Duration) -> bool {
-        let (turn, Shows { down, up }) = (self.turn(rtt), self.shows);
-        self.counted.len() < ATTEMPTS_MIN
-            || ((self.bytes - self.up) as f64) < down.at_once(turn) && (self.up as f64) < up.at_once(turn)
+    /// Whether another attempt keeps the path fuller in the direction that it goes in, of which so much was seen.
+    pub(super) fn has_room(&self, direction: Direction, shown: Shown, rtt: Duration) -> bool {
+        let bytes = match direction {
+            Direction::Down => self.bytes - self.up,
+            Direction::Up => self.up,
+        };
+        self.counted.len() < ATTEMPTS_MIN || (bytes as f64) < shown.at_once(self.turn(rtt))
     }
 }
 
@@ -150,37 +138,43 @@ mod tests {
     use super::*;
 
     /// How many attempts of so many bytes go at once.
-    fn at_once(shows: Shows, (bytes, up): (u64, u64), rtt_ms: u64) -> usize {
-        let (mut flight, now) = (InFlight { shows, ..InFlight::default() }, Instant::now());
+    fn at_once(shown: Shown, (bytes, up): (u64, u64), rtt_ms: u64) -> usize {
+        let (mut flight, now) = (InFlight::default(), Instant::now());
+        let direction = if up == bytes { Direction::Up } else { Direction::Down };
         let attempts = (0..).map(AttemptId).take_while(|_| {
-            let has_room = flight.has_room(Duration::from_millis(rtt_ms));
+            let has_room = flight.has_room(direction, shown, Duration::from_millis(rtt_ms));
             flight.add(now, AttemptId(flight.counted.len() as u64), bytes, up);
             has_room
         });
         attempts.count()
     }
 
-    fn shows(rate: f64, is_full: bool) -> Shows {
-        Shows { down: Shown { rate, is_full }, up: Shown { rate, is_full } }
+    fn shown(rate: f64, is_full: bool) -> Shown {
+        Shown { rate, is_full }
+    }
+
+    /// Whether another download may be sent over a path that has shown nothing.
+    fn has_room(flight: &InFlight, rtt: Duration) -> bool {
+        flight.has_room(Direction::Down, Shown::default(), rtt)
     }
 
     #[test]
     fn at_first_what_the_senders_may_send_goes_at_once_and_no_more() {
         let down = (256 << 10, 0);
-        assert_eq!(at_once(Shows::default(), down, 2), ATTEMPTS_MIN);
-        assert_eq!(at_once(Shows::default(), down, 20), 32);
-        assert_eq!(at_once(Shows::default(), down, 200), 32, "however far");
-        assert!(at_once(Shows::default(), (6 << 10, 0), 50) > 600);
-        assert!(at_once(Shows::default(), (2 << 10, 0), 0) > 250);
+        assert_eq!(at_once(Shown::default(), down, 2), ATTEMPTS_MIN);
+        assert_eq!(at_once(Shown::default(), down, 20), 32);
+        assert_eq!(at_once(Shown::default(), down, 200), 32, "however far");
+        assert!(at_once(Shown::default(), (6 << 10, 0), 50) > 600);
+        assert!(at_once(Shown::default(), (2 << 10, 0), 0) > 250);
     }
 
     #[test]
     fn more_goes_where_the_path_has_shown_that_it_carries_more() {
         for sizes in [(256 << 10, 0), (256 << 10, 256 << 10)] {
-            let opens = at_once(shows(125e6, false), sizes, 49);
-            let full = at_once(shows(125e6, true), sizes, 49);
+            let opens = at_once(shown(125e6, false), sizes, 49);
+            let full = at_once(shown(125e6, true), sizes, 49);
             assert_eq!((opens, full), (96, 48));
-            assert_eq!(at_once(shows(1e6, true), sizes, 49), ATTEMPTS_MIN, "a server may take longer");
+            assert_eq!(at_once(shown(1e6, true), sizes, 49), ATTEMPTS_MIN, "a server may take longer");
         }
     }
 
@@ -188,9 +182,9 @@ mod tests {
     fn what_has_ended_makes_room() {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 1 << 20, 0));
-        assert!(!flight.has_room(near));
+        assert!(!has_room(&flight, near));
         flight.remove(AttemptId(3));
-        assert!(flight.has_room(near));
+        assert!(has_room(&flight, near));
         (0..16).for_each(|attempt| flight.remove(AttemptId(attempt)));
         assert_eq!((flight.bytes, flight.next_tick()), (0, None));
     }
@@ -199,9 +193,9 @@ mod tests {
     fn a_work_counts_for_what_it_turns_out_to_be() {
         let (mut flight, now, near) = (InFlight::default(), Instant::now(), Duration::from_millis(1));
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
-        assert!(!flight.has_room(near));
+        assert!(!has_room(&flight, near));
         (0..16).for_each(|attempt| flight.answered(now + near, AttemptId(attempt), 4 << 10, near));
-        assert!(flight.has_room(near));
+        assert!(has_room(&flight, near));
         (0..16).for_each(|attempt| flight.remove(AttemptId(attempt)));
         flight.answered(now, AttemptId(3), 1 << 20, near);
         assert_eq!(flight.bytes, 0, "one that has ended counts for nothing");
@@ -210,14 +204,15 @@ mod tests {
     #[test]
     fn a_server_that_thinks_longer_is_asked_more_at_once() {
         let (now, near) = (Instant::now(), Duration::from_millis(1));
-        let mut flight = InFlight { shows: shows(125e6, false), ..InFlight::default() };
+        let (mut flight, gigabit) = (InFlight::default(), shown(125e6, false));
+        let has_room = |flight: &InFlight, rtt| flight.has_room(Direction::Down, gigabit, rtt);
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
-        assert!(!flight.has_room(near));
+        assert!(!has_room(&flight, near));
         flight.answered(now + Duration::from_millis(51), AttemptId(0), 256 << 10, near);
         (16..90).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
-        assert!(flight.has_room(near));
+        assert!(has_room(&flight, near));
         flight.answered(now + near, AttemptId(1), 256 << 10, near);
-        assert!(!flight.has_room(near), "one that came at once shows that it doesn't");
+        assert!(!has_room(&flight, near), "one that came at once shows that it doesn't");
     }
 
     #[test]
@@ -226,9 +221,9 @@ mod tests {
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 1 << 20, 0));
         let at = flight.next_tick().expect("a tick");
         flight.tick(at - Duration::from_millis(1));
-        assert!(!flight.has_room(near));
+        assert!(!has_room(&flight, near));
         flight.tick(at);
-        assert!(flight.has_room(near));
+        assert!(has_room(&flight, near));
         flight.remove(AttemptId(0));
         assert_eq!(flight.bytes, 0);
     }

@@ -9,10 +9,7 @@ pub(crate) const FREIGHT_WAIT_MAX: Duration = sending::FREIGHT_WAIT_MAX;
 impl Dispatcher {
     /// Whether small requests are counted in a direction, which bulk may yield to.
     pub(crate) fn counts_small(&self, direction: Direction) -> bool {
-        match direction {
-            Direction::Down => self.down.small > 0,
-            Direction::Up => self.up.small > 0,
-        }
+        self.links[direction as usize].small > 0
     }
 
     /// What is still counted though nothing is left to be done.
@@ -21,7 +18,9 @@ impl Dispatcher {
             self.origins.iter().map(|o| (o.express_live, o.freight_live, o.openers, o.express_weight));
         let origins =
             origins.filter(|counts| *counts != (0, 0, 0, 0)).map(|counts| format!("{counts:?} of an origin"));
-        let directions = [&self.down, &self.up].into_iter().map(|d| (d.small, d.bulk));
+        let of_origins =
+            self.origins.iter().flat_map(|o| [(o.down.small, o.down.bulk), (o.up.small, o.up.bulk)]);
+        let directions = self.links.iter().map(|link| (link.small, link.bulk)).chain(of_origins);
         let directions =
             directions.filter(|counts| *counts != (0, 0)).map(|counts| format!("{counts:?} of a direction"));
         let lanes = self.lanes.values().filter(|l| l.in_flight > 0 || l.uploads > 0 || l.weight > 0);

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::class::OPENER_ASSUMED;
+use super::directions::DirectionState;
 use super::express_lanes::{Known, Work};
 use super::freight_lanes::FreightLanes;
 use super::idle::IdleLimit;
-use super::in_flight::{InFlight, Shows};
-use super::queue::Queue;
-use super::{AttemptId, LaneId, Role, express_lanes};
+use super::in_flight::InFlight;
+use super::queue::Queues;
+use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
 use crate::Protocol;
 
 /// How much longer than the first lane of a burst its siblings may take before their share is given to others, and at
@@ -33,8 +34,9 @@ const DIAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct OriginState {
     pub(super) lanes: Vec<LaneId>,
-    pub(super) express_queue: Queue,
-    pub(super) freight_queue: Queue,
+    pub(super) queues: Queues,
+    pub(super) down: DirectionState,
+    pub(super) up: DirectionState,
     /// Hedges that wait for a lane, few at a time.
     pub(super) hedges: Vec<AttemptId>,
     /// Attempts of each role, queued and running.
@@ -43,8 +45,6 @@ pub(super) struct OriginState {
     /// Openers among them.
     pub(super) openers: usize,
     pub(super) express_weight: u64,
-    /// Bytes that express attempts send.
-    pub(super) express_up: u64,
     /// Attempts that were announced and have not come yet: lanes for them are dialled meanwhile.
     pub(super) anticipated: usize,
     pub(super) in_flight: InFlight,
@@ -157,7 +157,7 @@ impl OriginState {
     }
 
     fn is_queued(&self) -> bool {
-        !self.express_queue.is_empty() || !self.freight_queue.is_empty()
+        !self.queues.is_empty(Role::Express) || !self.queues.is_empty(Role::Freight)
     }
 
     /// Takes note that `now` has come.
@@ -181,30 +181,32 @@ impl OriginState {
     }
 
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        let queued = !self.express_queue.is_empty();
+        let queued = !self.queues.is_empty(Role::Express);
+        let is_held = |direction| self.queues.wait(Role::Express, direction) && !self.has_room(direction);
         let shares = self.shares_end.filter(|_| queued);
         let is_wanted = self.is_queued() || self.anticipated > 0;
         let probe = self.probing_until.filter(|_| self.path().is_none() && !self.probed && is_wanted);
-        let room = self.in_flight.next_tick().filter(|_| queued && !self.has_room());
+        let room = self.in_flight.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
         // Nothing else need happen while a hedge waits for a dial to be repeated.
         let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + DIAL_AGAIN_AFTER).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
 
-    pub(super) fn queue(&mut self, role: Role) -> &mut Queue {
-        match role {
-            Role::Express => &mut self.express_queue,
-            Role::Freight => &mut self.freight_queue,
+    pub(super) fn direction(&mut self, direction: Direction) -> &mut DirectionState {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
         }
     }
 
-    pub(super) fn admit(&mut self, now: Instant, attempt: AttemptId, role: Role, weight: u64, opener: bool) {
+    pub(super) fn admit(&mut self, now: Instant, attempt: AttemptId, role: Role, size: Size, opener: bool) {
         self.anticipated = self.anticipated.saturating_sub(1);
-        self.count(role, weight, opener);
+        self.count(role, size.weight(), opener);
+        let queue = self.queues.of(role, size.direction());
         match role {
-            Role::Express => self.express_queue.push_by_size(now, attempt, weight),
-            Role::Freight => self.freight_queue.push_in_turn(now, attempt),
+            Role::Express => queue.push_by_size(now, attempt, size.weight()),
+            Role::Freight => queue.push_in_turn(now, attempt),
         }
     }
 
@@ -242,15 +244,19 @@ impl OriginState {
         self.opener_size = Some(self.opener_size.map_or(bytes, |size| size - size / 8 + bytes / 8));
     }
 
-    /// Whether another small request may be sent.
-    pub(super) fn has_room(&self) -> bool {
-        self.in_flight.has_room(self.rtt())
+    /// Whether another small request may be sent that moves most in this direction.
+    pub(super) fn has_room(&self, direction: Direction) -> bool {
+        let shown = match direction {
+            Direction::Down => self.down.shown(),
+            Direction::Up => self.up.shown(),
+        };
+        self.in_flight.has_room(direction, shown, self.rtt())
     }
 
     /// How many bytes of small requests are sent before some are answered.
     pub(super) fn at_once(&self) -> u64 {
-        let (turn, Shows { down, up }) = (self.in_flight.turn(self.rtt()), self.in_flight.shows);
-        down.at_once(turn).max(up.at_once(turn)) as u64
+        let turn = self.in_flight.turn(self.rtt());
+        self.down.shown().at_once(turn).max(self.up.shown().at_once(turn)) as u64
     }
 
     /// What the origin most likely speaks: before anything is known, what ALPN prefers.
@@ -265,8 +271,7 @@ impl OriginState {
         let openers = self.openers.min(self.express_live) as u64;
         let known = self.express_weight.saturating_sub(openers * OPENER_ASSUMED.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
-        let Shows { down, up } = self.in_flight.shows;
-        let path = if self.express_up > bytes / 2 { up } else { down };
+        let path = if self.up.small > bytes / 2 { self.up.shown() } else { self.down.shown() };
         let known = Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), path };
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         if let Some((of, then, wanted)) = self.wanted

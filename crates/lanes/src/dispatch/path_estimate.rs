@@ -52,6 +52,18 @@ pub(super) struct Load {
     pub(super) is_held: bool,
 }
 
+impl Load {
+    /// Where small requests wait for those on their way or not, with bulk or without, which is held back or not.
+    pub(super) fn of(small_wait: bool, has_bulk: bool, is_held: bool) -> Self {
+        let has_bulk_that_moves = has_bulk && !is_held;
+        Self {
+            fills: small_wait || has_bulk_that_moves,
+            has_bulk: has_bulk_that_moves,
+            is_held: has_bulk && is_held,
+        }
+    }
+}
+
 impl PathEstimate {
     /// Takes a reading of the bytes moved so far. While bulk is held back, what moves isn't what the path carries:
     /// forgetting the best rate then, bulk would be held to a part of a part of it. And what has gathered meanwhile comes at

@@ -4,18 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use super::AttemptId;
+use super::{AttemptId, Direction, Role};
 
 /// How much later than an attempt of this many bytes a smaller one may come and still go first: a second for 1 MiB, 5 ms for
 /// 4.7 KB. What takes long anyway can wait a little; nothing is overtaken for ever.
 const HEAD_START_PER_MIB: Duration = Duration::from_secs(1);
 
-/// Attempts that wait for a lane.
+/// Attempts of one role and direction that wait for a lane.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    attempts: BinaryHeap<Reverse<(Instant, u64, AttemptId)>>,
-    admitted: u64,
-}
+pub(super) struct Queue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 
 impl Queue {
     /// Admits an express attempt: its weight says what may overtake it.
@@ -30,22 +27,66 @@ impl Queue {
     }
 
     fn push_at(&mut self, at: Instant, attempt: AttemptId) {
-        self.admitted += 1;
-        self.attempts.push(Reverse((at, self.admitted, attempt)));
+        self.0.push(Reverse((at, attempt)));
     }
 
-    /// The next attempt.
-    pub(super) fn front(&self) -> Option<AttemptId> {
-        self.attempts.peek().map(|Reverse((_, _, attempt))| *attempt)
+    /// The next attempt, and when it is due before others.
+    fn front(&self) -> Option<(Instant, AttemptId)> {
+        self.0.peek().map(|Reverse(front)| *front)
     }
 
     /// Takes the next attempt out.
-    pub(super) fn pop(&mut self) -> Option<AttemptId> {
-        self.attempts.pop().map(|Reverse((_, _, attempt))| attempt)
+    fn pop(&mut self) -> Option<AttemptId> {
+        self.0.pop().map(|Reverse((_, attempt))| attempt)
+    }
+}
+
+/// The queues of an origin. Each direction has its own, since what can't go in one keeps nobody from going in the other.
+#[derive(Debug, Default)]
+pub(super) struct Queues([[Queue; 2]; 2]);
+
+impl Queues {
+    pub(super) fn of(&mut self, role: Role, direction: Direction) -> &mut Queue {
+        &mut self.0[role as usize][direction as usize]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.attempts.is_empty()
+    pub(super) fn is_empty(&self, role: Role) -> bool {
+        Direction::BOTH.into_iter().all(|direction| !self.wait(role, direction))
+    }
+
+    /// Whether any wait to go in the direction.
+    pub(super) fn wait(&self, role: Role, direction: Direction) -> bool {
+        self.0[role as usize][direction as usize].front().is_some()
+    }
+
+    /// The next attempt of a role, and its direction.
+    pub(super) fn front(&self, role: Role) -> Option<(Direction, AttemptId)> {
+        self.front_that(role, |_| true)
+    }
+
+    /// The same of those whose direction may be gone in.
+    pub(super) fn front_that(
+        &self,
+        role: Role,
+        may_go: impl Fn(Direction) -> bool,
+    ) -> Option<(Direction, AttemptId)> {
+        let front = |direction: Direction| {
+            let front = self.0[role as usize][direction as usize].front();
+            front.filter(|_| may_go(direction)).map(|front| (front, direction))
+        };
+        let first = Direction::BOTH.into_iter().filter_map(front).min_by_key(|(front, _)| *front);
+        first.map(|((_, attempt), direction)| (direction, attempt))
+    }
+
+    /// Takes the next attempt of a role out.
+    pub(super) fn pop(&mut self, role: Role) -> Option<AttemptId> {
+        let (direction, _) = self.front(role)?;
+        self.pop_of(role, direction)
+    }
+
+    /// Takes the next one out that goes in this direction.
+    pub(super) fn pop_of(&mut self, role: Role, direction: Direction) -> Option<AttemptId> {
+        self.of(role, direction).pop()
     }
 }
 

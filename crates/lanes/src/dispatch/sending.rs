@@ -3,31 +3,30 @@
 use std::time::{Duration, Instant};
 
 use super::ceiling::all_but_a_quarter;
-use super::{Action, AttemptId, Dispatcher, LaneId, OriginId, Role};
+use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role};
 
 /// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
 pub(super) const FREIGHT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
     pub(super) fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
-        if self.origins[origin.0].queue(role).is_empty() {
+        if self.origins[origin.0].queues.is_empty(role) {
             return;
         }
         let share = self.share(now, origin, role);
-        while let Some(id) = self.origins[origin.0].queue(role).front() {
+        loop {
+            let state = &self.origins[origin.0];
+            let may_go = |direction: Direction| match role {
+                Role::Express => state.has_room(direction),
+                Role::Freight => self.links[direction as usize].yielding.may_begin(now),
+            };
+            let Some((direction, id)) = state.queues.front_that(role, may_go) else { return };
             let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else {
-                self.origins[origin.0].queue(role).pop();
+                self.origins[origin.0].queues.pop_of(role, direction);
                 continue;
             };
-            let may_go = match role {
-                Role::Express => self.origins[origin.0].has_room(),
-                Role::Freight => self.bulk_may_begin(now, id),
-            };
-            if !may_go {
-                return;
-            }
             let Some(lane) = self.pick(origin, role, weight, share, None) else { return };
-            self.origins[origin.0].queue(role).pop();
+            self.origins[origin.0].queues.pop_of(role, direction);
             self.put_on(now, id, lane, role);
             self.actions.push_back(Action::Send { attempt: id, lane, role });
         }
@@ -106,7 +105,7 @@ impl Dispatcher {
     /// turn then: behind a long queue of bulk, express would wait for its end.
     pub(super) fn freight_is_overdue(&self, now: Instant, origin: OriginId) -> bool {
         let state = &self.origins[origin.0];
-        let Some(front) = state.freight_queue.front() else { return false };
+        let Some((_, front)) = state.queues.front(Role::Freight) else { return false };
         let since =
             self.attempts.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
         let waited = since.map(|since| now.saturating_duration_since(since));

@@ -11,6 +11,7 @@ use crate::dispatch::{Event, LaneId, OriginId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
+use crate::stream::{Progress, Traffic};
 use crate::tally::{Count, Tally};
 use crate::trace::What;
 use crate::{Origin, Protocol, Scheme};
@@ -27,6 +28,7 @@ impl Driver {
             role,
             origin: entry.origin.clone(),
             names: Arc::clone(&entry.names),
+            traffic: Arc::clone(&entry.traffic),
             dialer: Arc::clone(&self.dialer),
             tally: entry.tally.clone(),
             control: Arc::clone(&self.control),
@@ -81,6 +83,7 @@ struct Dial {
     role: Role,
     origin: Origin,
     names: Arc<Names>,
+    traffic: Arc<Traffic>,
     dialer: Arc<Dialer>,
     /// For whom it is dialled.
     tally: Option<Tally>,
@@ -126,13 +129,18 @@ impl Dial {
         // Bulk goes over h1 where it is offered: there each body has a window and a core of its own.
         let only = (self.role == Role::Freight).then_some(Protocol::H1);
         let reached = |rtt| self.control.tell(Command::Reached { lane: self.lane, rtt });
-        let window = self.control.shared.window(self.role);
+        let progress = || {
+            let progress = Progress::new(Arc::clone(&self.traffic));
+            // From the first answer on the server may send no more ahead than it should.
+            progress.receives(self.role);
+            Arc::new(progress)
+        };
         let mut tried = Tried::default();
-        let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, window, reached).await;
+        let dialed = self.dialer.dial(&self.origin, only, &addresses, &mut tried, progress(), reached).await;
         let dialed = match dialed {
             Err(e) if only.is_some() && e.kind() == Kind::Tls => {
                 // A server that speaks h2 alone ends such a handshake; it gets what it can.
-                self.dialer.dial(&self.origin, None, &addresses, &mut tried, window, reached).await
+                self.dialer.dial(&self.origin, None, &addresses, &mut tried, progress(), reached).await
             }
             other => other,
         };

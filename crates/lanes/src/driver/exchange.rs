@@ -1,14 +1,13 @@
 //! One request on one connection, from its first byte to its outcome.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::{Command, Control, Reusable};
-use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId};
+use crate::dispatch::{AttemptId, FREIGHT_ABOVE, LaneId, Role};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
@@ -26,8 +25,6 @@ pub(super) struct Exchange {
     pub(super) lane: LaneId,
     /// Whether it runs on a freight thread already.
     pub(super) freight: bool,
-    /// The origin's count of freight bytes.
-    pub(super) moved: Arc<AtomicU64>,
     pub(super) control: Arc<Control>,
 }
 
@@ -146,7 +143,6 @@ impl Exchange {
         let Begun { mut waiter, mut request, mut incoming, timeout, is_opener } = self.begin(*submission);
         let shared = Arc::clone(&self.control.shared);
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
-        self.sent(&request);
         let pending = match asked {
             Ok(pending) => pending,
             Err(e) => return waiter.end_broken(e, &connection),
@@ -158,7 +154,7 @@ impl Exchange {
         let moves = pending.route == Route::Freight && !self.freight;
         if moves {
             self.control.tell(Command::TurnedFreight(waiter.attempt));
-            incoming = incoming.counting(Some(Arc::clone(&self.moved)));
+            incoming = incoming.riding_as(Role::Freight);
         }
         if pending.is_last() {
             // Reported before the body comes, so that others need not wait for its end to have a lane dialled.
@@ -203,7 +199,6 @@ impl Exchange {
         };
         let shared = Arc::clone(&self.control.shared);
         let asked = waiter.unless_gone(connection.ask(&mut request, &mut incoming, &shared)).await;
-        self.sent(&request);
         let pending = match asked {
             Ok(pending) => pending,
             Err(e) => {
@@ -244,7 +239,7 @@ impl Exchange {
         };
         let is_opener = request.expected.is_none() && request.sink.is_some();
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
-            .counting(self.freight.then(|| Arc::clone(&self.moved)))
+            .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.gate.take())
             .heard_by(request.outage.take())
             .tallied(request.tally.clone());
@@ -255,13 +250,6 @@ impl Exchange {
         shared.counts.add(incoming.tally(), Count::Hedge, u64::from(hedge_of.is_some()));
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         Begun { waiter, request, incoming, timeout, is_opener }
-    }
-
-    /// Counts a body that is out, or has failed on its way.
-    fn sent(&self, request: &Request) {
-        if self.freight {
-            self.moved.fetch_add(request.body.len(), Relaxed);
-        }
     }
 
     /// Tells the size of an opener whose answer has begun.

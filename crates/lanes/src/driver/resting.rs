@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_a_stop_connections_in_use_have_three_seconds_to_show_that_they_are_alive() {
-        let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new()));
+        let [silent, alive, ended] = [(); 3].map(|()| Arc::new(Progress::new(Arc::default())));
         let moved = |progress: &Progress| progress.note_at(tokio::time::Instant::now().into_std());
         tokio::time::advance(Duration::from_secs(60)).await;
         let grace = tokio::spawn(give_up_the_silent([&silent, &alive, &ended].map(Arc::downgrade).into()));
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_moved_before_the_grace_began_and_not_since_is_given_up() {
-        let progress = Arc::new(Progress::new());
+        let progress = Arc::new(Progress::new(Arc::default()));
         tokio::time::advance(Duration::from_secs(60)).await;
         progress.note_at(tokio::time::Instant::now().into_std());
         give_up_the_silent(vec![Arc::downgrade(&progress)]).await;

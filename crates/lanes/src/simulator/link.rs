@@ -18,7 +18,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHashMap;
 
 use super::network::{Nanos, Path, Wire, nanos};
-use crate::dispatch::{AttemptId, LaneId, Role};
+use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 use flow::{Flow, Held, Sent};
 use queue::Queue;
 
@@ -95,6 +95,20 @@ struct Body {
     left: u64,
 }
 
+/// What each connection to an origin that carries bulk may have on its way to us, hold in its send buffer, and of that unsent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clamps {
+    pub(crate) window: Option<u32>,
+    pub(crate) send_buffer: Option<u32>,
+    pub(crate) unsent: u32,
+}
+
+impl Default for Clamps {
+    fn default() -> Self {
+        Self { window: None, send_buffer: None, unsent: crate::dispatch::UNSENT_UNKNOWN }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Link {
     side: Side,
@@ -110,18 +124,14 @@ pub(crate) struct Link {
     valve: Option<f64>,
     allowance: f64,
     is_turning: bool,
-    /// What bulk is clamped to.
-    window: Option<u64>,
-    send_buffer: Option<u64>,
-    unsent: u64,
+    /// What each origin's bulk is clamped to.
+    clamps: Vec<Clamps>,
     due: BinaryHeap<Reverse<At>>,
     order: u64,
     now: Nanos,
     arrived: Vec<Arrived>,
-    /// Bytes that have come or, on their way from us, were acknowledged; how many of each origin's were bulk that came; and how
-    /// many were sent, and lost.
-    pub(crate) carried: u64,
-    pub(crate) bulk: Vec<u64>,
+    /// Bytes of each origin that have come or, on their way from us, were acknowledged; and how many were sent, and lost.
+    pub(crate) carried: Vec<u64>,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
 }
@@ -142,15 +152,12 @@ impl Link {
             valve: None,
             allowance: 0.0,
             is_turning: false,
-            window: None,
-            send_buffer: None,
-            unsent: u64::from(crate::dispatch::UNSENT_UNKNOWN),
+            clamps: vec![Clamps::default(); paths.len()],
             due: BinaryHeap::new(),
             order: 0,
             now: 0,
             arrived: Vec::new(),
-            carried: 0,
-            bulk: vec![0; paths.len()],
+            carried: vec![0; paths.len()],
             sent: 0,
             lost: 0,
         };
@@ -179,7 +186,7 @@ impl Link {
     ) {
         self.now = now;
         let (origin, role) = place;
-        let edge = self.window(role);
+        let edge = self.window(origin, role);
         let control = self.paths[origin].control;
         let flow = self.flows.entry(lane).or_insert_with(|| Flow::new(origin, role, control, edge));
         flow.role = role;
@@ -216,18 +223,9 @@ impl Link {
         }
     }
 
-    /// What each connection that carries bulk may have on its way to us.
-    pub(crate) fn set_window(&mut self, bytes: Option<u32>) {
-        self.window = bytes.map(u64::from);
-    }
-
-    /// What each connection that uploads bulk may hold in its send buffer.
-    pub(crate) fn set_send_buffer(&mut self, bytes: Option<u32>) {
-        self.send_buffer = bytes.map(u64::from);
-    }
-
-    pub(crate) fn set_unsent(&mut self, bytes: u32) {
-        self.unsent = u64::from(bytes);
+    /// What the connections to an origin are clamped to where they carry bulk.
+    pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut Clamps {
+        &mut self.clamps[origin.0]
     }
 
     /// What flows, and how many bytes of it are still to come.
@@ -273,9 +271,9 @@ impl Link {
     }
 
     /// What a connection of a role takes beyond what it has read.
-    fn window(&self, role: Role) -> u64 {
+    fn window(&self, origin: usize, role: Role) -> u64 {
         match (self.side, role) {
-            (Side::Down, Role::Freight) => self.window.unwrap_or(RECEIVE_MAX),
+            (Side::Down, Role::Freight) => self.clamps[origin].window.map_or(RECEIVE_MAX, u64::from),
             _ => RECEIVE_MAX,
         }
     }
@@ -336,10 +334,11 @@ impl Link {
             return AHEAD.saturating_sub(flow.unsent());
         }
         // The kernel fills a buffer by three quarters on average before it asks for more.
-        let clamp = self.send_buffer.filter(|_| flow.role == Role::Freight);
-        let buffer = clamp.map_or(SEND_MAX, |bytes| bytes * 3 / 4);
+        let clamps = self.clamps[flow.origin];
+        let clamp = clamps.send_buffer.filter(|_| flow.role == Role::Freight);
+        let buffer = clamp.map_or(SEND_MAX, |bytes| u64::from(bytes) * 3 / 4);
         let in_buffer = flow.written - flow.acknowledged;
-        let unsent = if flow.role == Role::Freight { self.unsent } else { SEND_MAX };
+        let unsent = if flow.role == Role::Freight { u64::from(clamps.unsent) } else { SEND_MAX };
         buffer.saturating_sub(in_buffer).min(unsent.saturating_sub(flow.unsent()))
     }
 
@@ -367,7 +366,7 @@ impl Link {
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
         let flow = &self.flows[&lane];
-        let (received, edge) = (flow.read + flow.unread(), flow.read + self.window(role));
+        let (received, edge) = (flow.read + flow.unread(), flow.read + self.window(origin, role));
         self.at(self.half(origin), Due::Acked(lane, burst, received, edge));
     }
 
@@ -394,10 +393,7 @@ impl Link {
             }
         });
         if self.side == Side::Down {
-            self.carried += bytes;
-            if flow.role == Role::Freight {
-                self.bulk[flow.origin] += bytes;
-            }
+            self.carried[flow.origin] += bytes;
         }
     }
 
@@ -406,7 +402,7 @@ impl Link {
         let new = flow.acked(self.now, burst, received);
         flow.opens(edge);
         if self.side == Side::Up {
-            self.carried += new;
+            self.carried[flow.origin] += new;
         }
         self.watch(lane);
         self.pump(lane);
@@ -435,7 +431,7 @@ impl Link {
             self.reads(lane, most);
             let read = self.flows[&lane].read;
             if read > before {
-                let edge = read + self.window(role);
+                let edge = read + self.window(origin, role);
                 self.at(self.half(origin), Due::Opens(lane, edge));
             }
             return read - before;

@@ -123,8 +123,6 @@ pub(crate) struct World {
     connections: BTreeMap<LaneId, Connection>,
     /// When each server has done the handshakes that it was asked for.
     shaken: Vec<Nanos>,
-    /// Bulk bytes of each origin that were sent and answered.
-    answered: Vec<u64>,
 }
 
 impl World {
@@ -160,7 +158,6 @@ impl World {
             side: Side::Down,
             connections: BTreeMap::new(),
             shaken: vec![0; paths.len()],
-            answered: vec![0; paths.len()],
             paths,
         }
     }
@@ -247,12 +244,10 @@ impl World {
 
     fn tick(&mut self) {
         for origin in 0..self.paths.len() {
-            let bytes = self.down.bulk[origin] + self.answered[origin];
-            self.tell(Event::FreightMoved { origin: OriginId(origin), bytes });
+            let (down, up) = (self.down.carried[origin], self.up.carried[origin]);
+            let up = self.tells_acknowledged.then_some(up);
+            self.tell(Event::Moved { origin: OriginId(origin), down, up });
         }
-        let up = self.tells_acknowledged.then_some(self.up.carried);
-        let down = self.down.carried;
-        self.tell(Event::BytesMoved { down, up });
         self.tell(Event::Tick);
     }
 

@@ -11,8 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::delivered::{Delivered, Listed};
+use super::delivered::Listed;
 use super::platform::{self, Locks, Socket, TELLS_ACKNOWLEDGED};
+use super::traffic::Traffic;
+use crate::dispatch::Role;
 
 /// How often a clamp that doesn't last is set again.
 const CLAMP_AGAIN_MS: u64 = 5;
@@ -23,14 +25,14 @@ pub(crate) struct Progress {
     since: Instant,
     /// Milliseconds after `since`.
     last_ms: AtomicU64,
-    /// What may be outstanding on the way to us; 0 leaves it to TCP.
-    window: AtomicU32,
+    /// What the other connections to the origin share with it.
+    traffic: Arc<Traffic>,
+    /// Whether bulk comes to us.
+    receives_bulk: AtomicBool,
+    /// Whether bulk is sent.
+    sends_bulk: AtomicBool,
     /// How many bytes have to have come before a read is woken up.
     low_water: AtomicU32,
-    /// What may lie in the send buffer; 0 leaves it to TCP.
-    send_buffer: AtomicU32,
-    /// What of it may be unsent; 0 leaves it to TCP.
-    unsent: AtomicU32,
     /// The socket, while it is open.
     socket: Mutex<Option<Socket>>,
     is_given_up: AtomicBool,
@@ -38,14 +40,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
         Self {
             since: Instant::now(),
             last_ms: AtomicU64::new(0),
-            window: AtomicU32::new(0),
+            traffic,
+            receives_bulk: AtomicBool::new(false),
+            sends_bulk: AtomicBool::new(false),
             low_water: AtomicU32::new(1),
-            send_buffer: AtomicU32::new(0),
-            unsent: AtomicU32::new(0),
             socket: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             given_up: Notify::new(),
@@ -80,9 +82,17 @@ impl Progress {
         self.last_ms.store(last.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Clamps the connection's receive window to so many bytes from its next read on; 0 leaves it to TCP.
-    pub(crate) fn clamp(&self, window: u32) {
-        self.window.store(window, Ordering::Relaxed);
+    /// Says what comes from the next read on: bulk may have no more outstanding than the origin's connections are held to.
+    pub(crate) fn receives(&self, role: Role) {
+        self.receives_bulk.store(role == Role::Freight, Ordering::Relaxed);
+    }
+
+    /// What may be outstanding on its way to us; 0 leaves it to TCP.
+    pub(crate) fn window(&self) -> u32 {
+        match self.receives_bulk.load(Ordering::Relaxed) {
+            true => self.traffic.window.load(Ordering::Relaxed),
+            false => 0,
+        }
     }
 
     /// Lets reads sleep until so many bytes have come, from the next one on. At most what comes for certain, or the end.
@@ -90,16 +100,10 @@ impl Progress {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
 
-    /// Says that bulk is sent from the next write on, of which the kernel takes `unsent` bytes ahead of what it sends, and
-    /// `buffer` with what is on its way; 0 leaves that to TCP.
-    pub(crate) fn sends_bulk(&self, buffer: u32, unsent: u32) {
-        self.send_buffer.store(buffer, Ordering::Relaxed);
-        self.unsent.store(unsent, Ordering::Relaxed);
-    }
-
-    /// Says that small bodies are sent from the next write on, which are left to TCP.
-    pub(crate) fn sends_small(&self) {
-        self.send_buffer.store(0, Ordering::Relaxed);
+    /// Says whether bulk is sent from the next write on, of which the kernel takes no more than the origin's connections are
+    /// held to. Small bodies are left to TCP.
+    pub(crate) fn sends(&self, is_bulk: bool) {
+        self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }
 
     /// How many of the bytes that were written the peer has not acknowledged; `None` where the system doesn't tell.
@@ -139,10 +143,10 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>, delivered: Arc<Delivered>) -> Self {
+    pub(crate) fn new(tcp: TcpStream, progress: Arc<Progress>) -> Self {
         *progress.socket() = Some(Socket::of(&tcp));
         Self {
-            listed: Listed::new(delivered, &tcp),
+            listed: Listed::new(Arc::clone(&progress.traffic.delivered), &tcp),
             tcp,
             progress,
             clamped: 0,
@@ -155,7 +159,7 @@ impl Watched {
 
     /// Sets the window that is wanted, where it is another one or the last one doesn't last.
     fn keep_clamped(&mut self) {
-        let wanted = self.progress.window.load(Ordering::Relaxed);
+        let wanted = self.progress.window();
         let now_ms = self.progress.last_ms.load(Ordering::Relaxed);
         let again = self.clamp_again.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= CLAMP_AGAIN_MS);
         if wanted != self.clamped || again {
@@ -166,11 +170,14 @@ impl Watched {
     }
 
     fn keep_send_buffer(&mut self) {
-        let buffer = self.progress.send_buffer.load(Ordering::Relaxed);
+        let (mut buffer, mut unsent) = (0, self.sending.1);
+        if self.progress.sends_bulk.load(Ordering::Relaxed) {
+            let Traffic { send_buffer, unsent: most, .. } = &*self.progress.traffic;
+            (buffer, unsent) = (send_buffer.load(Ordering::Relaxed), most.load(Ordering::Relaxed));
+        }
         if buffer != self.sending.0 {
             platform::send_buffer(&self.tcp, &mut self.locks, buffer);
         }
-        let unsent = self.progress.unsent.load(Ordering::Relaxed);
         if unsent != self.sending.1 {
             platform::unsent(&self.tcp, unsent);
         }
@@ -200,7 +207,9 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         self.keep_clamped();
         self.keep_low_water();
+        let before = buf.filled().len();
         ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
+        self.progress.traffic.read(buf.filled().len() - before);
         self.progress.note();
         Poll::Ready(Ok(()))
     }

@@ -75,10 +75,10 @@ impl World {
                     assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
-                Action::Window { bytes } => self.down.set_window(bytes),
-                Action::Unsent { bytes } => self.up.set_unsent(bytes),
-                Action::SendBuffer { bytes } => {
-                    self.up.set_send_buffer(bytes);
+                Action::Window { origin, bytes } => self.down.clamps(origin).window = bytes,
+                Action::Unsent { origin, bytes } => self.up.clamps(origin).unsent = bytes,
+                Action::SendBuffer { origin, bytes } => {
+                    self.up.clamps(origin).send_buffer = bytes;
                     self.send_buffers.push((Duration::from_nanos(self.now), bytes));
                 }
                 Action::Yield { direction, rate } => {
@@ -234,9 +234,6 @@ impl World {
         connection.answers += 1;
         let is_last = drains || connection.answers >= answers_max;
         connection.is_last |= is_last;
-        if role == Role::Freight {
-            self.answered[want.origin] += want.up;
-        }
         if !want.known {
             self.tell(Event::Sized { attempt, bytes: want.down });
         }

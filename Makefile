@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak lint platforms bench docs public-api interop
+.PHONY: help demo test python soak lint platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,10 @@ demo: ## build the program and watch it work, without an account or a network; l
 
 test: ## run every test
 	$(CARGO) test --workspace --locked
+	.ci/python
+
+python: ## build the Python package as a wheel, into target/wheels
+	.ci/wheel
 
 soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, and jobs of minutes
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \

@@ -7,6 +7,7 @@ use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::fork::PerProcess;
 use crate::running::Running;
+use crate::runtime::Task;
 use crate::settings::Settings;
 use crate::shared::Common;
 use crate::state::State;
@@ -29,6 +30,14 @@ struct Inner {
     engine: Engine,
     settings: Settings,
     state: PerProcess<Mutex<Option<Arc<State>>>>,
+}
+
+/// A future under way, made by [`Client::spawn`]. Dropped, it ends where it waits: the future is dropped on the engine's thread, soon
+/// after. In a child of a `fork` it does nothing.
+#[derive(Debug)]
+#[must_use = "dropped, the future ends"]
+pub struct Spawned {
+    _task: Task,
 }
 
 impl Client {
@@ -99,6 +108,27 @@ impl Client {
     #[must_use]
     pub fn counted(&self, tally: &Tally) -> Self {
         Self { inner: Arc::clone(&self.inner), tally: Some(tally.clone()) }
+    }
+
+    /// Runs a future of the caller's own on the engine's thread, beside calls, and counts as they do. It is for who can't poll: a
+    /// binding, a callback, a thread that waits by means of its own. A future that blocks would hold up every other call.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// let (done, is_done) = std::sync::mpsc::channel();
+    /// let put = client.bucket("s3://lake/")?.put("a", "bytes");
+    /// let running = client.spawn(async move { drop(done.send(put.await)) })?;
+    /// assert_eq!(is_done.recv().expect("it was not dropped")?.size, 5);
+    /// drop(running);
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
+        Ok(Spawned { _task: self.worker()?.task(future) })
     }
 
     /// The engine that carries its work out.

@@ -145,7 +145,7 @@ mod walk;
 mod worker;
 
 pub use builder::ClientBuilder;
-pub use client::Client;
+pub use client::{Client, Spawned};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};

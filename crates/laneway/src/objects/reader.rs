@@ -77,44 +77,66 @@ impl Reader {
     }
 
     /// Fills `buffer` from `offset` on, and gives it back with the number of bytes that it now begins with: fewer than it has room
-    /// for where the object ends before.
+    /// for where the object ends before. What is awaited borrows nothing of the reader, as with the two below.
     ///
     /// # Errors
     /// What the store says; an object that was replaced.
-    pub async fn read_at(&self, offset: u64, mut buffer: Vec<u8>) -> (Result<usize, Error>, Vec<u8>) {
-        let read = self.read_into(offset, &mut buffer).await;
-        (read, buffer)
+    pub fn read_at(
+        &self,
+        offset: u64,
+        mut buffer: Vec<u8>,
+    ) -> impl Future<Output = (Result<usize, Error>, Vec<u8>)> + Send + use<> {
+        let (object, deadline) = (Arc::clone(&self.object), self.deadline);
+        async move {
+            let read = object.read_into(offset, &mut buffer, deadline).await;
+            (read, buffer)
+        }
     }
 
     /// The same into a buffer that its owner leaves alone until this returns.
     pub(crate) async fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let end = offset.saturating_add(buffer.len() as u64).min(self.size());
-        if offset >= end {
-            return Ok(0);
-        }
-        let bytes = self.read_range(offset..end).await?;
-        buffer[..bytes.len()].copy_from_slice(&bytes);
-        Ok(bytes.len())
+        self.object.read_into(offset, buffer, self.deadline).await
     }
 
     /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
     ///
     /// # Errors
     /// As there.
-    pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
-        let read = self.object.ranges(std::iter::once(range).collect(), self.deadline).await?;
-        Ok(read.into_iter().next().unwrap_or_default())
+    pub fn read_range(&self, range: Range<u64>) -> impl Future<Output = Result<Bytes, Error>> + Send + use<> {
+        let (object, deadline) = (Arc::clone(&self.object), self.deadline);
+        async move { object.range(range, deadline).await }
     }
 
     /// Reads ranges together, as [`Bucket::get_ranges`] does. Those within the footer cost nothing.
     ///
     /// # Errors
     /// As there; an object that was replaced.
-    pub async fn read_ranges(
+    pub fn read_ranges<R: IntoIterator<Item = Range<u64>>>(
         &self,
-        ranges: impl IntoIterator<Item = Range<u64>>,
-    ) -> Result<Vec<Bytes>, Error> {
-        self.object.ranges(ranges.into_iter().collect(), self.deadline).await
+        ranges: R,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send + use<R> {
+        let (object, deadline) = (Arc::clone(&self.object), self.deadline);
+        let ranges = ranges.into_iter().collect();
+        async move { object.ranges(ranges, deadline).await }
+    }
+
+    /// Where reading in order goes on.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes on elsewhere: beyond the end too, where nothing is read.
+    pub fn set_position(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// The next bytes in order, at least one and at most so many, without a copy; none at the end. Beside it a reader is [`AsyncRead`],
+    /// whose errors are I/O's with those of this crate inside.
+    ///
+    /// # Errors
+    /// What the store says; an object that was replaced.
+    pub async fn chunk(&mut self, most: usize) -> Result<Bytes, Error> {
+        std::future::poll_fn(|context| self.poll_some(context, most)).await
     }
 
     /// Another reader of the same object, from its beginning, with the same deadline.
@@ -190,6 +212,26 @@ impl Object {
         let mut call = self.bucket.get_ranges(&self.meta.id.key, ranges).known(&self.meta);
         call.deadline = deadline;
         call
+    }
+
+    async fn read_into(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        deadline: Option<Duration>,
+    ) -> Result<usize, Error> {
+        let end = offset.saturating_add(buffer.len() as u64).min(self.meta.size);
+        if offset >= end {
+            return Ok(0);
+        }
+        let bytes = self.range(offset..end, deadline).await?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    async fn range(&self, range: Range<u64>, deadline: Option<Duration>) -> Result<Bytes, Error> {
+        let read = self.ranges(vec![range], deadline).await?;
+        Ok(read.into_iter().next().unwrap_or_default())
     }
 
     async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {

@@ -1,0 +1,82 @@
+"""Objects of Google Cloud Storage and S3: read, written and moved as fast as the network allows, with nothing to tune."""
+
+from laneway import exceptions, store
+from laneway._laneway import (
+    AsyncReadableFile,
+    AsyncWritableFile,
+    Bytes,
+    BytesStream,
+    GetResult,
+    ListStream,
+    ObjectStore,
+    ReadableFile,
+    WritableFile,
+    __version__,
+)
+from laneway.store import GCSStore, S3Store, from_url
+
+# A verb as a function takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
+get = ObjectStore.get
+get_async = ObjectStore.get_async
+get_range = ObjectStore.get_range
+get_range_async = ObjectStore.get_range_async
+get_ranges = ObjectStore.get_ranges
+get_ranges_async = ObjectStore.get_ranges_async
+put = ObjectStore.put
+put_async = ObjectStore.put_async
+head = ObjectStore.head
+head_async = ObjectStore.head_async
+list = ObjectStore.list
+list_with_delimiter = ObjectStore.list_with_delimiter
+list_with_delimiter_async = ObjectStore.list_with_delimiter_async
+delete = ObjectStore.delete
+delete_async = ObjectStore.delete_async
+copy = ObjectStore.copy
+copy_async = ObjectStore.copy_async
+rename = ObjectStore.rename
+rename_async = ObjectStore.rename_async
+open_reader = ObjectStore.open_reader
+open_reader_async = ObjectStore.open_reader_async
+open_writer = ObjectStore.open_writer
+open_writer_async = ObjectStore.open_writer_async
+
+__all__ = [
+    "AsyncReadableFile",
+    "AsyncWritableFile",
+    "Bytes",
+    "BytesStream",
+    "GCSStore",
+    "GetResult",
+    "ListStream",
+    "ObjectStore",
+    "ReadableFile",
+    "S3Store",
+    "WritableFile",
+    "__version__",
+    "copy",
+    "copy_async",
+    "delete",
+    "delete_async",
+    "exceptions",
+    "from_url",
+    "get",
+    "get_async",
+    "get_range",
+    "get_range_async",
+    "get_ranges",
+    "get_ranges_async",
+    "head",
+    "head_async",
+    "list",
+    "list_with_delimiter",
+    "list_with_delimiter_async",
+    "open_reader",
+    "open_reader_async",
+    "open_writer",
+    "open_writer_async",
+    "put",
+    "put_async",
+    "rename",
+    "rename_async",
+    "store",
+]

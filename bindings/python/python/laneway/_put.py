@@ -1,0 +1,51 @@
+"""Objects out of what has to be asked for its bytes: files by their `read`, iterables, async iterables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from laneway._laneway import ObjectStore
+from laneway.types import PutResult
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+# Much more than a system call or a turn of Python costs, and less than a part of an upload.
+_CHUNK = 1 << 20
+
+
+def put(store: ObjectStore, path: str, file: Any, **options: Any) -> PutResult | None:
+    writer = store.open_writer(path, **options)
+    try:
+        for chunk in _chunks(file):
+            writer.write(chunk)
+    except BaseException:
+        writer.abort()
+        raise
+    return writer.close()
+
+
+async def put_async(store: ObjectStore, path: str, file: Any, **options: Any) -> PutResult | None:
+    writer = store.open_writer_async(path, **options)
+    try:
+        if hasattr(file, "__aiter__"):
+            async for chunk in file:
+                await writer.write(chunk)
+        else:
+            for chunk in _chunks(file):
+                await writer.write(chunk)
+        return await writer.close()
+    except BaseException:
+        # What was cancelled can't await any more. Dropped, the writer leaves nothing behind either.
+        del writer
+        raise
+
+
+def _chunks(file: Any) -> Iterator[Buffer]:
+    read = getattr(file, "read", None)
+    if read is None:
+        yield from file
+        return
+    while chunk := read(_CHUNK):
+        yield chunk

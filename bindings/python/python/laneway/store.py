@@ -1,0 +1,106 @@
+"""Stores, with their configuration by the names that obstore's users know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+from laneway._configuration import settings
+from laneway._laneway import ObjectStore
+from laneway.exceptions import InvalidPathError, UsageError
+from laneway.types import Config
+
+
+class _Store(ObjectStore):
+    _scheme: ClassVar[str] = ""
+    _given: tuple[str, dict[str, Any]]
+
+    def __new__(
+        cls,
+        bucket: str | None = None,
+        *,
+        prefix: str | None = None,
+        config: Config | None = None,
+        client_options: Config | None = None,
+        retry_config: Config | None = None,
+        credential_provider: Callable[[], dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        given = {
+            "prefix": prefix,
+            "config": config,
+            "client_options": client_options,
+            "retry_config": retry_config,
+            "credential_provider": credential_provider,
+            **kwargs,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs)
+        if credential_provider is not None:
+            chosen["credential_provider"] = credential_provider
+        bucket = bucket or bucket_of_config
+        if not bucket:
+            raise UsageError(f"{cls.__name__} needs the name of a bucket")
+        # A prefix means a folder here, as it does to obstore's users.
+        folder = f"{prefix.strip('/')}/" if prefix and prefix.strip("/") else ""
+        store = super().__new__(cls, f"{cls._scheme}://{bucket}/{folder}", chosen)
+        store._given = (bucket, given)
+        return store
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and type(other) is type(self) and other._given == self._given
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What came from the environment isn't carried: the process that unpickles has its own.
+        return _again, (type(self), *self._given)
+
+
+class S3Store(_Store):
+    """A bucket of S3, or of what speaks its protocol."""
+
+    _scheme = "s3"
+
+
+class GCSStore(_Store):
+    """A bucket of Google Cloud Storage."""
+
+    _scheme = "gs"
+
+
+def _again(cls: type[_Store], bucket: str, given: dict[str, Any]) -> _Store:
+    return cls(bucket, **given)
+
+
+_STORES: dict[str, type[GCSStore | S3Store]] = {"gs": GCSStore, "gcs": GCSStore, "s3": S3Store, "s3a": S3Store}
+
+
+def from_url(
+    url: str,
+    *,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+    credential_provider: Callable[[], dict[str, Any]] | None = None,
+    **kwargs: Any,
+) -> GCSStore | S3Store:
+    """The store of a URL such as `gs://bucket` or `s3://bucket/folder`."""
+    parts = urlsplit(url)
+    store = _STORES.get(parts.scheme)
+    if store is None:
+        known = ", ".join(f"{scheme}://" for scheme in _STORES)
+        raise InvalidPathError(f"{url}: unknown scheme {parts.scheme}:// (there are {known})")
+    return store(
+        parts.netloc,
+        prefix=parts.path.lstrip("/") or None,
+        config=config,
+        client_options=client_options,
+        retry_config=retry_config,
+        credential_provider=credential_provider,
+        **kwargs,
+    )

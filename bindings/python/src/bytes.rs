@@ -1,0 +1,111 @@
+//! Bytes that the engine has received, for Python to look at where they lie.
+
+#![expect(unsafe_code, reason = "the buffer protocol is C's")]
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PySlice};
+
+use crate::buffer;
+
+/// Received bytes. They support the buffer protocol, so that `memoryview`, numpy, pyarrow and `bytes()` take them as they are.
+#[pyclass(frozen, sequence, module = "laneway")]
+pub(crate) struct Bytes(pub(crate) ::bytes::Bytes);
+
+#[pymethods]
+impl Bytes {
+    #[new]
+    #[pyo3(signature = (buffer = None, /))]
+    fn new(buffer: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(buffer) = buffer else { return Ok(Self(::bytes::Bytes::new())) };
+        match buffer::lent(buffer)? {
+            Some(bytes) => Ok(Self(bytes)),
+            None => Err(PyTypeError::new_err("an object with a buffer is needed")),
+        }
+    }
+
+    /// A copy as Python's own `bytes`.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0)
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        self.to_bytes(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let range = slice.indices(self.0.len().try_into()?)?;
+            if range.step == 1 {
+                let start = usize::try_from(range.start)?;
+                let bytes = self.0.slice(start..start + range.slicelength);
+                return Ok(Self(bytes).into_pyobject(py)?.into_any());
+            }
+            // Rare enough to be Python's business.
+            let own = self.to_bytes(py).get_item(slice)?;
+            let bytes = buffer::lent(&own)?.unwrap_or_default();
+            return Ok(Self(bytes).into_pyobject(py)?.into_any());
+        }
+        let index: isize = index.extract()?;
+        let place =
+            if index < 0 { self.0.len().checked_add_signed(index) } else { usize::try_from(index).ok() };
+        match place.and_then(|place| self.0.get(place)) {
+            Some(byte) => Ok(byte.into_pyobject(py)?.into_any()),
+            None => Err(PyIndexError::new_err("index out of range")),
+        }
+    }
+
+    fn __contains__(&self, part: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.to_bytes(part.py()).contains(part)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        // What has no buffer equals no bytes.
+        buffer::lent(other).ok().flatten().is_some_and(|other| other == self.0)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        // Equal bytes have equal hashes, Python's own too.
+        self.to_bytes(py).hash()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Bytes({})", self.to_bytes(py).repr()?))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Bound<'py, PyBytes>,)) {
+        (slf.get_type().into_any(), (slf.get().to_bytes(slf.py()),))
+    }
+
+    /// # Safety
+    /// Python calls it, with a view to fill.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("there is no view to fill"));
+        }
+        let bytes = &slf.get().0;
+        // What is empty still has an address.
+        let start = if bytes.is_empty() {
+            ptr::NonNull::<u8>::dangling().as_ptr()
+        } else {
+            bytes.as_ptr().cast_mut()
+        };
+        let len = ffi::Py_ssize_t::try_from(bytes.len())?;
+        // SAFETY: the view is the caller's to fill. The bytes stay where they are while the object lives, which the view holds, and
+        // are immutable: a view that could be written to is refused, as it is marked read-only.
+        let filled =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast::<c_void>(), len, 1, flags) };
+        match filled {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Calls that tasks of an asyncio loop await.
+//!
+//! The engine's threads never take the interpreter's lock. They queue what is done and, where the queue was empty, write a byte to a
+//! pipe that the loop reads: however many calls are done by the time it comes to that, it is woken once.
+
+use std::collections::HashMap;
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use laneway::{Client, Spawned};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use super::Answer;
+use crate::{error, kept};
+
+/// The calls of one loop. It is kept by the loop, as an attribute, and ends with it.
+#[pyclass(frozen)]
+pub(crate) struct Completions {
+    process: u32,
+    queue: Arc<Queue>,
+    reader: PipeReader,
+    futures: Mutex<Futures>,
+    /// What futures are made with.
+    arguments: Py<PyDict>,
+}
+
+#[derive(Default)]
+struct Futures {
+    last: u64,
+    waiting: HashMap<u64, Py<PyAny>>,
+}
+
+struct Queue {
+    done: Mutex<Vec<(u64, Answer)>>,
+    writer: PipeWriter,
+}
+
+impl Queue {
+    fn push(&self, number: u64, answer: Answer) {
+        let mut done = lock(&self.done);
+        done.push((number, answer));
+        if done.len() == 1 {
+            // A loop that is gone doesn't read it.
+            let _ = (&self.writer).write(&[0]);
+        }
+    }
+}
+
+/// Where a call's answer goes. One that is dropped without, because the engine ended, is an answer too.
+struct Reply {
+    queue: Arc<Queue>,
+    number: u64,
+    is_given: bool,
+}
+
+impl Reply {
+    fn give(mut self, answer: Answer) {
+        self.is_given = true;
+        self.queue.push(self.number, answer);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.is_given {
+            self.queue.push(self.number, Box::new(|_| Err(error::ended())));
+        }
+    }
+}
+
+impl Completions {
+    /// Those of a loop, made at its first call.
+    ///
+    /// # Errors
+    /// When the system gives no pipe, or the loop reads none.
+    pub(super) fn of<'py>(events: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let py = events.py();
+        let name = intern!(py, "_laneway_completions");
+        if let Some(had) = events.getattr_opt(name)? {
+            let had = had.cast_into::<Self>()?;
+            // A child that runs its parent's loop on has a queue of its own.
+            if had.get().process == process::id() {
+                return Ok(had);
+            }
+        }
+        let (reader, writer) = std::io::pipe()?;
+        let arguments = PyDict::new(py);
+        arguments.set_item("loop", events)?;
+        let made = Self {
+            process: process::id(),
+            queue: Arc::new(Queue { done: Mutex::default(), writer }),
+            reader,
+            futures: Mutex::default(),
+            arguments: arguments.unbind(),
+        };
+        let descriptor = made.reader.as_raw_fd();
+        let made = Bound::new(py, made)?;
+        events.call_method1("add_reader", (descriptor, made.getattr("_complete")?))?;
+        events.setattr(name, &made)?;
+        Ok(made)
+    }
+
+    /// Begins a call, and gives the future that it completes.
+    ///
+    /// # Errors
+    /// Where the engine can't be at work.
+    pub(super) fn begin<'py>(
+        &self,
+        py: Python<'py>,
+        client: &Client,
+        answered: impl Future<Output = Answer> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static FUTURE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let future =
+            FUTURE.import(py, "laneway._future", "Future")?.call((), Some(self.arguments.bind(py)))?;
+        let number = {
+            let mut futures = lock(&self.futures);
+            futures.last += 1;
+            futures.last
+        };
+        let reply = Reply { queue: Arc::clone(&self.queue), number, is_given: false };
+        let running = py
+            .detach(|| client.spawn(async move { reply.give(answered.await) }))
+            .map_err(|error| error::raised(py, &error))?;
+        future.setattr(intern!(py, "running"), Running(Mutex::new(Some(running))))?;
+        lock(&self.futures).waiting.insert(number, future.clone().unbind());
+        Ok(future)
+    }
+}
+
+#[pymethods]
+impl Completions {
+    /// Gives the futures what has come for them; the loop calls it.
+    fn _complete(&self, py: Python<'_>) -> PyResult<()> {
+        // There is a byte: the loop has seen it, and nobody else reads.
+        (&self.reader).read_exact(&mut [0])?;
+        let done = std::mem::take(&mut *lock(&self.queue.done));
+        for (number, answer) in done {
+            let Some(future) = lock(&self.futures).waiting.remove(&number) else { continue };
+            let future = future.bind(py);
+            if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+                continue;
+            }
+            match answer(py) {
+                Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,
+                Err(error) => future.call_method1(intern!(py, "set_exception"), (error,))?,
+            };
+        }
+        kept::release(py);
+        Ok(())
+    }
+}
+
+/// What a future that is cancelled ends.
+#[pyclass(frozen)]
+struct Running(Mutex<Option<Spawned>>);
+
+#[pymethods]
+impl Running {
+    /// Ends the call; its lane is free then.
+    fn cancel(&self) {
+        drop(lock(&self.0).take());
+    }
+}
+
+/// All of these are held for moments, and never while the interpreter's lock is waited for.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,64 @@
+//! A call that a task of trio's awaits, by a pipe of its own.
+
+use std::io::{PipeReader, Write as _};
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway::{Client, Spawned};
+use pyo3::prelude::*;
+
+use super::Answer;
+use crate::{error, kept};
+
+/// A call under way. Dropped, it ends.
+#[pyclass(frozen)]
+pub(crate) struct Pending {
+    answer: Arc<Mutex<Option<Answer>>>,
+    reader: PipeReader,
+    running: Mutex<Option<Spawned>>,
+}
+
+impl Pending {
+    /// Begins a call, and gives what trio awaits.
+    ///
+    /// # Errors
+    /// When the system gives no pipe; where the engine can't be at work.
+    pub(super) fn begin<'py>(
+        py: Python<'py>,
+        client: &Client,
+        answered: impl Future<Output = Answer> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Whoever drops the writer has answered, or never will: the reader's end is what trio sees.
+        let (reader, mut writer) = std::io::pipe()?;
+        let answer = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&answer);
+        let running = client.spawn(async move {
+            let answer = answered.await;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            let _ = writer.write(&[0]);
+        });
+        let running = Mutex::new(Some(running.map_err(|error| error::raised(py, &error))?));
+        let pending = Bound::new(py, Self { answer, reader, running })?;
+        py.import("laneway._trio")?.call_method1("wait", (pending,))
+    }
+}
+
+#[pymethods]
+impl Pending {
+    /// What can be read once the call is done.
+    fn fileno(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    /// What it gives, once it is done.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        kept::release(py);
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        answer.ok_or_else(error::ended)?(py)
+    }
+
+    /// Ends the call.
+    fn cancel(&self) {
+        drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

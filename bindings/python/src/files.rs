@@ -1,0 +1,7 @@
+//! Objects as files: what Python's own files can do, as far as objects can.
+
+mod readable;
+mod writable;
+
+pub(crate) use readable::{AsyncReadableFile, Readable, ReadableFile};
+pub(crate) use writable::{AsyncWritableFile, Writable, WritableFile};

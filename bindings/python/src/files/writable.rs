@@ -1,0 +1,219 @@
+//! An object that is being written.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use laneway::{Client, Error, Writer};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::buffer::lent;
+use crate::call::Call;
+use crate::error;
+use crate::kept::Kept;
+use crate::meta::written;
+use crate::turns::Turns;
+
+/// What both kinds of files are made of.
+pub(crate) struct Writable {
+    client: Client,
+    /// `None` inside once it was finished or given up.
+    writer: Turns<Option<Writer>>,
+    is_closed: AtomicBool,
+    /// Bytes that were put in.
+    position: AtomicU64,
+}
+
+impl Writable {
+    pub(crate) fn new(client: Client, writer: Writer) -> Self {
+        let writer = Turns::new(Some(writer));
+        Self { client, writer, is_closed: AtomicBool::new(false), position: AtomicU64::new(0) }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
+        if self.is_closed() {
+            return Err(error::closed("I/O operation on closed file"));
+        }
+        let Some(bytes) = lent(buffer)? else {
+            return Err(PyTypeError::new_err("a bytes-like object is required"));
+        };
+        let (line, len) = (self.writer.line(buffer.py())?, bytes.len());
+        self.position.fetch_add(len as u64, Ordering::Relaxed);
+        let put_in = async move {
+            if let Some(mut turn) = line.turn().await
+                && let Some(writer) = turn.as_mut()
+            {
+                writer.write(&bytes).await?;
+            }
+            Ok::<_, Error>(len)
+        };
+        Ok(Call::new(&self.client, put_in, |py, len| Ok(len.into_pyobject(py)?.into_any().unbind())))
+    }
+
+    /// Ends the object. What is closed stays so.
+    fn close(&self, py: Python<'_>) -> PyResult<Call> {
+        self.is_closed.store(true, Ordering::Relaxed);
+        let line = self.writer.line(py)?;
+        let finished = async move {
+            let writer = line.turn().await.and_then(|mut turn| turn.take());
+            match writer {
+                Some(writer) => writer.finish().await.map(Some),
+                None => Ok(None),
+            }
+        };
+        Ok(Call::new(&self.client, finished, |py, done| match done {
+            Some(done) => Ok(written(py, &done)?.into_any().unbind()),
+            None => Ok(py.None()),
+        }))
+    }
+
+    /// Gives the object up.
+    fn abort(&self, py: Python<'_>) -> PyResult<Call> {
+        self.is_closed.store(true, Ordering::Relaxed);
+        let line = self.writer.line(py)?;
+        let given_up = async move {
+            let writer = line.turn().await.and_then(|mut turn| turn.take());
+            if let Some(writer) = writer {
+                writer.abort().await;
+            }
+            Ok::<_, Error>(())
+        };
+        Ok(Call::new(&self.client, given_up, |py, ()| Ok(py.None())))
+    }
+}
+
+/// A new object as a file. It can be seen once it is closed.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct WritableFile(pub(crate) Writable);
+
+#[pymethods]
+impl WritableFile {
+    /// Puts bytes in, and says how many they are. Waits while too many are on their way.
+    #[pyo3(signature = (buffer, /))]
+    fn write(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.0.write(buffer)?.wait_if_need_be(buffer.py())
+    }
+
+    /// Ends the object, compares what the store then has with what was put in, and says what it is: its `e_tag`, `version` and so on.
+    fn close(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.close(py)?.wait(py)
+    }
+
+    /// Gives the object up: nothing is left behind.
+    fn abort(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.abort(py)?.wait(py)
+    }
+
+    /// Whether it was closed or given up.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// How many bytes were put in.
+    fn tell(&self) -> u64 {
+        self.0.position.load(Ordering::Relaxed)
+    }
+
+    fn readable(&self) -> bool {
+        false
+    }
+
+    fn seekable(&self) -> bool {
+        false
+    }
+
+    fn writable(&self) -> bool {
+        true
+    }
+
+    /// Nothing can be seen before the end, so that there is nothing to do.
+    fn flush(&self) {}
+
+    fn isatty(&self) -> bool {
+        false
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*raised))]
+    fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        match raised.get_item(0)?.is_none() {
+            true => self.close(py)?,
+            false => self.abort(py)?,
+        };
+        Ok(())
+    }
+}
+
+/// A new object as a file whose writes are awaited. It can be seen once it is closed.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct AsyncWritableFile(pub(crate) Writable);
+
+#[pymethods]
+impl AsyncWritableFile {
+    /// Puts bytes in, and says how many they are. Waits while too many are on their way.
+    #[pyo3(signature = (buffer, /))]
+    fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.write(buffer)?.awaited(buffer.py())
+    }
+
+    /// Ends the object, compares what the store then has with what was put in, and says what it is: its `e_tag`, `version` and so on.
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.close(py)?.awaited(py)
+    }
+
+    /// Gives the object up: nothing is left behind.
+    fn abort<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0.abort(py)?.awaited(py)
+    }
+
+    /// Whether it was closed or given up.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// How many bytes were put in.
+    fn tell(&self) -> u64 {
+        self.0.position.load(Ordering::Relaxed)
+    }
+
+    fn readable(&self) -> bool {
+        false
+    }
+
+    fn seekable(&self) -> bool {
+        false
+    }
+
+    fn writable(&self) -> bool {
+        true
+    }
+
+    /// Nothing can be seen before the end, so that there is nothing to do.
+    fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Call::new(&self.0.client, async { Ok(()) }, |py, ()| Ok(py.None())).awaited(py)
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        let itself = Kept::new(slf.clone().into_any().unbind());
+        Call::new(&slf.get().0.client, async { Ok(()) }, move |py, ()| Ok(itself.object(py)))
+            .awaited(slf.py())
+    }
+
+    #[pyo3(signature = (*raised))]
+    fn __aexit__<'py>(&self, py: Python<'py>, raised: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let call = match raised.get_item(0)?.is_none() {
+            true => self.0.close(py)?,
+            false => self.0.abort(py)?,
+        };
+        call.giving_none().awaited(py)
+    }
+}

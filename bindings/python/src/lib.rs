@@ -1,0 +1,43 @@
+//! The library for Python: stores with their verbs, files, and jobs.
+//!
+//! It wraps and decides nothing. A verb is a file of [`verbs`]: it turns arguments into a call of the library and hands it to
+//! [`call`], which waits for it with the interpreter's lock released, or completes a future of an event loop. `python/laneway` has what
+//! needs no Rust: configuration keys, exceptions, what is put from files and iterators.
+//!
+//! What is taken from Python (buffers) may be dropped on the engine's threads, which never wait for the interpreter ([`kept`]). A child
+//! of a `fork` can't hang on what its parent's threads held: locks are either taken with the interpreter's lock held, which a thread
+//! that forks holds too, or kept by process ([`turns`]).
+
+mod attributes;
+mod buffer;
+mod bytes;
+mod call;
+mod error;
+mod files;
+mod kept;
+mod meta;
+mod settings;
+mod store;
+mod turns;
+mod verbs;
+
+use pyo3::prelude::*;
+
+/// What Python imports; the package's modules give it its names.
+#[pymodule(gil_used = true)]
+mod _laneway {
+    #[pymodule_export]
+    use crate::bytes::Bytes;
+    #[pymodule_export]
+    use crate::files::{AsyncReadableFile, AsyncWritableFile, ReadableFile, WritableFile};
+    #[pymodule_export]
+    use crate::store::ObjectStore;
+    #[pymodule_export]
+    use crate::verbs::{BytesStream, GetResult, ListStream};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,17 @@
+//! The verbs, a file each: what a store's methods are, and their twins that are awaited.
+
+mod copy;
+mod delete;
+mod get;
+mod get_range;
+mod get_ranges;
+mod head;
+mod list;
+mod list_with_delimiter;
+mod open_reader;
+mod open_writer;
+mod put;
+mod rename;
+
+pub(crate) use get::{BytesStream, GetResult};
+pub(crate) use list::ListStream;

@@ -1,0 +1,36 @@
+//! Copying an object.
+
+use pyo3::prelude::*;
+
+use crate::call::Call;
+use crate::meta::written;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Copies an object within the store, without its bytes passing through this machine.
+    #[pyo3(signature = (from_, to, *, overwrite = true))]
+    fn copy(&self, py: Python<'_>, from_: &str, to: &str, overwrite: bool) -> PyResult<Py<PyAny>> {
+        copy(self, from_, to, overwrite).wait(py)
+    }
+
+    /// As `copy`, to be awaited.
+    #[pyo3(signature = (from_, to, *, overwrite = true))]
+    fn copy_async<'py>(
+        &self,
+        py: Python<'py>,
+        from_: &str,
+        to: &str,
+        overwrite: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        copy(self, from_, to, overwrite).awaited(py)
+    }
+}
+
+fn copy(store: &ObjectStore, from: &str, to: &str, overwrite: bool) -> Call {
+    let call = store.bucket.copy(from, to);
+    let call = if overwrite { call } else { call.if_absent() };
+    Call::new(store.bucket.client(), call.into_future(), |py, done| {
+        Ok(written(py, &done)?.into_any().unbind())
+    })
+}

@@ -1,0 +1,46 @@
+//! Removing objects.
+
+use futures_util::{StreamExt as _, stream};
+use pyo3::prelude::*;
+
+use crate::call::Call;
+use crate::store::ObjectStore;
+
+#[derive(FromPyObject)]
+enum Paths {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[pymethods]
+impl ObjectStore {
+    /// Removes an object, or many in full batches. GCS says where there was none; S3 doesn't, there it is a success. Of many all are
+    /// tried, and the first failure is raised.
+    #[pyo3(signature = (paths))]
+    fn delete(&self, py: Python<'_>, paths: Paths) -> PyResult<Py<PyAny>> {
+        delete(self, paths).wait(py)
+    }
+
+    /// As `delete`, to be awaited.
+    #[pyo3(signature = (paths))]
+    fn delete_async<'py>(&self, py: Python<'py>, paths: Paths) -> PyResult<Bound<'py, PyAny>> {
+        delete(self, paths).awaited(py)
+    }
+}
+
+fn delete(store: &ObjectStore, paths: Paths) -> Call {
+    let bucket = store.bucket.clone();
+    let removed = async move {
+        let paths = match paths {
+            Paths::One(path) => return bucket.delete(&path).await,
+            Paths::Many(paths) => paths,
+        };
+        let mut outcomes = bucket.delete_many(stream::iter(paths));
+        let mut failed = None;
+        while let Some((_, outcome)) = outcomes.next().await {
+            failed = failed.or(outcome.err());
+        }
+        failed.map_or(Ok(()), Err)
+    };
+    Call::new(store.bucket.client(), removed, |py, ()| Ok(py.None()))
+}

@@ -1,0 +1,269 @@
+//! An object's bytes: whole, streamed, or into a buffer of the caller's.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use laneway::{Client, Download, Error, ErrorKind, Get, ObjectMeta, Provider};
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::get_range::between;
+use crate::attributes::{etag, generation};
+use crate::buffer::Into;
+use crate::bytes::Bytes;
+use crate::call::Call;
+use crate::store::ObjectStore;
+use crate::turns::Turns;
+use crate::{error, meta};
+
+/// What `stream` gives at a time unless it is asked for less.
+const CHUNK: usize = 10 << 20;
+
+#[pymethods]
+impl ObjectStore {
+    /// Reads an object. What comes back knows its metadata first, and then gives the bytes.
+    #[pyo3(signature = (path, *, options = None))]
+    fn get(&self, py: Python<'_>, path: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        get(self, path, options)?.wait(py)
+    }
+
+    /// As `get`, to be awaited.
+    #[pyo3(signature = (path, *, options = None))]
+    fn get_async<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        get(self, path, options)?.awaited(py)
+    }
+}
+
+fn get(store: &ObjectStore, path: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Call> {
+    let mut call = store.bucket.get(path);
+    for (name, value) in options.into_iter().flatten() {
+        call = with(call, store.provider(), &name.extract::<String>()?, &value)?;
+    }
+    let client = store.bucket.client().clone();
+    Ok(Call::new(store.bucket.client(), call.into_future(), move |py, download| {
+        let (meta, range) = (download.meta().clone(), download.range());
+        let body = Mutex::new(Some(download));
+        let result = GetResult { client, meta, range: (range.start, range.end), body };
+        Ok(result.into_pyobject(py)?.into_any().unbind())
+    }))
+}
+
+/// A call with one more option.
+fn with(call: Get, provider: Provider, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Get> {
+    let py = value.py();
+    if value.is_none() {
+        return Ok(call);
+    }
+    let state = |by_generation: bool| match (provider, by_generation) {
+        (Provider::Gcs, true) => generation(py, &value.extract::<String>()?),
+        (Provider::S3, false) => Ok(etag(&value.extract::<String>()?)),
+        (Provider::Gcs, false) => {
+            let message = format!("{name}: GCS compares generations: the option 'version' pins one");
+            Err(error::own(py, ErrorKind::Unsupported, &message))
+        }
+        (Provider::S3, true) => {
+            let message =
+                format!("{name}: versions of S3 can't be read by their names yet: 'if_match' pins an ETag");
+            Err(error::own(py, ErrorKind::Unsupported, &message))
+        }
+    };
+    match name {
+        "range" => ranged(call, value),
+        "version" => Ok(call.if_version(&state(true)?)),
+        "if_match" => Ok(call.if_version(&state(false)?)),
+        // An ETag says for both whether there is something new.
+        "if_none_match" => Ok(call.unless_version(&etag(&value.extract::<String>()?))),
+        "if_modified_since" => Ok(call.if_modified_since(value.extract::<SystemTime>()?)),
+        "if_unmodified_since" | "head" => {
+            let instead = if name == "head" { "the verb head asks so" } else { "'if_match' says more" };
+            Err(error::own(py, ErrorKind::Unsupported, &format!("{name} is no option here: {instead}")))
+        }
+        _ => Err(PyValueError::new_err(format!("there is no option {name:?} of get"))),
+    }
+}
+
+/// `(start, end)`, `{"offset": n}` or `{"suffix": n}`.
+fn ranged(call: Get, value: &Bound<'_, PyAny>) -> PyResult<Get> {
+    if let Ok((start, end)) = value.extract::<(u64, u64)>() {
+        return Ok(call.range(between(start, Some(end), None)?));
+    }
+    let number =
+        |name| value.cast::<PyDict>().ok().and_then(|range| range.get_item(name).transpose()).transpose();
+    if let Some(offset) = number("offset")? {
+        return Ok(call.range(offset.extract::<u64>()?..));
+    }
+    match number("suffix")? {
+        Some(suffix) => Ok(call.last(suffix.extract()?)),
+        None => Err(PyTypeError::new_err("a range is (start, end), {'offset': first} or {'suffix': bytes}")),
+    }
+}
+
+/// An object that is being read. Its bytes are given once.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct GetResult {
+    client: Client,
+    meta: ObjectMeta,
+    #[pyo3(get)]
+    range: (u64, u64),
+    /// The interpreter's lock is held by whoever takes this one.
+    body: Mutex<Option<Download>>,
+}
+
+#[pymethods]
+impl GetResult {
+    /// What the store told of the object with its bytes.
+    #[getter]
+    fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        meta::described(py, &self.meta)
+    }
+
+    /// Its attributes, as far as the store told them with its bytes.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        meta::attributes(py, &self.meta)
+    }
+
+    /// All bytes, in memory of the engine's.
+    fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.whole()?.wait_if_need_be(py)
+    }
+
+    /// As `bytes`, to be awaited.
+    fn bytes_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.whole()?.awaited(py)
+    }
+
+    /// Reads all bytes into a buffer of the caller's, which has to have room for them, and says how many they are.
+    #[pyo3(signature = (buffer, /))]
+    fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.into(buffer)?.wait(py)
+    }
+
+    /// As `readinto`, to be awaited. Nobody else is to write to the buffer meanwhile.
+    #[pyo3(signature = (buffer, /))]
+    fn readinto_async<'py>(
+        &self,
+        py: Python<'py>,
+        buffer: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.into(buffer)?.awaited(py)
+    }
+
+    /// The bytes as they come, for `for` and `async for`, at least so many at a time but for the last.
+    #[pyo3(signature = (min_chunk_size = CHUNK))]
+    fn stream(&self, min_chunk_size: usize) -> PyResult<BytesStream> {
+        let download = Turns::new(self.take()?);
+        Ok(BytesStream { client: self.client.clone(), download, min_chunk_size: min_chunk_size.max(1) })
+    }
+
+    fn __iter__(&self) -> PyResult<BytesStream> {
+        self.stream(CHUNK)
+    }
+
+    fn __aiter__(&self) -> PyResult<BytesStream> {
+        self.stream(CHUNK)
+    }
+}
+
+impl GetResult {
+    fn take(&self) -> PyResult<Download> {
+        let download = self.body.lock().unwrap_or_else(PoisonError::into_inner).take();
+        download.ok_or_else(|| error::closed("the bytes were taken before"))
+    }
+
+    fn whole(&self) -> PyResult<Call> {
+        let download = self.take()?;
+        Ok(Call::new(&self.client, download.bytes(), |py, bytes| {
+            Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind())
+        }))
+    }
+
+    fn into(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
+        let mut into = Into::new(buffer)?;
+        let wanted = self.range.1 - self.range.0;
+        let room = into.slice().len();
+        if (room as u64) < wanted {
+            return Err(PyValueError::new_err(format!("{wanted} bytes don't fit into a buffer of {room}")));
+        }
+        let mut download = self.take()?;
+        let read = async move {
+            let mut at = 0;
+            while let Some(chunk) = download.chunk().await? {
+                // No more come than were announced, which fit.
+                into.slice()[at..at + chunk.len()].copy_from_slice(&chunk);
+                at += chunk.len();
+            }
+            Ok::<_, Error>(at)
+        };
+        Ok(Call::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
+    }
+}
+
+/// An object's bytes as they come.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct BytesStream {
+    client: Client,
+    download: Turns<Download>,
+    min_chunk_size: usize,
+}
+
+#[pymethods]
+impl BytesStream {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let next = self.next(py, |py, bytes| match bytes.is_empty() {
+            true => Err(PyStopIteration::new_err(())),
+            false => Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind()),
+        });
+        next?.wait_if_need_be(py)
+    }
+
+    fn __anext__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let next = self.next(py, |py, bytes| match bytes.is_empty() {
+            true => Err(PyStopAsyncIteration::new_err(())),
+            false => Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind()),
+        });
+        next?.awaited(py)
+    }
+}
+
+impl BytesStream {
+    fn next(
+        &self,
+        py: Python<'_>,
+        give: impl FnOnce(Python<'_>, ::bytes::Bytes) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Call> {
+        let (line, least) = (self.download.line(py)?, self.min_chunk_size);
+        let next = async move {
+            let mut download = line.turn().await;
+            let (mut len, mut chunks) = (0, Vec::new());
+            if let Some(download) = &mut download {
+                while len < least
+                    && let Some(chunk) = download.chunk().await?
+                {
+                    len += chunk.len();
+                    chunks.push(chunk);
+                }
+            }
+            // One that is all there is isn't copied.
+            Ok::<_, Error>(match chunks.len() {
+                0 | 1 => chunks.pop().unwrap_or_default(),
+                _ => ::bytes::Bytes::from(chunks.concat()),
+            })
+        };
+        Ok(Call::new(&self.client, next, give))
+    }
+}

@@ -1,0 +1,70 @@
+//! Ranges of an object, by as few requests as pay.
+
+use std::ops::Range;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::get_range::between;
+use crate::bytes::Bytes;
+use crate::call::Call;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Reads ranges, in any order, by as few requests as pay: neighbours are joined where that costs less.
+    #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
+    fn get_ranges(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        starts: Vec<u64>,
+        ends: Option<Vec<u64>>,
+        lengths: Option<Vec<u64>>,
+    ) -> PyResult<Py<PyAny>> {
+        get_ranges(self, path, ranges(starts, ends, lengths)?).wait(py)
+    }
+
+    /// As `get_ranges`, to be awaited.
+    #[pyo3(signature = (path, *, starts, ends = None, lengths = None))]
+    fn get_ranges_async<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        starts: Vec<u64>,
+        ends: Option<Vec<u64>>,
+        lengths: Option<Vec<u64>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        get_ranges(self, path, ranges(starts, ends, lengths)?).awaited(py)
+    }
+}
+
+fn get_ranges(store: &ObjectStore, path: &str, ranges: Vec<Range<u64>>) -> Call {
+    let call = store.bucket.get_ranges(path, ranges).into_future();
+    Call::new(store.bucket.client(), call, |py, ranges| {
+        let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
+        Ok(ranges.into_pyobject(py)?.into_any().unbind())
+    })
+}
+
+fn ranges(starts: Vec<u64>, ends: Option<Vec<u64>>, lengths: Option<Vec<u64>>) -> PyResult<Vec<Range<u64>>> {
+    let is_end = ends.is_some();
+    let (Some(others), false) = (ends.or(lengths.clone()), is_end && lengths.is_some()) else {
+        return Err(PyTypeError::new_err("ranges have either ends or lengths"));
+    };
+    if starts.len() != others.len() {
+        let message = format!(
+            "{} starts and {} {}",
+            starts.len(),
+            others.len(),
+            if is_end { "ends" } else { "lengths" }
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    let both = starts.into_iter().zip(others);
+    both.map(|(start, other)| match is_end {
+        true => between(start, Some(other), None),
+        false => between(start, None, Some(other)),
+    })
+    .collect()
+}

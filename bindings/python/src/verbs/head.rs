@@ -1,0 +1,27 @@
+//! What a store knows about an object.
+
+use pyo3::prelude::*;
+
+use crate::call::Call;
+use crate::meta::described;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// What the store knows about an object: one request, and none of its bytes.
+    #[pyo3(signature = (path))]
+    fn head(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
+        head(self, path).wait(py)
+    }
+
+    /// As `head`, to be awaited.
+    #[pyo3(signature = (path))]
+    fn head_async<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        head(self, path).awaited(py)
+    }
+}
+
+fn head(store: &ObjectStore, path: &str) -> Call {
+    let call = store.bucket.head(path).into_future();
+    Call::new(store.bucket.client(), call, |py, meta| Ok(described(py, &meta)?.into_any().unbind()))
+}

@@ -1,0 +1,107 @@
+//! What is in a store.
+
+use futures_util::StreamExt as _;
+use laneway::{Client, Error, List, ObjectMeta};
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::call::Call;
+use crate::meta::described;
+use crate::store::ObjectStore;
+use crate::turns::Turns;
+
+#[pymethods]
+impl ObjectStore {
+    /// The objects whose paths begin with `prefix`, in the order of their bytes, as they come: lists of at most `chunk_size`.
+    #[pyo3(signature = (prefix = None, *, offset = None, chunk_size = 50))]
+    fn list(&self, prefix: Option<&str>, offset: Option<&str>, chunk_size: usize) -> ListStream {
+        let list = self.bucket.list(prefix.unwrap_or_default());
+        let list = match offset {
+            Some(offset) => list.start_after(offset),
+            None => list,
+        };
+        ListStream {
+            client: self.bucket.client().clone(),
+            list: Turns::new(list),
+            chunk_size: chunk_size.max(1),
+        }
+    }
+}
+
+/// Objects as they come, for `for` and `async for`.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct ListStream {
+    client: Client,
+    list: Turns<List>,
+    chunk_size: usize,
+}
+
+#[pymethods]
+impl ListStream {
+    /// All that have not come yet, in one list.
+    fn collect(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.wait(py)
+    }
+
+    /// As `collect`, to be awaited.
+    fn collect_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.some(py, usize::MAX, |py, metas| listed(py, &metas))?.awaited(py)
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let next = self.some(py, self.chunk_size, |py, metas| match metas.is_empty() {
+            true => Err(PyStopIteration::new_err(())),
+            false => listed(py, &metas),
+        });
+        next?.wait_if_need_be(py)
+    }
+
+    fn __anext__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let next = self.some(py, self.chunk_size, |py, metas| match metas.is_empty() {
+            true => Err(PyStopAsyncIteration::new_err(())),
+            false => listed(py, &metas),
+        });
+        next?.awaited(py)
+    }
+}
+
+impl ListStream {
+    fn some(
+        &self,
+        py: Python<'_>,
+        most: usize,
+        give: impl FnOnce(Python<'_>, Vec<ObjectMeta>) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Call> {
+        let line = self.list.line(py)?;
+        let some = async move {
+            let mut list = line.turn().await;
+            let mut some = Vec::new();
+            if let Some(list) = &mut list {
+                while some.len() < most
+                    && let Some(meta) = list.next().await
+                {
+                    some.push(meta?);
+                }
+            }
+            Ok::<_, Error>(some)
+        };
+        Ok(Call::new(&self.client, some, give))
+    }
+}
+
+fn listed(py: Python<'_>, metas: &[ObjectMeta]) -> PyResult<Py<PyAny>> {
+    let list = PyList::empty(py);
+    for meta in metas {
+        list.append(described(py, meta)?)?;
+    }
+    Ok(list.into_any().unbind())
+}

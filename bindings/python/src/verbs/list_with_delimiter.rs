@@ -1,0 +1,49 @@
+//! What lies directly below a prefix.
+
+use futures_util::TryStreamExt as _;
+use laneway::Listed;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::call::Call;
+use crate::meta::described;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// What lies directly below a prefix, which usually ends in a slash: `objects`, and as `common_prefixes` those of what lies
+    /// further down, which end in a slash too.
+    #[pyo3(signature = (prefix = None))]
+    fn list_with_delimiter(&self, py: Python<'_>, prefix: Option<&str>) -> PyResult<Py<PyAny>> {
+        list_with_delimiter(self, prefix).wait(py)
+    }
+
+    /// As `list_with_delimiter`, to be awaited.
+    #[pyo3(signature = (prefix = None))]
+    fn list_with_delimiter_async<'py>(
+        &self,
+        py: Python<'py>,
+        prefix: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        list_with_delimiter(self, prefix).awaited(py)
+    }
+}
+
+fn list_with_delimiter(store: &ObjectStore, prefix: Option<&str>) -> Call {
+    let list = store.bucket.list_dir(prefix.unwrap_or_default());
+    Call::new(store.bucket.client(), list.try_collect::<Vec<Listed>>(), |py, below| {
+        let (prefixes, objects) = (PyList::empty(py), PyList::empty(py));
+        for entry in below {
+            match entry {
+                Listed::Prefix(prefix) => prefixes.append(prefix)?,
+                Listed::Object(meta) => objects.append(described(py, &meta)?)?,
+                // There is nothing else yet.
+                _ => {}
+            }
+        }
+        let result = PyDict::new(py);
+        result.set_item("common_prefixes", prefixes)?;
+        result.set_item("objects", objects)?;
+        Ok(result.into_any().unbind())
+    })
+}

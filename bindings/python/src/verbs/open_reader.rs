@@ -1,0 +1,50 @@
+//! Opening an object as a file that is read.
+
+use pyo3::prelude::*;
+
+use crate::call::Call;
+use crate::files::{AsyncReadableFile, ReadableFile};
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Opens an object as a file: one request, which brings its last `footer` bytes along. All reads are of the version it has now.
+    #[pyo3(signature = (path, *, footer = None))]
+    fn open_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Py<PyAny>> {
+        open_reader(self, path, footer, |py, file| {
+            Ok(ReadableFile(file).into_pyobject(py)?.into_any().unbind())
+        })
+        .wait(py)
+    }
+
+    /// As `open_reader`, to be awaited; so are the file's methods.
+    #[pyo3(signature = (path, *, footer = None))]
+    fn open_reader_async<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        footer: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        open_reader(self, path, footer, |py, file| {
+            Ok(AsyncReadableFile(file).into_pyobject(py)?.into_any().unbind())
+        })
+        .awaited(py)
+    }
+}
+
+fn open_reader(
+    store: &ObjectStore,
+    path: &str,
+    footer: Option<u64>,
+    give: impl FnOnce(Python<'_>, crate::files::Readable) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> Call {
+    let call = store.bucket.open(path);
+    let call = match footer {
+        Some(bytes) => call.footer(bytes),
+        None => call,
+    };
+    let client = store.bucket.client().clone();
+    Call::new(store.bucket.client(), call.into_future(), move |py, reader| {
+        give(py, crate::files::Readable::new(client, reader))
+    })
+}

@@ -1,0 +1,47 @@
+//! Opening an object as a file that is written.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::attributes::options;
+use crate::files::{AsyncWritableFile, Writable, WritableFile};
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Opens a new object as a file. It can be seen once the file is closed; one that is left by an exception leaves nothing behind.
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
+    fn open_writer(
+        &self,
+        path: &str,
+        attributes: Option<&Bound<'_, PyDict>>,
+        tags: Option<&Bound<'_, PyDict>>,
+        mode: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<WritableFile> {
+        Ok(WritableFile(open_writer(self, path, attributes, tags, mode)?))
+    }
+
+    /// As `open_writer`; the file's methods are awaited.
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None))]
+    fn open_writer_async(
+        &self,
+        path: &str,
+        attributes: Option<&Bound<'_, PyDict>>,
+        tags: Option<&Bound<'_, PyDict>>,
+        mode: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<AsyncWritableFile> {
+        Ok(AsyncWritableFile(open_writer(self, path, attributes, tags, mode)?))
+    }
+}
+
+fn open_writer(
+    store: &ObjectStore,
+    path: &str,
+    attributes: Option<&Bound<'_, PyDict>>,
+    tags: Option<&Bound<'_, PyDict>>,
+    mode: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Writable> {
+    let options = options(store.provider(), attributes, tags, mode)?;
+    let writer = store.bucket.writer(path).options(options);
+    Ok(Writable::new(store.bucket.client().clone(), writer))
+}

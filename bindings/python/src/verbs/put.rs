@@ -1,0 +1,90 @@
+//! Writing an object.
+
+use std::path::PathBuf;
+
+use laneway::Payload;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::attributes::options;
+use crate::buffer::lent;
+use crate::call::Call;
+use crate::meta::written;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Writes an object of what has a buffer, of a file by its path, of what has `read`, or of an iterable of buffers, and compares
+    /// what the store then has with what was sent. A buffer is not copied: it is to be left alone until the call is done.
+    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        path: &str,
+        file: &Bound<'_, PyAny>,
+        attributes: Option<&Bound<'_, PyDict>>,
+        tags: Option<&Bound<'_, PyDict>>,
+        mode: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        match payload(file)? {
+            Some(payload) => put(slf.get(), path, payload, attributes, tags, mode)?.wait(slf.py()),
+            None => Ok(streamed("put", slf, (path, file), attributes, tags, mode)?.unbind()),
+        }
+    }
+
+    /// As `put`, to be awaited. It takes async iterables too.
+    #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None))]
+    fn put_async<'py>(
+        slf: &Bound<'py, Self>,
+        path: &str,
+        file: &Bound<'py, PyAny>,
+        attributes: Option<&Bound<'py, PyDict>>,
+        tags: Option<&Bound<'py, PyDict>>,
+        mode: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match payload(file)? {
+            Some(payload) => put(slf.get(), path, payload, attributes, tags, mode)?.awaited(slf.py()),
+            None => streamed("put_async", slf, (path, file), attributes, tags, mode),
+        }
+    }
+}
+
+fn put(
+    store: &ObjectStore,
+    path: &str,
+    payload: Payload,
+    attributes: Option<&Bound<'_, PyDict>>,
+    tags: Option<&Bound<'_, PyDict>>,
+    mode: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Call> {
+    let options = options(store.provider(), attributes, tags, mode)?;
+    let call = store.bucket.put(path, payload).options(options).into_future();
+    Ok(Call::new(store.bucket.client(), call, |py, done| Ok(written(py, &done)?.into_any().unbind())))
+}
+
+/// What the library can send by itself; `None` for what Python has to be asked for bit by bit.
+fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
+    if let Some(bytes) = lent(file)? {
+        return Ok(Some(bytes.into()));
+    }
+    match file.hasattr(intern!(file.py(), "__fspath__"))? {
+        true => Ok(Some(Payload::file(file.extract::<PathBuf>()?))),
+        false => Ok(None),
+    }
+}
+
+/// Python's own way: a writer, into which goes what the object gives.
+fn streamed<'py>(
+    name: &str,
+    store: &Bound<'py, ObjectStore>,
+    (path, file): (&str, &Bound<'py, PyAny>),
+    attributes: Option<&Bound<'py, PyDict>>,
+    tags: Option<&Bound<'py, PyDict>>,
+    mode: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = PyDict::new(store.py());
+    arguments.set_item("attributes", attributes)?;
+    arguments.set_item("tags", tags)?;
+    arguments.set_item("mode", mode)?;
+    store.py().import("laneway._put")?.call_method(name, (store, path, file), Some(&arguments))
+}

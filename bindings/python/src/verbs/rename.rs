@@ -1,0 +1,36 @@
+//! Renaming an object.
+
+use pyo3::prelude::*;
+
+use crate::call::Call;
+use crate::meta::written;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// Renames an object: copies it, and then removes the source in the state that was copied. Others may see what is between.
+    #[pyo3(signature = (from_, to, *, overwrite = true))]
+    fn rename(&self, py: Python<'_>, from_: &str, to: &str, overwrite: bool) -> PyResult<Py<PyAny>> {
+        rename(self, from_, to, overwrite).wait(py)
+    }
+
+    /// As `rename`, to be awaited.
+    #[pyo3(signature = (from_, to, *, overwrite = true))]
+    fn rename_async<'py>(
+        &self,
+        py: Python<'py>,
+        from_: &str,
+        to: &str,
+        overwrite: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        rename(self, from_, to, overwrite).awaited(py)
+    }
+}
+
+fn rename(store: &ObjectStore, from: &str, to: &str, overwrite: bool) -> Call {
+    let call = store.bucket.rename(from, to);
+    let call = if overwrite { call } else { call.if_absent() };
+    Call::new(store.bucket.client(), call.into_future(), |py, done| {
+        Ok(written(py, &done)?.into_any().unbind())
+    })
+}

@@ -1,0 +1,65 @@
+"""Objects as files."""
+
+import asyncio
+import gzip
+import io
+
+import pytest
+
+LINES = b"".join(b"%d\n" % n for n in range(10_000)) + b"end"
+
+
+def test_a_file_that_is_read(store):
+    store.put("lines", LINES)
+    with store.open_reader("lines") as file:
+        assert (file.size, file.tell(), file.readable(), file.seekable()) == (len(LINES), 0, True, True)
+        assert file.read(5) == LINES[:5] and file.tell() == 5
+        assert file.seek(-3, io.SEEK_END) == len(LINES) - 3
+        assert file.read() == b"end" and file.read(1) == b"" and file.readline() == b""
+        file.seek(0)
+        assert list(file) == LINES.splitlines(keepends=True)
+        file.seek(2)
+        assert file.readline() == b"1\n" and file.readlines(3) == [b"2\n", b"3\n"]
+        buffer = bytearray(4)
+        assert file.readinto(buffer) == 4 and buffer == b"4\n5\n"
+        assert file.read_ranges(starts=[0, 100], ends=[2, 103]) == [LINES[:2], LINES[100:103]]
+        with pytest.raises(ValueError, match="negative"):
+            file.seek(-1)
+    with pytest.raises(ValueError, match="closed"):
+        file.read()
+    assert isinstance(store.open_reader("lines", footer=8).read(2), bytes)
+
+
+def test_others_read_it(store):
+    store.put("z", gzip.compress(LINES))
+    with gzip.open(store.open_reader("z")) as file:
+        assert file.read() == LINES
+
+
+def test_a_file_that_is_written(store):
+    with store.open_writer("k") as file:
+        assert file.write(LINES) == len(LINES) and file.tell() == len(LINES)
+        with pytest.raises(FileNotFoundError):
+            store.head("k")
+    assert file.closed and store.get("k").bytes() == LINES
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"more")
+
+
+def test_a_file_that_is_left_by_an_exception_leaves_nothing(store):
+    with pytest.raises(RuntimeError), store.open_writer("k") as file:
+        file.write(b"bytes" * 5_000_000)
+        raise RuntimeError
+    assert store.list().collect() == []
+
+
+def test_awaited(store):
+    async def both():
+        async with store.open_writer_async("k") as file:
+            await file.write(LINES)
+        file = await store.open_reader_async("k")
+        assert await file.read(5) == LINES[:5]
+        assert await file.seek(0) == 0 and await file.tell() == 0
+        assert [line async for line in file] == LINES.splitlines(keepends=True)
+
+    asyncio.run(both())

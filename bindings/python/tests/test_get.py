@@ -1,0 +1,84 @@
+"""Reading objects."""
+
+import asyncio
+
+import laneway
+import pytest
+
+LARGE = bytes(range(256)) * 80_000  # 20 MB: several slices
+
+
+def test_bytes_and_what_is_known_of_them(store):
+    store.put("notes.txt", b"one line\n")
+    got = store.get("notes.txt")
+    assert (got.meta["path"], got.meta["size"], got.range) == ("notes.txt", 9, (0, 9))
+    assert got.meta["last_modified"].tzinfo is not None
+    assert got.attributes["Content-Type"] == "text/plain"
+    assert got.bytes() == b"one line\n"
+    with pytest.raises(ValueError, match="taken before"):
+        got.bytes()
+
+
+def test_ranges_by_options(store):
+    store.put("k", b"0123456789")
+    for options, wanted in [
+        ({"range": (2, 5)}, b"234"),
+        ({"range": {"offset": 7}}, b"789"),
+        ({"range": {"suffix": 4}}, b"6789"),
+    ]:
+        assert laneway.get(store, "k", options=options).bytes() == wanted
+    with pytest.raises(laneway.exceptions.InvalidRangeError):
+        store.get("k", options={"range": (20, 30)})
+    with pytest.raises(ValueError, match="no option .rnage."):
+        store.get("k", options={"rnage": (0, 1)})
+
+
+def test_only_what_is_new(store):
+    store.put("k", b"bytes")
+    meta = store.head("k")
+    with pytest.raises(laneway.exceptions.NotModifiedError):
+        store.get("k", options={"if_modified_since": meta["last_modified"]})
+    pin = {"version": meta["version"]} if meta["version"] else {"if_match": meta["e_tag"]}
+    assert store.get("k", options=pin).bytes() == b"bytes"
+    store.put("k", b"other")
+    with pytest.raises(laneway.exceptions.PreconditionError):
+        store.get("k", options=pin)
+
+
+def test_what_is_not_there_is_a_file_not_found(store):
+    with pytest.raises(FileNotFoundError) as raised:
+        store.get("nothing")
+    assert isinstance(raised.value, laneway.exceptions.NotFoundError)
+    assert "nothing" in str(raised.value) and raised.value.url.endswith("/nothing")
+    assert (raised.value.kind, raised.value.status) == ("not_found", 404)
+
+
+def test_a_large_object_streams_and_fills_the_callers_buffer(store):
+    store.put("large", LARGE)
+    chunks = list(store.get("large").stream(min_chunk_size=1 << 20))
+    assert all(len(chunk) >= 1 << 20 for chunk in chunks[:-1]) and b"".join(chunks) == LARGE
+    buffer = bytearray(len(LARGE) + 1)
+    assert store.get("large").readinto(buffer) == len(LARGE)
+    assert buffer[:-1] == LARGE
+    buffer.clear()  # nobody holds it any more
+    with pytest.raises(ValueError, match="don't fit"):
+        store.get("large").readinto(bytearray(5))
+    with pytest.raises(TypeError, match="read-only"):
+        store.get("large").readinto(bytes(len(LARGE)))
+
+
+def test_awaited(store):
+    async def read():
+        await store.put_async("k", LARGE)
+        got = await store.get_async("k")
+        assert await got.bytes_async() == LARGE
+        buffer = bytearray(len(LARGE))
+        assert await (await laneway.get_async(store, "k")).readinto_async(buffer) == len(LARGE)
+        assert buffer == LARGE
+        assert b"".join([chunk async for chunk in await store.get_async("k")]) == LARGE
+        with pytest.raises(FileNotFoundError):
+            await store.get_async("nothing")
+        many = await asyncio.gather(*[store.get_range_async("k", start=n, length=2) for n in range(200)])
+        assert many == [LARGE[n : n + 2] for n in range(200)]
+
+    asyncio.run(read())

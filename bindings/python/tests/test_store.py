@@ -1,0 +1,72 @@
+"""Stores, and what they are configured by."""
+
+import pickle
+
+import laneway
+import pytest
+from laneway.exceptions import UnknownConfigurationKeyError
+
+
+def test_urls():
+    assert laneway.from_url("s3://lake/a/b", region="r").url == "s3://lake/a/b/"
+    assert laneway.from_url("gcs://lake").url == "gs://lake/"
+    assert isinstance(laneway.from_url("s3a://lake", region="r"), laneway.S3Store)
+    with pytest.raises(ValueError, match="unknown scheme ftp"):
+        laneway.from_url("ftp://lake")
+    with pytest.raises(ValueError, match="needs the name of a bucket"):
+        laneway.S3Store()
+
+
+def test_a_prefix_is_a_folder():
+    store = laneway.S3Store("lake", prefix="/a/b")
+    assert (store.bucket, store.prefix, store.url) == ("lake", "a/b/", "s3://lake/a/b/")
+
+
+def test_keys_by_all_their_names():
+    laneway.S3Store(config={"AWS_BUCKET": "lake", "aws_region": "r", "REGION": "r"})
+    laneway.GCSStore("lake", config={"google_skip_signature": "true"}, client_options={"read_timeout": "20s"})
+    laneway.GCSStore("lake", retry_config={"retry_timeout": 3})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"regoin": "r"}, "no key 'regoin'"),
+        ({"config": {"disable_tagging": True}}, "'disable_tagging' means nothing here: tags"),
+        ({"client_options": {"http2_only": True}}, "'http2_only' means nothing here: the engine"),
+        ({"client_options": {"region": "r"}}, "no client option 'region'"),
+        ({"retry_config": {"max_retries": 3}}, "retry_timeout"),
+    ],
+)
+def test_keys_that_mean_nothing_are_refused_by_name(arguments, says):
+    with pytest.raises(UnknownConfigurationKeyError, match=says):
+        laneway.S3Store("lake", **arguments)
+
+
+def test_values_that_make_no_sense():
+    with pytest.raises(ValueError, match="neither true nor false"):
+        laneway.S3Store("lake", skip_signature="perhaps")
+    with pytest.raises(ValueError, match="belong together"):
+        laneway.S3Store("lake", access_key_id="id")
+    with pytest.raises(ValueError, match="no time"):
+        laneway.S3Store("lake", client_options={"read_timeout": "soon"})
+
+
+def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-environment")
+    pickled = pickle.dumps(laneway.S3Store("lake", region="r", role_session_name="x"))
+    assert b"hush" not in pickled and b"id-of-the-environment" not in pickled
+    store = make()
+    again = pickle.loads(pickle.dumps(store))
+    assert again == store and again.url == store.url
+    store.put("k", b"bytes")
+    assert again.get("k").bytes() == b"bytes"
+
+
+def test_exceptions_are_pickled(store):
+    with pytest.raises(FileNotFoundError) as raised:
+        store.head("nothing")
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert type(again) is laneway.exceptions.NotFoundError
+    assert (str(again), again.url, again.status) == (str(raised.value), raised.value.url, 404)

@@ -1,0 +1,53 @@
+"""Stubs say what there is, and what programs write passes the checkers."""
+
+import ast
+import importlib.util
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import laneway
+import pytest
+from laneway import _laneway
+
+PROGRAM = Path(__file__).with_name("typed.py")
+PACKAGE = Path(__file__).parents[1] / "python" / "laneway"
+
+
+@pytest.mark.parametrize(
+    "checker", [["mypy", "--strict", "--no-incremental"], ["pyright", "--pythonpath", sys.executable]], ids=lambda c: c[0]
+)
+def test_checkers_accept_the_package_and_a_program(checker):
+    if importlib.util.find_spec(checker[0]) is None:
+        pytest.skip(f"{checker[0]} is not installed")
+    command = [sys.executable, "-m", *checker, str(PACKAGE), str(PROGRAM)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+    if "nodeenv" in done.stderr or "ENOTFOUND" in done.stderr:
+        pytest.skip(f"{checker[0]} could not get what it runs on")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_name_is_in_the_stub():
+    stub = ast.parse((PACKAGE / "_laneway.pyi").read_text())
+    classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+    for name, kind in inspect.getmembers(_laneway, inspect.isclass):
+        stubbed = {node.name for node in classes[name].body if isinstance(node, ast.FunctionDef)}
+        there = {verb for verb in vars(kind) if not verb.startswith("_")}
+        assert there == {verb for verb in stubbed if not verb.startswith("_")}, name
+
+
+def test_every_verb_is_a_function_and_has_a_twin():
+    verbs = {path.stem for path in (Path(__file__).parents[1] / "src/verbs").glob("*.rs")}
+    assert len(verbs) > 10
+    for verb in verbs:
+        twin = [f"{verb}_async"] if verb != "list" else []
+        for name in [verb, *twin]:
+            assert name in laneway.__all__ and hasattr(laneway.ObjectStore, name), name
+
+
+def test_all_names_are_there():
+    assert sorted(laneway.__all__) == laneway.__all__
+    for name in laneway.__all__:
+        assert getattr(laneway, name) is not None

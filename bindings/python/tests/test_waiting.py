@@ -1,0 +1,100 @@
+"""How calls are waited for: the interpreter goes on, loops are woken, and who gives up frees the connection."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import trio
+
+
+@pytest.fixture
+def silent():
+    """The URL of a server that takes connections and never answers."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_other_threads_run_while_a_call_waits(make, silent):
+    """The call ends when the main thread is sent a signal, whose sender needs the interpreter."""
+    store = make(base_url=silent) if "GCS" in repr(make()) else make(endpoint=silent)
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        store.get("k")
+
+
+def test_ctrl_c_ends_a_program_that_waits(silent):
+    program = f"import laneway; laneway.S3Store('b', endpoint={silent!r}, region='r', skip_signature=True).get('k')"
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as process:
+        # It waits once it has connected; a signal that comes before ends it as well.
+        threading.Timer(1.0, lambda: process.send_signal(signal.SIGINT)).start()
+        assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+
+
+def test_a_cancelled_task_ends_its_call(store):
+    async def cancelled():
+        await store.put_async("k", b"bytes" * 4_000_000)
+        before = store.counters()["bytes_received"]
+        task = asyncio.ensure_future(store.get_async("k"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # A cancelled one beside it doesn't disturb others.
+        got = await asyncio.wait_for(store.get_range_async("k", start=0, length=5), 30)
+        assert got == b"bytes" and store.counters()["bytes_received"] - before < 20_000_000
+
+    asyncio.run(cancelled())
+
+
+def test_a_timeout_ends_its_call(make, silent):
+    store = make(base_url=silent) if "GCS" in repr(make()) else make(endpoint=silent)
+
+    async def timed_out():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.get_async("k"), 0.05)
+
+    asyncio.run(timed_out())
+
+
+def test_loops_come_and_go(store):
+    store.put("k", b"bytes")
+    for _ in range(20):
+        assert asyncio.run(awaited(store.get_range_async, "k", start=0, length=2)) == b"by"
+    threads = [threading.Thread(target=lambda: asyncio.run(awaited(store.head_async, "k"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_without_a_loop_it_is_said(store):
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        store.get_async("k")
+
+
+def test_under_trio(store, make, silent):
+    async def main():
+        await store.put_async("k", b"bytes")
+        assert await (await store.get_async("k")).bytes_async() == b"bytes"
+        with pytest.raises(FileNotFoundError):
+            await store.head_async("nothing")
+        async with trio.open_nursery() as nursery:
+            for n in range(50):
+                nursery.start_soon(store.put_async, f"many/{n}", b"")
+        far = make(base_url=silent) if "GCS" in repr(store) else make(endpoint=silent)
+        with trio.move_on_after(0.05) as scope:
+            await far.get_async("k")
+        assert scope.cancelled_caught
+        assert sum(map(len, [chunk async for chunk in store.list("many/")])) == 50
+
+    trio.run(main)
+
+
+async def awaited(verb, *args, **kwargs):
+    return await verb(*args, **kwargs)

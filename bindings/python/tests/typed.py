@@ -1,0 +1,28 @@
+"""What a program that is checked may write; never run. `test_types.py` has mypy and pyright read it."""
+
+import laneway
+from laneway.types import ObjectMeta
+
+
+def blocking(store: laneway.ObjectStore) -> bytes:
+    written = store.put("k", b"x", mode="create")
+    assert written is not None and written["size"] == 1
+    meta: ObjectMeta = laneway.head(store, "k")
+    for chunk in store.list("logs/"):
+        for one in chunk:
+            meta = one
+    bytes_of_all: laneway.Bytes = store.get(meta["path"], options={"range": {"suffix": 5}}).bytes()
+    parts: list[laneway.Bytes] = laneway.get_ranges(store, "k", starts=[0], lengths=[1])
+    with store.open_reader("k", footer=8) as file:
+        line: bytes = file.readline()
+    return line + bytes(bytes_of_all) + memoryview(parts[0])
+
+
+async def awaited(store: laneway.ObjectStore) -> None:
+    part: laneway.Bytes = await laneway.get_range_async(store, "k", start=0, end=1)
+    async with store.open_writer_async("k") as file:
+        await file.write(part)
+    async for metas in store.list():
+        print(metas[0]["last_modified"])
+    async for chunk in await store.get_async("k"):
+        print(len(chunk))

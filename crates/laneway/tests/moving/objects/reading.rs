@@ -150,6 +150,18 @@ fn a_key_that_names_nothing_is_an_error_among_many_that_are_removed() {
 }
 
 #[test]
+fn as_many_batches_are_under_way_as_hold_five_thousand_keys() {
+    for (kind, verb, batches) in [(KINDS[1], "batch", 50), (KINDS[3], "delete-many", 5)] {
+        let stage = Stage::with_faults(kind, &[&format!("{verb} stall")]);
+        let keys = futures_util::stream::iter((0..6000).map(|n| n.to_string()));
+        let mut removed = bucket(&stage, "").delete_many(keys);
+        assert!(removed.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
+        stage.wait_for(verb, batches);
+        assert_eq!(stage.requests(verb), batches);
+    }
+}
+
+#[test]
 fn a_call_that_is_dropped_or_late_holds_nothing() {
     let stage = Stage::with_faults(DIALECTS[1], &["get key=silent stall"]);
     stage.object("silent", b"never told");

@@ -79,6 +79,8 @@ pub struct Remote {
     /// Send no credentials. Without this, Google itself is shown the application default credentials, another TLS
     /// endpoint what `GOOGLE_APPLICATION_CREDENTIALS` names, and a plain-HTTP one nothing; requests to S3 are signed.
     pub anonymous: bool,
+    /// The round trip of an imitated path, which its TCP handshakes don't show; zero of a real one.
+    pub imitated_rtt: Duration,
     /// PEM files of certificates to be trusted beside the platform's.
     pub ca_files: Vec<PathBuf>,
 }
@@ -98,6 +100,7 @@ impl Remote {
             prefix: String::new(),
             region: Self::REGION.to_owned(),
             anonymous: false,
+            imitated_rtt: Duration::ZERO,
             ca_files: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ mod requests;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -42,6 +43,7 @@ pub(crate) struct Site {
     roots: Roots,
     region: String,
     anonymous: bool,
+    imitated_rtt: Duration,
     ca_files: Vec<PathBuf>,
 }
 
@@ -99,6 +101,7 @@ impl Site {
             roots,
             region: remote.region.clone(),
             anonymous: remote.anonymous,
+            imitated_rtt: remote.imitated_rtt,
             ca_files,
         })
     }
@@ -147,7 +150,8 @@ impl Site {
     /// # Errors
     /// As [`ClientBuilder::build`](laneway::ClientBuilder::build).
     pub(crate) fn laneway(&self, recorder: Option<&Recorder>) -> Result<Client, laneway::Error> {
-        let mut engine = Engine::builder();
+        // Its dispatcher goes by how far the server is, which the handshake is the first to show.
+        let mut engine = Engine::builder().tcp_handshake_min(self.imitated_rtt);
         if let Some(recorder) = recorder {
             engine = engine.trace(recorder.clone());
         }

@@ -417,6 +417,7 @@ pub(crate) fn embedded(imitated: Imitated, bucket: &str, folder: &Path) -> Resul
         provider,
         bucket: Some(bucket.to_owned()),
         anonymous: true,
+        imitated_rtt: rtt,
         ca_files: vec![ca_file],
         ..Remote::gcs(server.url())
     };

@@ -43,6 +43,10 @@ pub struct Config {
     pub retry_for: Duration,
     /// Where to record who is sent when on which lane; `None` records nothing.
     pub trace: Option<Trace>,
+    /// The least that a TCP handshake takes. An imitated path can't delay loopback's, by which the dispatcher would take a far server for
+    /// one nearby.
+    #[doc(hidden)]
+    pub tcp_handshake_min: Duration,
 }
 
 /// Which certificates are trusted.
@@ -68,6 +72,7 @@ impl std::fmt::Debug for Config {
             .field("no_progress", &self.no_progress)
             .field("retry_for", &self.retry_for)
             .field("trace", &self.trace)
+            .field("tcp_handshake_min", &self.tcp_handshake_min)
             .finish()
     }
 }
@@ -91,6 +96,7 @@ impl Default for Config {
             // A service is restarted, a machine rebooted, a network changed within that.
             retry_for: Duration::from_secs(120),
             trace: None,
+            tcp_handshake_min: Duration::ZERO,
         }
     }
 }

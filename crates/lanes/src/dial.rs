@@ -55,6 +55,8 @@ pub(crate) struct Dialer {
     /// What proxies hear of us.
     pub(crate) user_agent: HeaderValue,
     pub(crate) timeout: Duration,
+    /// The least that a TCP handshake takes.
+    pub(crate) tcp_handshake_min: Duration,
     /// Addresses of hosts that the resolver isn't asked for.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
 }
@@ -144,6 +146,9 @@ impl Dialer {
         let connect = async {
             let started = Instant::now();
             let (address, tcp) = connect_first(origin, addresses, tried).await?;
+            if let Some(left) = self.tcp_handshake_min.checked_sub(started.elapsed()) {
+                tokio::time::sleep(left).await;
+            }
             let rtt = started.elapsed();
             reached(rtt);
             Ok((address, tcp, rtt))

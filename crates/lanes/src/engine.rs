@@ -91,6 +91,7 @@ impl Lanes {
             proxies: Proxies::new(&config)?,
             user_agent: config.user_agent.clone(),
             timeout: config.no_progress,
+            tcp_handshake_min: config.tcp_handshake_min,
             resolve: config.resolve,
         };
         let (commands, queue) = mpsc::unbounded_channel();

@@ -48,6 +48,7 @@ struct Inner {
 pub struct EngineBuilder {
     budgets: Budgets,
     trace: Option<Trace>,
+    tcp_handshake_min: Duration,
 }
 
 /// What was asked for.
@@ -151,6 +152,14 @@ impl EngineBuilder {
         self
     }
 
+    /// The least that a TCP handshake takes, for a path that is imitated on loopback, where it takes no time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn tcp_handshake_min(mut self, time: Duration) -> Self {
+        self.tcp_handshake_min = time;
+        self
+    }
+
     /// The engine. Its threads are started with its first client.
     pub fn build(self) -> Engine {
         Engine(Arc::new(Inner { budgets: self, made_in: std::process::id(), running: PerProcess::new() }))
@@ -159,7 +168,7 @@ impl EngineBuilder {
 
 impl Machinery {
     fn start(engine: &Inner) -> Result<Self, Error> {
-        let EngineBuilder { budgets, trace } = engine.budgets.clone();
+        let EngineBuilder { budgets, trace, tcp_handshake_min } = engine.budgets.clone();
         let trace = trace.filter(|_| engine.made_in == std::process::id());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let usual = Config::default();
@@ -169,6 +178,7 @@ impl Machinery {
             bandwidth: budgets.bandwidth.map(Bandwidth::limited_to),
             bulk_threads: budgets.threads,
             trace,
+            tcp_handshake_min,
             ..Config::default()
         };
         Ok(Self {

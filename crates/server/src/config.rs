@@ -23,8 +23,8 @@ pub struct Config {
     pub h1_only: bool,
     /// SETTINGS_MAX_CONCURRENT_STREAMS; `None` is 100, as at GCS.
     pub max_streams: Option<u32>,
-    /// The round-trip time to imitate: half of it delays each direction, and one whole more the first bytes of a
-    /// connection in the place of the TCP handshake.
+    /// The round-trip time to imitate: half of it delays each direction, and the first bytes of a connection
+    /// begin to travel one whole after it was accepted, in the place of the TCP handshake.
     pub rtt: Duration,
     /// Bytes per second that all connections share, in each direction by itself; `None` is unlimited: then
     /// bytes are delayed and nothing else. With it connections begin with ten segments and share the bottleneck as BBR's senders

@@ -19,8 +19,8 @@ const ALONE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Flow {
     delay: Duration,
-    /// Added to the first bytes only, in the place of a handshake that loopback makes in no time.
-    first_extra: Duration,
+    /// Nothing begins to travel before: the handshake ends then, which loopback makes in no time.
+    opens: Duration,
     /// How many bytes went in.
     pushed: u64,
     /// What has not come out, by the place of its first byte.
@@ -67,10 +67,10 @@ struct Acknowledgement {
 }
 
 impl Flow {
-    pub(crate) fn new(path: &Path, first_extra: Duration) -> Flow {
+    pub(crate) fn new(path: &Path, opens: Duration) -> Flow {
         Flow {
             delay: path.delay,
-            first_extra,
+            opens,
             pushed: 0,
             under_way: BTreeMap::new(),
             sendings: 0,
@@ -106,7 +106,7 @@ impl Flow {
 
     /// Sends the end at `now`. Its packet is never lost.
     pub(crate) fn end(&mut self, now: Duration) {
-        let arrives = Some(now + self.delay + self.first_extra);
+        let arrives = Some(now.max(self.opens) + self.delay);
         let sending = self.sendings;
         let chunk = Chunk { item: Item::End, arrives, sent: now, sending, was_waited_for: false };
         self.under_way.insert(self.pushed, chunk);
@@ -200,13 +200,12 @@ impl Flow {
     fn transmit(&mut self, now: Duration, mut place: u64, mut bytes: Bytes, wire: &mut Wire) {
         let sent = self.window.send(now, bytes.len(), self.in_flight);
         self.in_flight += bytes.len();
-        let extra = std::mem::take(&mut self.first_extra);
-        // Nothing overtakes: what came during an imitated handshake waits for it too.
+        let opens = self.opens;
         wire.send(now, bytes.len(), |len, fate| {
             self.sendings += 1;
             let arrives = match fate {
                 Fate::Departs(at) => {
-                    let arrives = at + extra + self.delay;
+                    let arrives = at.max(opens) + self.delay;
                     let at = arrives + self.delay;
                     self.acknowledgements.push_back(Acknowledgement { at, sent, len });
                     Some(arrives)
@@ -271,6 +270,15 @@ mod tests {
         send(&mut flow, 5 * MS, 2, &mut wire);
         send(&mut flow, 25 * MS, 3, &mut wire);
         assert_eq!(arrivals(&mut flow, &mut wire), [(30 * MS, 1), (30 * MS, 2), (35 * MS, 3)]);
+    }
+
+    #[test]
+    fn what_a_client_does_beside_the_imitated_handshake_costs_nothing_more() {
+        for (begins, arrives) in [(15, 30), (20, 30), (40, 50)] {
+            let (mut flow, mut wire) = (Flow::new(&PATH, 20 * MS), Wire::new(PATH, 1));
+            send(&mut flow, begins * MS, 1, &mut wire);
+            assert_eq!(arrivals(&mut flow, &mut wire), [(arrives * MS, 1)]);
+        }
     }
 
     #[test]

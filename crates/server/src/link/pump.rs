@@ -56,8 +56,9 @@ impl Link {
     /// Puts the path in front of a socket.
     pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
         let socket = Arc::new(socket);
-        // The TCP handshake took no time on loopback; its round trip is made up for here.
-        let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.path.delay * 2));
+        // The TCP handshake took no time on loopback. What a client has to send meanwhile waits for its round trip; what it does besides
+        // passes beside it, as on a real path.
+        let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.now() + self.path.delay * 2));
         let outbound = Arc::new(Line::new(&self.path, &self.outbound, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
         let client = Client::of(&socket);
@@ -165,9 +166,9 @@ struct Line {
 }
 
 impl Line {
-    fn new(path: &Path, wire: &Arc<Mutex<Wire>>, first_extra: Duration) -> Line {
+    fn new(path: &Path, wire: &Arc<Mutex<Wire>>, opens: Duration) -> Line {
         Line {
-            flow: Mutex::new(Flow::new(path, first_extra)),
+            flow: Mutex::new(Flow::new(path, opens)),
             wire: wire.clone(),
             filled: Notify::new(),
             drained: Notify::new(),

@@ -4,9 +4,12 @@
 mod hedging;
 mod idle;
 mod links;
+mod matrix;
+mod mixed;
 mod origins;
 mod random;
 mod sending;
+mod worst;
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +18,7 @@ use crate::dispatch::inspection::FREIGHT_WAIT_MAX;
 use crate::dispatch::{
     Action, AttemptId, CONNECTIONS_MAX, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size,
 };
-use crate::simulator::{Ending, Faults, Path, Want, World, nanos};
+use crate::simulator::{Ending, Faults, Path, Server, Want, World, nanos};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -24,7 +27,7 @@ const MIB: u64 = 1 << 20;
 const GIGABIT: f64 = 125e6;
 const TEN_GIGABIT: f64 = 1.25e9;
 
-fn world(path: Path, ceiling: usize) -> World {
+fn world(path: Server, ceiling: usize) -> World {
     World::new(TEN_GIGABIT, vec![path], ceiling, 1)
 }
 
@@ -48,7 +51,7 @@ fn percentile(times: &[Duration], of_100: usize) -> Duration {
 
 #[test]
 fn fifty_cold_uploads_take_three_round_trips() {
-    let mut world = world(Path::new(50, Protocol::H2), CONNECTIONS_MAX);
+    let mut world = world(Server::new(50, Protocol::H2), CONNECTIONS_MAX);
     for _ in 0..50 {
         world.submit(Duration::ZERO, small());
     }
@@ -59,7 +62,7 @@ fn fifty_cold_uploads_take_three_round_trips() {
 
 #[test]
 fn what_connections_have_shown_of_the_path_can_be_asked() {
-    let mut world = World::new(GIGABIT, vec![Path::new(50, Protocol::H2)], CONNECTIONS_MAX, 1);
+    let mut world = World::new(GIGABIT, vec![Server::new(50, Protocol::H2)], CONNECTIONS_MAX, 1);
     assert_eq!(world.dispatcher.path(OriginId(0)), crate::Path::default());
     for _ in 0..100 {
         world.submit(Duration::ZERO, small());
@@ -74,7 +77,7 @@ fn what_connections_have_shown_of_the_path_can_be_asked() {
 
 #[test]
 fn a_server_nearby_gets_few_lanes_even_from_a_cold_start() {
-    let near = Path { rtt: Duration::from_micros(200), ..Path::new(0, Protocol::H2) };
+    let near = Server::new(0, Protocol::H2).at(vec![Path::new(Duration::from_micros(200))]);
     let mut world = world(near, CONNECTIONS_MAX);
     for _ in 0..50 {
         world.submit(Duration::ZERO, small());
@@ -85,7 +88,7 @@ fn a_server_nearby_gets_few_lanes_even_from_a_cold_start() {
 
 #[test]
 fn the_first_lane_to_open_leaves_the_others_their_share() {
-    let mut world = world(Path::new(50, Protocol::H2), CONNECTIONS_MAX);
+    let mut world = world(Server::new(50, Protocol::H2), CONNECTIONS_MAX);
     for _ in 0..400 {
         world.submit(Duration::ZERO, small());
     }
@@ -100,7 +103,7 @@ fn the_first_lane_to_open_leaves_the_others_their_share() {
 
 #[test]
 fn a_lane_that_never_opens_does_not_keep_its_share() {
-    let path = Path::new(50, Protocol::H2).with(Faults { dials_fail: 500, ..Faults::default() });
+    let path = Server::new(50, Protocol::H2).with(Faults { dials_fail: 500, ..Faults::default() });
     let mut world = World::new(TEN_GIGABIT, vec![path], CONNECTIONS_MAX, 5);
     for _ in 0..200 {
         world.submit(Duration::ZERO, small());
@@ -111,7 +114,7 @@ fn a_lane_that_never_opens_does_not_keep_its_share() {
 
 #[test]
 fn when_no_dial_succeeds_every_work_fails() {
-    let path = Path::new(50, Protocol::H2).with(Faults { dials_fail: 1000, ..Faults::default() });
+    let path = Server::new(50, Protocol::H2).with(Faults { dials_fail: 1000, ..Faults::default() });
     let mut world = world(path, 8);
     for _ in 0..20 {
         world.submit(Duration::ZERO, small());
@@ -123,7 +126,7 @@ fn when_no_dial_succeeds_every_work_fails() {
 #[test]
 fn small_requests_do_not_wait_for_bulk_at_a_low_ceiling() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let mut world = world(Path::new(2, protocol), 16);
+        let mut world = world(Server::new(2, protocol), 16);
         for _ in 0..300 {
             world.submit(Duration::ZERO, bulk());
         }
@@ -156,7 +159,7 @@ fn an_h1_freight_lane_does_not_make_the_server_one_of_h1() {
 #[test]
 fn one_connection_serves_both_roles_in_turn() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let mut world = world(Path::new(50, protocol), 1);
+        let mut world = world(Server::new(50, protocol), 1);
         for i in 0..40 {
             world.submit(Duration::ZERO, if i % 4 == 0 { bulk() } else { small() });
         }
@@ -168,7 +171,7 @@ fn one_connection_serves_both_roles_in_turn() {
 #[test]
 fn an_origin_gets_the_slot_that_another_has_freed() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let path = Path::new(50, protocol).with(Faults { drains: 1000, resets: 300, ..Faults::default() });
+        let path = Server::new(50, protocol).with(Faults { drains: 1000, resets: 300, ..Faults::default() });
         let mut world = World::new(TEN_GIGABIT, vec![path; 2], 1, 9);
         for i in 0..40 {
             world.submit(Duration::ZERO, small().of(i % 2));
@@ -180,7 +183,7 @@ fn an_origin_gets_the_slot_that_another_has_freed() {
 
 #[test]
 fn freight_is_not_starved_at_the_ceiling() {
-    let mut world = world(Path::new(50, Protocol::H1), 1);
+    let mut world = world(Server::new(50, Protocol::H1), 1);
     let large = world.submit(Duration::from_millis(10), bulk());
     for _ in 0..1000 {
         world.submit(Duration::ZERO, small());
@@ -200,7 +203,7 @@ fn an_origin_with_a_long_queue_does_not_keep_every_lane_from_another() {
         (Protocol::H2, Want::get(64 * KIB)),
         (Protocol::H1, Want::get(16 * MIB)),
     ] {
-        let mut world = World::new(GIGABIT, vec![Path::new(10, protocol); 2], 4, 1);
+        let mut world = World::new(GIGABIT, vec![Server::new(10, protocol); 2], 4, 1);
         let long: Vec<_> =
             (0..GIGABIT as u64 * 20 / want.down).map(|_| world.submit(Duration::ZERO, want)).collect();
         let late: Vec<_> = (0..10)
@@ -215,7 +218,7 @@ fn an_origin_with_a_long_queue_does_not_keep_every_lane_from_another() {
 #[test]
 fn small_requests_after_a_lull_find_a_lane_that_bulk_has_not_taken() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let path = Path { stream_rate: 5e6, ..Path::new(10, protocol) };
+        let path = Server { stream_rate: 5e6, ..Server::new(10, protocol) };
         let mut world = World::new(GIGABIT, vec![path], 8, 1);
         for _ in 0..100 {
             world.submit(Duration::ZERO, Want::get(16 * MIB));
@@ -247,7 +250,7 @@ impl Arrivals {
     }
 
     fn world(&self) -> World {
-        World::new(GIGABIT, vec![Path::new(self.rtt_ms, self.protocol)], CONNECTIONS_MAX, 1)
+        World::new(GIGABIT, vec![Server::new(self.rtt_ms, self.protocol)], CONNECTIONS_MAX, 1)
     }
 
     /// Some 40 MB/s of small objects for two seconds, beside this much bulk: the world after it, small and bulk.
@@ -314,7 +317,7 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
         let share = alone.last_end().as_secs_f64() / left;
         println!("{arrivals}: bulk has {share:.3} of what is left of the link");
         // Far away it takes a while to find its pace again each time that it has yielded.
-        let least = if arrivals.rtt_ms > 10 { 0.6 } else { 0.85 };
+        let least = if arrivals.rtt_ms > 10 { 0.5 } else { 0.85 };
         assert!(share >= least, "{arrivals}: {share:.3}");
     }
 }
@@ -322,7 +325,7 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
 /// So many large objects in slices and so many small ones, all at once: what they took over what the link takes for
 /// their bytes, and how long the small ones took.
 fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64, Vec<Duration>) {
-    let mut world = World::new(GIGABIT, vec![Path::new(2, protocol)], CONNECTIONS_MAX, 1);
+    let mut world = World::new(GIGABIT, vec![Server::new(2, protocol)], CONNECTIONS_MAX, 1);
     for _ in 0..large * slices {
         world.submit(Duration::ZERO, Want::get(16 * MIB));
     }
@@ -360,7 +363,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
 fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
     for is_up in [false, true] {
         let arrivals = Arrivals { protocol: Protocol::H1, rtt_ms: 2, is_up };
-        let mut world = World::new(GIGABIT, vec![Path::new(2, Protocol::H1)], CONNECTIONS_MAX, 1);
+        let mut world = World::new(GIGABIT, vec![Server::new(2, Protocol::H1)], CONNECTIONS_MAX, 1);
         let bulk: Vec<_> = (0..64).map(|_| world.submit(Duration::ZERO, arrivals.want(16 * MIB))).collect();
         for size in sizes(200, 32 * KIB, 512 * KIB) {
             world.submit(Duration::from_secs(1), arrivals.want(size));
@@ -376,7 +379,7 @@ fn bulk_that_yielded_flows_again_when_the_small_work_is_done() {
 #[test]
 fn bulk_moves_however_much_small_work_there_is() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let mut world = World::new(GIGABIT, vec![Path::new(10, protocol)], CONNECTIONS_MAX, 1);
+        let mut world = World::new(GIGABIT, vec![Server::new(10, protocol)], CONNECTIONS_MAX, 1);
         let large = world.submit(Duration::ZERO, Want::get(16 * MIB));
         // Half as much again as the link carries, for ten seconds.
         for i in 0..3000 {
@@ -394,8 +397,8 @@ fn bulk_moves_however_much_small_work_there_is() {
 #[test]
 fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let slow = Path { rate: 1e6, ..Path::new(20, protocol) };
-        let mut world = World::new(GIGABIT, vec![Path::new(20, protocol), slow], CONNECTIONS_MAX, 1);
+        let slow = Server::new(20, protocol).behind(1e6);
+        let mut world = World::new(GIGABIT, vec![Server::new(20, protocol), slow], CONNECTIONS_MAX, 1);
         let bulk: Vec<_> = (0..64).map(|_| world.submit(Duration::ZERO, Want::get(16 * MIB))).collect();
         for _ in 0..600 {
             world.submit(Duration::from_secs(1), Want::get(100 * KIB).of(1));
@@ -409,8 +412,8 @@ fn small_work_at_a_slow_server_does_not_hold_bulk_from_another_back_for_ever() {
 #[test]
 fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let slow = Path { rate: 1e6, ..Path::new(20, protocol) };
-        let mut world = World::new(GIGABIT, vec![Path::new(20, protocol), slow], CONNECTIONS_MAX, 1);
+        let slow = Server::new(20, protocol).behind(1e6);
+        let mut world = World::new(GIGABIT, vec![Server::new(20, protocol), slow], CONNECTIONS_MAX, 1);
         for _ in 0..600 {
             world.submit(Duration::ZERO, Want::get(100 * KIB).of(1));
         }
@@ -425,7 +428,7 @@ fn bulk_that_comes_to_small_work_at_a_slow_server_is_not_held_to_what_that_moves
 
 #[test]
 fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_there_may_be() {
-    let mut world = World::new(GIGABIT, vec![Path::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
+    let mut world = World::new(GIGABIT, vec![Server::new(50, Protocol::H1)], CONNECTIONS_MAX, 1);
     for _ in 0..8000 {
         world.submit(Duration::ZERO, Want::unknown(KIB));
     }
@@ -436,7 +439,7 @@ fn a_long_queue_of_tiny_objects_far_away_takes_as_many_connections_as_there_may_
 
 #[test]
 fn a_server_that_takes_no_connection_is_not_dialled_for_what_never_comes() {
-    let path = Path::new(2, Protocol::H1).with(Faults { dials_fail: 1000, ..Faults::default() });
+    let path = Server::new(2, Protocol::H1).with(Faults { dials_fail: 1000, ..Faults::default() });
     let mut world = world(path, CONNECTIONS_MAX);
     world.anticipate(Duration::ZERO, 0, 100);
     world.run();
@@ -446,7 +449,7 @@ fn a_server_that_takes_no_connection_is_not_dialled_for_what_never_comes() {
 #[test]
 fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let mut world = World::new(GIGABIT, vec![Path::new(20, protocol)], CONNECTIONS_MAX, 1);
+        let mut world = World::new(GIGABIT, vec![Server::new(20, protocol)], CONNECTIONS_MAX, 1);
         for _ in 0..200 {
             world.submit(Duration::ZERO, Want::unknown(32 * MIB));
         }
@@ -464,7 +467,7 @@ fn a_flood_of_openers_that_turn_out_large_fills_the_link() {
 #[test]
 fn more_origins_than_the_ceiling_has_slots_take_turns() {
     for protocol in [Protocol::H1, Protocol::H2] {
-        let mut world = World::new(GIGABIT, vec![Path::new(10, protocol); 8], 3, 1);
+        let mut world = World::new(GIGABIT, vec![Server::new(10, protocol); 8], 3, 1);
         let firsts: Vec<_> = (0..8).map(|o| world.submit(Duration::from_millis(1), small().of(o))).collect();
         for i in 0..8000 {
             world.submit(Duration::ZERO, Want::get(64 * KIB).of(i % 8));

@@ -3,12 +3,12 @@
 use super::*;
 
 /// A server that leaves one of so many requests without an answer, for up to a minute.
-fn forgetful(rtt_ms: u64, protocol: Protocol, of_1000: u32) -> Path {
-    Path::new(rtt_ms, protocol).with(Faults { stalls: of_1000, ..Faults::default() })
+fn forgetful(rtt_ms: u64, protocol: Protocol, of_1000: u32) -> Server {
+    Server::new(rtt_ms, protocol).with(Faults { stalls: of_1000, ..Faults::default() })
 }
 
 /// Of twenty worlds, in how many the last of these requests ended later than `late` without hedging and with it.
-fn late_worlds(wants: &[Want], path: &Path, late: Duration) -> (usize, usize) {
+fn late_worlds(wants: &[Want], path: &Server, late: Duration) -> (usize, usize) {
     let last = |world: World| {
         let mut world = world;
         for want in wants {
@@ -46,7 +46,7 @@ fn the_tail_of_a_server_that_forgets_slices_is_cut() {
 fn a_healthy_server_that_loses_nothing_is_never_asked_twice() {
     for protocol in [Protocol::H1, Protocol::H2] {
         for link in [1e6, GIGABIT, TEN_GIGABIT] {
-            let mut world = World::new(link, vec![Path::new(20, protocol)], CONNECTIONS_MAX, 1).hedging();
+            let mut world = World::new(link, vec![Server::new(20, protocol)], CONNECTIONS_MAX, 1).hedging();
             for size in sizes(1000, 1 << 10, 200 << 10) {
                 world.submit(Duration::ZERO, Want::get(size));
             }

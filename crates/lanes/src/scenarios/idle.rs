@@ -5,7 +5,7 @@ use super::*;
 const ENDINGS: [Ending; 4] = [Ending::Found, Ending::Seen, Ending::Reset, Ending::Silence];
 
 fn closing(idle_s: u64, ending: Ending) -> World {
-    let far = Path { idle_max: Duration::from_secs(idle_s), ending, ..Path::new(120, Protocol::H1) };
+    let far = Server { idle_max: Duration::from_secs(idle_s), ending, ..Server::new(120, Protocol::H1) };
     World::new(25e6, vec![far], CONNECTIONS_MAX, 1)
 }
 

@@ -1,15 +1,15 @@
 //! Several origins behind one access link.
 
 use super::*;
-use crate::simulator::Wire;
+use crate::simulator::{Bottleneck, Wire};
 
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
 /// A world with a server nearby and another one far away, behind a gigabit.
-fn near_and(far: Path) -> World {
-    let near = Path { stream_rate: f64::INFINITY, ..Path::new(2, Protocol::H1) };
-    World::over(Wire::new(GIGABIT), vec![near, far], CONNECTIONS_MAX, 1)
+fn near_and(far: Server) -> World {
+    let near = Server { stream_rate: f64::INFINITY, ..Server::new(2, Protocol::H1) };
+    World::over(&[Wire::both(Bottleneck::new(GIGABIT))], vec![near, far], CONNECTIONS_MAX, 1)
 }
 
 /// When so much bulk of the server nearby has come.
@@ -22,7 +22,7 @@ fn bulk_ends(world: &mut World, mib: u64) -> Duration {
 
 #[test]
 fn small_requests_to_a_server_that_cannot_be_reached_hold_nobody_elses_bulk_back_for_long() {
-    let mut world = near_and(Path::new(60_000, Protocol::H1));
+    let mut world = near_and(Server::new(60_000, Protocol::H1));
     for _ in 0..200 {
         world.submit(Duration::ZERO, Want::get(256 * KIB).of(FAR));
     }
@@ -33,7 +33,7 @@ fn small_requests_to_a_server_that_cannot_be_reached_hold_nobody_elses_bulk_back
 #[test]
 fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
     // A hundredth of the rate over sixty times the distance: about as much on its way.
-    let far = Path { rate: GIGABIT / 100.0, stream_rate: f64::INFINITY, ..Path::new(120, Protocol::H1) };
+    let far = Server { stream_rate: f64::INFINITY, ..Server::new(120, Protocol::H1).behind(GIGABIT / 100.0) };
     let mut world = near_and(far);
     for _ in 0..4 {
         world.submit(Duration::ZERO, Want::get(4 * MIB).of(FAR));
@@ -49,7 +49,7 @@ fn each_origins_bulk_is_held_to_what_its_own_path_holds() {
 
 #[test]
 fn bulk_that_waits_in_one_direction_keeps_none_from_going_in_the_other() {
-    let mut world = near_and(Path::new(20, Protocol::H1));
+    let mut world = near_and(Server::new(20, Protocol::H1));
     // Uploads don't begin beside many small ones; what comes down has nothing to wait for.
     for _ in 0..400 {
         world.submit(Duration::ZERO, Want::put(512 * KIB).of(NEAR));

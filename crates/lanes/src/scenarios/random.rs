@@ -7,7 +7,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::simulator::Control;
+use crate::simulator::server::{WINDOW_MAX, WINDOW_MAX_BEFORE};
+use crate::simulator::wire::MSS;
+use crate::simulator::{Bottleneck, Control, Wire};
 
 /// How many seeds are tried, or which: `1000` or `17..18`.
 const SEEDS_VARIABLE: &str = "LANEWAY_SOAK_SEEDS";
@@ -17,7 +19,7 @@ const FAILURES_MAX: usize = 20;
 
 #[test]
 fn every_request_ends_within_the_ceiling_whatever_the_network_does() {
-    let seeds = seeds();
+    let seeds = seeds(1000);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failures: Vec<(u64, String)> = std::thread::scope(|scope| {
         let each = |thread| seeds.clone().skip(thread).step_by(threads);
@@ -33,8 +35,9 @@ fn every_request_ends_within_the_ceiling_whatever_the_network_does() {
     assert!(failures.is_empty(), "seeds {numbers:?} of {seeds:?} fail; the first:\n{}", failures[0].1);
 }
 
-fn seeds() -> Range<u64> {
-    let Ok(asked) = std::env::var(SEEDS_VARIABLE) else { return 0..1000 };
+/// The seeds that were asked for, or so many.
+pub(super) fn seeds(most: u64) -> Range<u64> {
+    let Ok(asked) = std::env::var(SEEDS_VARIABLE) else { return 0..most };
     let (from, to) = asked.split_once("..").unwrap_or(("0", &asked));
     from.parse().expect("a number of seeds, or a range of them")..to.parse().expect("the number of seeds")
 }
@@ -52,24 +55,25 @@ fn try_seed(seed: u64) -> Option<(u64, String)> {
 
 fn run(seed: u64, about: &mut String) {
     let mut random = StdRng::seed_from_u64(seed);
-    let link = 10_f64.powf(random.random_range(6.0..9.5));
-    let paths: Vec<_> = (0..random.random_range(1..4)).map(|_| path(&mut random)).collect();
+    let wires: Vec<_> = (0..random.random_range(1..3)).map(|_| wire(&mut random)).collect();
+    let servers: Vec<_> = (0..random.random_range(1..4)).map(|_| server(&mut random, wires.len())).collect();
     let ceiling = if random.random() { random.random_range(1..8) } else { random.random_range(1..300) };
     let most = if random.random_range(0..10) == 0 { 400 } else { 80 };
     let count = random.random_range(1..most);
-    *about = format!("{link:.3e} bytes a second, ceiling {ceiling}, {count} requests, {paths:#?}");
-    let world = World::new(link, paths.clone(), ceiling, seed);
+    *about = format!("{wires:?}, ceiling {ceiling}, {count} requests, {servers:#?}");
+    let world = World::over(&wires, servers.clone(), ceiling, seed);
     // Drawn apart, so that a seed is the same world with and without.
     let mut world = if seed.is_multiple_of(2) { world.hedging() } else { world };
     let spread = random.random_range(1..2_000_000);
     let mut alone = Duration::ZERO;
     for _ in 0..count {
-        let origin = random.random_range(0..paths.len());
-        let want = want(&mut random, &paths[origin], link).of(origin);
-        alone += takes_alone(&want, &paths[want.origin], link);
+        let origin = random.random_range(0..servers.len());
+        let lone = Lone::new(&servers[origin], &wires[servers[origin].wire]);
+        let want = want(&mut random, &lone).of(origin);
+        alone += lone.takes(&want);
         world.submit(Duration::from_micros(random.random_range(0..spread)), want);
     }
-    for origin in 0..paths.len() {
+    for origin in 0..servers.len() {
         if random.random_range(0..4) == 0 {
             let after = Duration::from_micros(random.random_range(0..2_000_000));
             world.anticipate(after, origin, random.random_range(1..100));
@@ -91,7 +95,25 @@ fn check(world: &World) {
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
 }
 
-fn path(random: &mut StdRng) -> Path {
+/// The machine's link: up to ten times slower one way, with a queue of a millisecond to two seconds, and one in four loses packets.
+fn wire(random: &mut StdRng) -> Wire {
+    let down = bottleneck(random, 6.0..9.5);
+    let is_even = random.random_range(0..4) > 0;
+    let slower = if is_even { 1.0 } else { 10_f64.powf(random.random_range(0.0..1.0)) };
+    Wire { down, up: Bottleneck { rate: down.rate / slower, ..down } }
+}
+
+/// One that carries so many bytes a second, as a power of ten.
+fn bottleneck(random: &mut StdRng, rate: Range<f64>) -> Bottleneck {
+    let bottleneck = Bottleneck::new(10_f64.powf(random.random_range(rate)));
+    let seconds = 10_f64.powf(random.random_range(-3.0..0.3));
+    let queue = ((bottleneck.rate * seconds) as u64).max(16 * KIB);
+    let queue = if random.random() { bottleneck.queue } else { queue };
+    let loss = if random.random_range(0..4) > 0 { 0.0 } else { 10_f64.powf(random.random_range(-4.0..-1.5)) };
+    Bottleneck { queue, loss, ..bottleneck }
+}
+
+fn server(random: &mut StdRng, wires: usize) -> Server {
     let protocol = |random: &mut StdRng| if random.random() { Protocol::H1 } else { Protocol::H2 };
     let express = protocol(random);
     let often =
@@ -104,9 +126,9 @@ fn path(random: &mut StdRng) -> Path {
     let ending = [Ending::Found, Ending::Seen, Ending::Reset][random.random_range(0..3)];
     // With a shorter timeout than a few round trips every connection would be gone when it is used again.
     let is_patient = idle_max > Duration::from_millis(500);
-    Path {
-        rtt: Duration::from_micros(10_f64.powf(random.random_range(2.0..5.3)) as u64),
-        rate: if random.random() { f64::INFINITY } else { 10_f64.powf(random.random_range(5.5..9.0)) },
+    Server {
+        paths: paths(random),
+        wire: random.random_range(0..wires),
         stream_rate: 10_f64.powf(random.random_range(5.5..9.0)),
         express,
         freight: if express == Protocol::H1 { Protocol::H1 } else { protocol(random) },
@@ -116,6 +138,7 @@ fn path(random: &mut StdRng) -> Path {
         answers_max: if random.random_range(0..4) > 0 { usize::MAX } else { random.random_range(1..50) },
         idle_max,
         control: if random.random() { Control::Loss } else { Control::Rate },
+        window_max: if random.random() { WINDOW_MAX } else { WINDOW_MAX_BEFORE },
         ending: if is_patient { ending } else { Ending::Found },
         faults: Faults {
             dials_fail: if random.random_range(0..20) == 0 { 1000 } else { often(random, 400) },
@@ -127,9 +150,59 @@ fn path(random: &mut StdRng) -> Path {
     }
 }
 
+/// One server in three has several addresses, each with a path of its own.
+fn paths(random: &mut StdRng) -> Vec<Path> {
+    let rtt = 10_f64.powf(random.random_range(2.0..5.3));
+    let has_one = random.random_range(0..3) > 0;
+    let count = if has_one { 1 } else { random.random_range(2..5) };
+    let path = |random: &mut StdRng| {
+        let rtt = if has_one { rtt } else { rtt * random.random_range(0.5..2.0) };
+        let is_narrow = random.random();
+        let bottleneck = if is_narrow { bottleneck(random, 5.5..9.0) } else { Bottleneck::NONE };
+        Path { rtt: Duration::from_micros(rtt as u64), bottleneck }
+    };
+    (0..count).map(|_| path(random)).collect()
+}
+
+/// What a server's worst path gives a single request.
+struct Lone {
+    /// Bytes a second.
+    rate: f64,
+    /// A dial, a request and the rounds of slow start, with full queues.
+    begins: Duration,
+}
+
+impl Lone {
+    fn new(server: &Server, wire: &Wire) -> Self {
+        let waits = |bottleneck: &Bottleneck| bottleneck.queue as f64 / bottleneck.rate;
+        let of_path = |path: &Path| {
+            let passed = [path.bottleneck, wire.down, wire.up];
+            let rtt =
+                path.rtt.as_secs_f64() + waits(&wire.down) + waits(&wire.up) + 2.0 * waits(&path.bottleneck);
+            let loss = 1.0 - passed.iter().map(|bottleneck| 1.0 - bottleneck.loss).product::<f64>();
+            // A sender that goes by loss has sqrt(3/2p) packets on its way; half of it, for it is unlucky.
+            let by_loss =
+                if loss > 0.0 { 0.5 * MSS as f64 / rtt * (1.5 / loss).sqrt() } else { f64::INFINITY };
+            let rate = passed.iter().map(|bottleneck| bottleneck.rate).fold(by_loss, f64::min);
+            // One in so many packets is waited for, and so are dials.
+            let timeouts = loss * 40.0;
+            (rate.min(server.stream_rate), rtt * 18.0 + timeouts)
+        };
+        let worst = server.paths.iter().map(of_path);
+        let (rate, begins) = worst
+            .fold((f64::INFINITY, 0.0), |(rate, begins), (r, b)| (f64::min(rate, r), f64::max(begins, b)));
+        let dials = if server.faults.dials_fail > 0 { Duration::from_secs(1) } else { Duration::ZERO };
+        Self { rate, begins: Duration::from_secs_f64(begins) + server.handshake + server.service + dials }
+    }
+
+    fn takes(&self, want: &Want) -> Duration {
+        self.begins + Duration::from_secs_f64((want.up + want.down) as f64 / self.rate)
+    }
+}
+
 /// Small more often than large, and nothing that its path takes many seconds for.
-fn want(random: &mut StdRng, path: &Path, link: f64) -> Want {
-    let most = (2.0 * link.min(path.rate).min(path.stream_rate)) as u64;
+fn want(random: &mut StdRng, lone: &Lone) -> Want {
+    let most = (2.0 * lone.rate) as u64;
     let small = random.random_range(0..FREIGHT_ABOVE.min(most));
     let large = random.random_range(FREIGHT_ABOVE + 1..(64 * MIB).min(FREIGHT_ABOVE + 2 + most));
     match random.random_range(0..12) {
@@ -140,12 +213,4 @@ fn want(random: &mut StdRng, path: &Path, link: f64) -> Want {
         5..=8 => Want::get(small / 8),
         _ => Want::put(small / 8),
     }
-}
-
-fn takes_alone(want: &Want, path: &Path, link: f64) -> Duration {
-    let rate = link.min(path.rate).min(path.stream_rate);
-    // Dial, request, the rounds of slow start, and the wait after a failed dial.
-    let trips = 4 * path.rtt + path.handshake + path.service + 14 * path.rtt;
-    let dials = if path.faults.dials_fail > 0 { Duration::from_secs(1) } else { Duration::ZERO };
-    trips + dials + Duration::from_secs_f64((want.up + want.down) as f64 / rate)
 }

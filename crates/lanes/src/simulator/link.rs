@@ -1,35 +1,41 @@
-//! One direction of the machine's link: connections send bursts of packets through their path's bottleneck and the link's, which
-//! have finite queues; random ones are lost; what arrives is acknowledged half a round trip later. What the dispatcher says of
-//! windows, send buffers, bulk in the kernel and yielding holds for them.
+//! One direction of the network: connections send bursts of packets through their path's bottleneck and the machine's link, which
+//! have finite queues and lose packets; what arrives is acknowledged by packets of the other direction, which may be delayed and lost
+//! as well. What the dispatcher says of windows, send buffers, bulk in the kernel and yielding holds.
 //!
-//! Left out: acknowledgements are never lost or delayed, packets keep their order, and only the dispatcher closes windows.
+//! Left out: packets keep their order, HTTP/2 has no windows of its own, and a connection that has rested goes on as it was.
 
+mod ack;
 pub(crate) mod congestion;
 mod flow;
 mod queue;
+mod receiver;
+mod sender;
 #[cfg(test)]
 mod tests;
+mod way;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
 use rustc_hash::FxHashMap;
 
-use super::network::{Nanos, Path, Wire, nanos};
-use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
-use flow::{Flow, Held, Sent};
+pub(crate) use ack::Ack;
+use flow::Flow;
 use queue::Queue;
+use receiver::{DELAYED, Receiver};
+use sender::{Held, Sender, Sent};
+use way::Way;
 
-/// Bytes of a body in a packet.
-const MSS: u64 = 1448;
+use super::server::Server;
+use super::wire::{HEADERS, MSS, Nanos, Wire, on_wire};
+use crate::dispatch::{AttemptId, LaneId, OriginId, Role};
 
 /// What a connection writes of one body before it is the next one's turn.
 const CHUNK: u64 = 16 << 10;
 
-/// What the system lets a connection have outstanding where nobody clamps it: to us, and from us.
-const RECEIVE_MAX: u64 = 6 << 20;
+/// What the system lets a connection of ours hold in its send buffer where nobody clamps it.
 const SEND_MAX: u64 = 4 << 20;
 
 /// What a sender's program is ahead of its kernel where nothing bounds it.
@@ -45,6 +51,24 @@ pub(crate) enum Side {
     Up,
 }
 
+impl Side {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Down => Self::Up,
+            Self::Up => Self::Down,
+        }
+    }
+}
+
+/// Which connection, what it carries, and where it leads: paths are counted over all servers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) lane: LaneId,
+    pub(crate) role: Role,
+    pub(crate) server: usize,
+    pub(crate) path: usize,
+}
+
 /// What the link tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrived {
@@ -56,15 +80,18 @@ pub(crate) enum Arrived {
 
 #[derive(Clone, Copy, Debug)]
 enum Due {
-    /// A burst comes to the link's bottleneck.
+    /// A burst comes to the machine's link.
     Enters(LaneId, Sent),
     Arrives(LaneId, Sent),
-    /// What was received without a gap, and what the receiver takes now.
-    Acked(LaneId, Sent, u64, u64),
-    Opens(LaneId, u64),
+    /// An acknowledgement of what goes the other way comes to the machine's link, and to the sender.
+    AckEnters(Ack),
+    AckArrives(Ack),
+    /// What a receiver has kept to itself since it said something for so many times is said.
+    Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
-    Turn,
+    /// Held bulk gets its allowance, unless the valve was set another time since.
+    Turn(u64),
 }
 
 /// An event by its time, and by when it was made.
@@ -112,57 +139,63 @@ impl Default for Clamps {
 #[derive(Debug)]
 pub(crate) struct Link {
     side: Side,
-    paths: Vec<Path>,
-    queue: Queue,
-    path_queues: Vec<Queue>,
-    /// Packets until the next one is lost, and how often one is.
-    until_lost: u64,
-    loss: f64,
+    servers: Vec<Server>,
+    /// The machine's links, and the paths beyond them.
+    wires: Vec<Queue>,
+    paths: Vec<Way>,
     random: StdRng,
     flows: BTreeMap<LaneId, Flow>,
     bodies: FxHashMap<AttemptId, Body>,
     valve: Option<f64>,
     allowance: f64,
+    /// How often the valve was set, and whether bulk gets its turns.
+    set: u64,
     is_turning: bool,
-    /// What each origin's bulk is clamped to.
+    /// What each server's bulk is clamped to.
     clamps: Vec<Clamps>,
     due: BinaryHeap<Reverse<At>>,
     order: u64,
     now: Nanos,
     arrived: Vec<Arrived>,
-    /// Bytes of each origin that have come or, on their way from us, were acknowledged; and how many were sent, and lost.
+    /// Acknowledgements that the other direction has to carry, and those of its bytes that have been carried here.
+    to_say: Vec<Ack>,
+    brought: Vec<Ack>,
+    /// Bytes of each server that have come or, on their way from us, were acknowledged; and how many were sent, and lost.
     pub(crate) carried: Vec<u64>,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
 }
 
 impl Link {
-    pub(crate) fn new(side: Side, wire: Wire, paths: &[Path], seed: u64) -> Self {
-        let queue = |rate: f64| Queue::new(rate, wire.queue as f64);
-        let mut link = Self {
+    pub(crate) fn new(side: Side, wires: &[Wire], servers: &[Server], seed: u64) -> Self {
+        let bottleneck = |wire: &Wire| if side == Side::Down { wire.down } else { wire.up };
+        let mut random = StdRng::seed_from_u64(seed ^ side as u64);
+        let paths = servers.iter().flat_map(|server| server.paths.iter().map(|path| (server.wire, path)));
+        let way = |(wire, path)| Way::new(path, wire, bottleneck(&wires[wire]), &mut random);
+        let paths = paths.map(way).collect();
+        Self {
             side,
-            paths: paths.to_vec(),
-            queue: queue(wire.rate),
-            path_queues: paths.iter().map(|path| queue(path.rate)).collect(),
-            until_lost: u64::MAX,
-            loss: wire.loss,
-            random: StdRng::seed_from_u64(seed ^ side as u64),
+            servers: servers.to_vec(),
+            wires: wires.iter().map(|wire| Queue::new(bottleneck(wire))).collect(),
+            paths,
+            random,
             flows: BTreeMap::new(),
             bodies: FxHashMap::default(),
             valve: None,
             allowance: 0.0,
+            set: 0,
             is_turning: false,
-            clamps: vec![Clamps::default(); paths.len()],
+            clamps: vec![Clamps::default(); servers.len()],
             due: BinaryHeap::new(),
             order: 0,
             now: 0,
             arrived: Vec::new(),
-            carried: vec![0; paths.len()],
+            to_say: Vec::new(),
+            brought: Vec::new(),
+            carried: vec![0; servers.len()],
             sent: 0,
             lost: 0,
-        };
-        link.draw();
-        link
+        }
     }
 
     /// When something happens by itself.
@@ -170,37 +203,46 @@ impl Link {
         self.due.peek().map(|Reverse(at)| at.0)
     }
 
-    /// How long a packet waits now in the queues on an origin's path.
-    pub(crate) fn delay(&self, now: Nanos, origin: usize) -> Nanos {
-        self.path_queues[origin].delay(now) + self.queue.delay(now)
+    /// Whether a connection's sender waits to hear of what it has sent.
+    fn is_waiting(&self, lane: LaneId) -> bool {
+        self.flows.get(&lane).is_some_and(|flow| flow.sender.acknowledged < flow.sender.written)
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// How long a packet waits now in the queues on a path.
+    pub(super) fn delay(&self, now: Nanos, path: usize) -> Nanos {
+        let way = &self.paths[path];
+        way.queue.delay(now) + self.wires[way.wire].delay(now)
+    }
+
+    pub(super) fn loss(&self, path: usize) -> f64 {
+        self.paths[path].loss
     }
 
     /// A body begins to be sent.
-    pub(crate) fn begin(
-        &mut self,
-        now: Nanos,
-        lane: LaneId,
-        place: (usize, Role),
-        attempt: AttemptId,
-        bytes: u64,
-    ) {
+    pub(super) fn begin(&mut self, now: Nanos, place: Place, attempt: AttemptId, bytes: u64) {
         self.now = now;
-        let (origin, role) = place;
-        let edge = self.window(origin, role);
-        let control = self.paths[origin].control;
-        let flow = self.flows.entry(lane).or_insert_with(|| Flow::new(origin, role, control, edge));
-        flow.role = role;
+        let (lane, clamp) = (place.lane, self.clamp(place));
+        let Server { control, window_max, .. } = self.servers[place.server];
+        let flow = self.flows.entry(lane).or_insert_with(|| {
+            let receiver = Receiver::new(window_max);
+            Flow::new(place, Sender::new(control, receiver.edge(clamp)), receiver)
+        });
+        flow.place.role = place.role;
         flow.begin(attempt, bytes);
         self.bodies.insert(attempt, Body { lane, bytes, left: bytes });
-        if self.is_held(role) && !self.is_turning {
+        if self.is_held(place.role) && !self.is_turning {
             self.is_turning = true;
-            self.at(TURN, Due::Turn);
+            self.at(TURN, Due::Turn(self.set));
         }
         self.pump(lane);
     }
 
     /// A body stops before its end.
-    pub(crate) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
+    pub(super) fn stop(&mut self, lane: LaneId, attempt: AttemptId) {
         self.bodies.remove(&attempt);
         if let Some(flow) = self.flows.get_mut(&lane) {
             flow.stop(attempt);
@@ -208,7 +250,7 @@ impl Link {
     }
 
     /// A connection is gone.
-    pub(crate) fn close(&mut self, lane: LaneId) {
+    pub(super) fn close(&mut self, lane: LaneId) {
         self.flows.remove(&lane);
         self.bodies.retain(|_, body| body.lane != lane);
     }
@@ -217,15 +259,19 @@ impl Link {
         self.now = now;
         self.valve = rate.map(|rate| rate as f64);
         self.allowance = 0.0;
-        if rate.is_none() || !self.is_turning {
-            self.is_turning = true;
-            self.at(0, Due::Turn);
-        }
+        self.set += 1;
+        self.is_turning = true;
+        self.at(0, Due::Turn(self.set));
     }
 
     /// What the connections to an origin are clamped to where they carry bulk.
     pub(crate) fn clamps(&mut self, origin: OriginId) -> &mut Clamps {
         &mut self.clamps[origin.0]
+    }
+
+    /// How many connections have bulk to send.
+    pub(crate) fn bulk_lanes(&self) -> usize {
+        self.flows.values().filter(|flow| flow.is_bulk() && flow.bodies() > 0).count()
     }
 
     /// What flows, and how many bytes of it are still to come.
@@ -236,29 +282,81 @@ impl Link {
     }
 
     /// Does what is due first, at its time; what has arrived by it is added to `arrived`.
-    pub(crate) fn step(&mut self, arrived: &mut Vec<Arrived>) {
+    pub(super) fn step(&mut self, arrived: &mut Vec<Arrived>) {
         let Some(Reverse(At(at, _, due))) = self.due.pop() else { return };
         self.now = at;
         match due {
             Due::Enters(lane, burst) => self.enters(lane, burst),
             Due::Arrives(lane, burst) => self.arrives(lane, burst),
-            Due::Acked(lane, burst, received, edge) => self.acked(lane, burst, received, edge),
-            Due::Opens(lane, edge) => {
-                if let Some(flow) = self.flows.get_mut(&lane) {
-                    flow.opens(edge);
-                    self.pump(lane);
+            Due::AckEnters(ack) => self.ack_enters(ack),
+            Due::AckArrives(ack) => self.brought.push(ack),
+            Due::Says(lane, said) => {
+                if self.flows.get(&lane).is_some_and(|flow| flow.receiver.said() == said) {
+                    self.says(lane);
                 }
             }
             Due::Paced(lane) => {
                 if let Some(flow) = self.flows.get_mut(&lane) {
-                    flow.is_paced = false;
+                    flow.sender.is_paced = false;
                     self.pump(lane);
                 }
             }
             Due::Timeout(lane) => self.timeout(lane),
-            Due::Turn => self.turn(),
+            Due::Turn(set) if set == self.set => self.turn(),
+            Due::Turn(_) => {}
         }
         arrived.append(&mut self.arrived);
+    }
+
+    /// Acknowledgements that the other direction has to carry.
+    pub(super) fn acknowledgements(&mut self) -> Vec<Ack> {
+        std::mem::take(&mut self.to_say)
+    }
+
+    /// Acknowledgements that have been carried to those who send in the other direction.
+    pub(super) fn brought(&mut self) -> Vec<Ack> {
+        std::mem::take(&mut self.brought)
+    }
+
+    /// An acknowledgement of what goes the other way is sent.
+    pub(super) fn carry(&mut self, now: Nanos, ack: Ack) {
+        self.now = now;
+        let way = &mut self.paths[ack.path];
+        if way.spares(1, &mut self.random) == 0 {
+            return;
+        }
+        match way.queue.pass(now, 1, HEADERS as f64) {
+            (0, _) => {}
+            (_, at) if at > now => self.at(at - now, Due::AckEnters(ack)),
+            _ => self.ack_enters(ack),
+        }
+    }
+
+    fn ack_enters(&mut self, ack: Ack) {
+        let way = &self.paths[ack.path];
+        let (half, (fit, at)) = (way.half, self.wires[way.wire].pass(self.now, 1, HEADERS as f64));
+        if fit > 0 {
+            self.at(at - self.now + half, Due::AckArrives(ack));
+        }
+    }
+
+    /// A sender hears of what has come.
+    pub(super) fn acked(&mut self, now: Nanos, ack: Ack) {
+        self.now = now;
+        let Some(flow) = self.flows.get_mut(&ack.lane) else { return };
+        let new = flow.sender.acked(now, &ack);
+        if self.side == Side::Up {
+            self.carried[flow.place.server] += new;
+        }
+        self.pump(ack.lane);
+    }
+
+    /// A receiver that has something to say says it now: its program answers.
+    pub(super) fn acknowledge(&mut self, now: Nanos, lane: LaneId) {
+        self.now = now;
+        if self.flows.get(&lane).is_some_and(|flow| flow.receiver.is_silent()) {
+            self.says(lane);
+        }
     }
 
     fn at(&mut self, after: Nanos, due: Due) {
@@ -266,16 +364,10 @@ impl Link {
         self.due.push(Reverse(At(self.now + after, self.order, due)));
     }
 
-    fn half(&self, origin: usize) -> Nanos {
-        nanos(self.paths[origin].rtt) / 2
-    }
-
-    /// What a connection of a role takes beyond what it has read.
-    fn window(&self, origin: usize, role: Role) -> u64 {
-        match (self.side, role) {
-            (Side::Down, Role::Freight) => self.clamps[origin].window.map_or(RECEIVE_MAX, u64::from),
-            _ => RECEIVE_MAX,
-        }
+    /// What a connection may take at most beyond what it has read.
+    fn clamp(&self, place: Place) -> Option<u64> {
+        let window = self.clamps[place.server].window.map(u64::from);
+        window.filter(|_| self.side == Side::Down && place.role == Role::Freight)
     }
 
     fn is_held(&self, role: Role) -> bool {
@@ -284,7 +376,7 @@ impl Link {
 
     /// Writes what may be written, and sends what may be sent.
     fn pump(&mut self, lane: LaneId) {
-        let Some((role, origin)) = self.flows.get(&lane).map(|flow| (flow.role, flow.origin)) else { return };
+        let Some(Place { role, server, .. }) = self.flows.get(&lane).map(|flow| flow.place) else { return };
         let may_write = self.side == Side::Down || !self.is_held(role);
         loop {
             let room = self.room(lane);
@@ -293,81 +385,111 @@ impl Link {
                 flow.write(room);
             }
             let streams = flow.bodies().max(1) as f64;
-            let burst = match flow.next_burst(self.now, self.paths[origin].stream_rate * streams) {
-                Ok(burst) => burst,
+            match flow.sender.next_burst(self.now, self.servers[server].stream_rate * streams) {
+                Ok(burst) => self.leaves(lane, burst),
                 Err(Held::Waits) => break,
                 Err(Held::Until(at)) => {
-                    if !flow.is_paced {
-                        flow.is_paced = true;
+                    if !flow.sender.is_paced {
+                        flow.sender.is_paced = true;
                         self.at(at - self.now, Due::Paced(lane));
                     }
                     break;
                 }
-            };
-            // A burst ends before a packet that is lost, and that one goes alone.
-            let is_lost = self.until_lost == 0;
-            let burst = match is_lost {
-                true => burst.first(burst.bytes.min(MSS)),
-                false => burst.first(burst.bytes.min(self.until_lost.saturating_mul(MSS))),
-            };
-            flow.left(burst);
-            self.sent += burst.bytes;
-            self.watch(lane);
-            if is_lost {
-                self.lost += burst.bytes;
-                self.draw();
-                continue;
-            }
-            self.until_lost -= burst.segments();
-            match self.path_queues[origin].pass(self.now, burst.bytes) {
-                Some(at) if at > self.now => self.at(at - self.now, Due::Enters(lane, burst)),
-                Some(_) => self.enters(lane, burst),
-                None => self.lost += burst.bytes,
             }
         }
+        self.watch(lane);
+    }
+
+    /// A burst leaves, up to a packet that is lost; that one goes alone.
+    fn leaves(&mut self, lane: LaneId, burst: Sent) {
+        let flow = self.flows.get_mut(&lane).expect("it is there");
+        let way = &mut self.paths[flow.place.path];
+        let spared = way.spares(burst.segments(), &mut self.random);
+        let burst = burst.first(burst.bytes.min(spared.max(1) * MSS));
+        flow.sender.left(burst);
+        self.sent += burst.bytes;
+        if spared == 0 {
+            self.lost += burst.bytes;
+            return;
+        }
+        self.sets_out(lane, burst);
+    }
+
+    /// A burst comes to its path's bottleneck. What finds no room is dropped packet by packet.
+    fn sets_out(&mut self, lane: LaneId, burst: Sent) {
+        let way = &mut self.paths[self.flows[&lane].place.path];
+        let (fit, at) = way.queue.pass(self.now, burst.segments().max(1), per_packet(burst));
+        let Some(burst) = self.fits(burst, fit) else { return };
+        match at > self.now {
+            true => self.at(at - self.now, Due::Enters(lane, burst)),
+            false => self.enters(lane, burst),
+        }
+    }
+
+    fn enters(&mut self, lane: LaneId, burst: Sent) {
+        let Some(path) = self.flows.get(&lane).map(|flow| flow.place.path) else { return };
+        let way = &self.paths[path];
+        let half = way.half;
+        let (fit, at) = self.wires[way.wire].pass(self.now, burst.segments().max(1), per_packet(burst));
+        if let Some(burst) = self.fits(burst, fit) {
+            self.at(at - self.now + half, Due::Arrives(lane, burst));
+        }
+    }
+
+    /// What is left of a burst of which so many packets have found room.
+    fn fits(&mut self, burst: Sent, packets: u64) -> Option<Sent> {
+        let fits = burst.first(burst.bytes.min(packets * MSS));
+        self.lost += burst.bytes - fits.bytes;
+        (packets > 0).then_some(fits)
     }
 
     /// What a connection's sender may write into its kernel.
     fn room(&self, lane: LaneId) -> u64 {
         let flow = &self.flows[&lane];
+        let sender = &flow.sender;
         if self.side == Side::Down {
-            return AHEAD.saturating_sub(flow.unsent());
+            return AHEAD.saturating_sub(sender.unsent());
         }
         // The kernel fills a buffer by three quarters on average before it asks for more.
-        let clamps = self.clamps[flow.origin];
-        let clamp = clamps.send_buffer.filter(|_| flow.role == Role::Freight);
+        let clamps = self.clamps[flow.place.server];
+        let clamp = clamps.send_buffer.filter(|_| flow.is_bulk());
         let buffer = clamp.map_or(SEND_MAX, |bytes| u64::from(bytes) * 3 / 4);
-        let in_buffer = flow.written - flow.acknowledged;
-        let unsent = if flow.role == Role::Freight { u64::from(clamps.unsent) } else { SEND_MAX };
-        buffer.saturating_sub(in_buffer).min(unsent.saturating_sub(flow.unsent()))
+        let in_buffer = sender.written - sender.acknowledged;
+        let unsent = if flow.is_bulk() { u64::from(clamps.unsent) } else { SEND_MAX };
+        buffer.saturating_sub(in_buffer).min(unsent.saturating_sub(sender.unsent()))
     }
 
     fn watch(&mut self, lane: LaneId) {
-        let flow = self.flows.get_mut(&lane).expect("it is there");
-        if let Some(deadline) = flow.deadline.filter(|at| flow.watched.is_none_or(|watched| *at < watched)) {
-            flow.watched = Some(deadline);
+        let sender = &mut self.flows.get_mut(&lane).expect("it is there").sender;
+        if let Some(deadline) =
+            sender.deadline.filter(|at| sender.watched.is_none_or(|watched| *at < watched))
+        {
+            sender.watched = Some(deadline);
             self.at(deadline.saturating_sub(self.now), Due::Timeout(lane));
-        }
-    }
-
-    fn enters(&mut self, lane: LaneId, burst: Sent) {
-        let Some(origin) = self.flows.get(&lane).map(|flow| flow.origin) else { return };
-        match self.queue.pass(self.now, burst.bytes) {
-            Some(at) => self.at(at - self.now + self.half(origin), Due::Arrives(lane, burst)),
-            None => self.lost += burst.bytes,
         }
     }
 
     fn arrives(&mut self, lane: LaneId, burst: Sent) {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
-        let (role, origin) = (flow.role, flow.origin);
-        flow.arrives(burst);
+        let role = flow.place.role;
+        let at_once = flow.receiver.arrives(burst);
         // The head of an answer is read in any case: it says that what follows is bulk.
         let most = if self.side == Side::Up || !self.is_held(role) { u64::MAX } else { self.head(lane) };
         self.reads(lane, most);
-        let flow = &self.flows[&lane];
-        let (received, edge) = (flow.read + flow.unread(), flow.read + self.window(origin, role));
-        self.at(self.half(origin), Due::Acked(lane, burst, received, edge));
+        if at_once {
+            return self.says(lane);
+        }
+        let said = self.flows[&lane].receiver.said();
+        self.at(DELAYED, Due::Says(lane, said));
+    }
+
+    /// A receiver says what it has and takes.
+    fn says(&mut self, lane: LaneId) {
+        let Some(place) = self.flows.get(&lane).map(|flow| flow.place) else { return };
+        let clamp = self.clamp(place);
+        let flow = self.flows.get_mut(&lane).expect("it is there");
+        let (edge, (received, blocks)) = (flow.receiver.edge(clamp), flow.receiver.says());
+        self.to_say.push(Ack { lane, path: flow.place.path, received, blocks, edge });
     }
 
     /// Bytes that are read of a body to know what it is.
@@ -379,9 +501,9 @@ impl Link {
     /// The receiver's program takes what has come, up to so many bytes.
     fn reads(&mut self, lane: LaneId, most: u64) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
-        let bytes = flow.unread().min(most);
+        let bytes = flow.receiver.unread().min(most);
         let (bodies, arrived) = (&mut self.bodies, &mut self.arrived);
-        flow.read(bytes, |attempt, bytes| {
+        flow.receiver.read(bytes, |attempt, bytes| {
             let Some(body) = bodies.get_mut(&attempt) else { return };
             if body.left == body.bytes {
                 arrived.push(Arrived::First(attempt));
@@ -392,52 +514,48 @@ impl Link {
                 arrived.push(Arrived::All(attempt));
             }
         });
+        let round_trip = flow.sender.round_trip().unwrap_or(2 * self.paths[flow.place.path].half);
+        flow.receiver.adjust(self.now, round_trip);
         if self.side == Side::Down {
-            self.carried[flow.origin] += bytes;
+            self.carried[flow.place.server] += bytes;
         }
-    }
-
-    fn acked(&mut self, lane: LaneId, burst: Sent, received: u64, edge: u64) {
-        let Some(flow) = self.flows.get_mut(&lane) else { return };
-        let new = flow.acked(self.now, burst, received);
-        flow.opens(edge);
-        if self.side == Side::Up {
-            self.carried[flow.origin] += new;
-        }
-        self.watch(lane);
-        self.pump(lane);
     }
 
     fn timeout(&mut self, lane: LaneId) {
         let Some(flow) = self.flows.get_mut(&lane) else { return };
-        if flow.watched.is_some_and(|at| at > self.now) {
+        let sender = &mut flow.sender;
+        if sender.watched.is_some_and(|at| at > self.now) {
             return;
         }
-        flow.watched = None;
-        let Some(deadline) = flow.deadline else { return };
-        if deadline <= self.now {
-            flow.timed_out();
-            self.pump(lane);
+        sender.watched = None;
+        let Some(deadline) = sender.deadline else { return };
+        if deadline > self.now {
+            return self.watch(lane);
         }
-        self.watch(lane);
+        if sender.timed_out(self.now) {
+            let question = Sent::question(self.now, sender.acknowledged);
+            let way = &mut self.paths[flow.place.path];
+            if way.spares(1, &mut self.random) > 0 {
+                self.sets_out(lane, question);
+            }
+        }
+        self.pump(lane);
     }
 
     /// Held bulk moves by so many bytes, read or written.
     fn moves(&mut self, lane: LaneId, most: u64) -> u64 {
-        let Some(flow) = self.flows.get(&lane) else { return 0 };
-        let (role, origin) = (flow.role, flow.origin);
         if self.side == Side::Down {
-            let before = flow.read;
+            let Some(before) = self.flows.get(&lane).map(|flow| flow.receiver.read) else { return 0 };
             self.reads(lane, most);
-            let read = self.flows[&lane].read;
-            if read > before {
-                let edge = read + self.window(origin, role);
-                self.at(self.half(origin), Due::Opens(lane, edge));
+            let read = self.flows[&lane].receiver.read - before;
+            if read > 0 {
+                self.says(lane);
             }
-            return read - before;
+            return read;
         }
         let room = self.room(lane).min(most);
-        let written = self.flows.get_mut(&lane).expect("it is there").write(room);
+        let Some(flow) = self.flows.get_mut(&lane) else { return 0 };
+        let written = flow.write(room);
         self.pump(lane);
         written
     }
@@ -447,7 +565,7 @@ impl Link {
         self.is_turning = self.valve.is_some();
         let rate = self.valve.unwrap_or(f64::INFINITY);
         self.allowance = (self.allowance + rate * TURN as f64 * 1e-9).min(rate * 0.01 + MSS as f64);
-        let bulk = self.flows.iter().filter(|(_, flow)| flow.role == Role::Freight);
+        let bulk = self.flows.iter().filter(|(_, flow)| flow.is_bulk());
         let mut lanes: Vec<_> = bulk.map(|(lane, _)| *lane).collect();
         let first = if lanes.is_empty() { 0 } else { self.order as usize % lanes.len() };
         lanes.rotate_left(first);
@@ -459,17 +577,14 @@ impl Link {
             self.allowance -= moved as f64;
         }
         if self.valve.is_some() && !self.flows.is_empty() {
-            self.at(TURN, Due::Turn);
+            self.at(TURN, Due::Turn(self.set));
         } else {
             self.is_turning = false;
         }
     }
+}
 
-    /// Draws how many packets get through until one is lost.
-    fn draw(&mut self) {
-        if self.loss > 0.0 {
-            let chance: f64 = self.random.random_range(f64::MIN_POSITIVE..1.0);
-            self.until_lost = (chance.ln() / (1.0 - self.loss).ln()) as u64;
-        }
-    }
+/// What each packet of a burst is on the wire, on average.
+fn per_packet(burst: Sent) -> f64 {
+    on_wire(burst.bytes).max(HEADERS) as f64 / burst.segments().max(1) as f64
 }

@@ -12,9 +12,13 @@ use rand::{Rng, SeedableRng};
 
 use hedging::Hedging;
 
-use super::link::{Arrived, Link, Side};
-use super::network::{Nanos, Path, Want, Wire, nanos};
+use super::link::{Arrived, Place, Side};
+use super::network::Network;
+use super::server::Server;
+use super::want::Want;
+use super::wire::{Bottleneck, Nanos, Path, Wire, nanos};
 use crate::Protocol;
+use crate::addresses::Addresses;
 use crate::dispatch::{
     Action, AttemptId, Direction, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role,
 };
@@ -61,6 +65,8 @@ impl Request {
 #[derive(Debug)]
 struct Connection {
     origin: usize,
+    /// Which of all paths it takes.
+    path: usize,
     role: Role,
     /// Once it is open.
     protocol: Option<Protocol>,
@@ -99,24 +105,25 @@ pub(crate) struct World {
     pub(crate) stalled: Duration,
     /// What was said last of each direction's bulk, and how often something was.
     pub(crate) yields: [(Option<u64>, usize); 2],
-    /// What was said of send buffers, and when.
-    pub(crate) send_buffers: Vec<(Duration, Option<u32>)>,
+    /// What was said of send buffers, when, and how many connections carried bulk from us then.
+    pub(crate) send_buffers: Vec<(Duration, Option<u32>, usize)>,
     /// Requests that were sent, and hedges that were asked for.
     pub(crate) sent: u64,
     pub(crate) hedged: u64,
     /// Whether the system says what has been acknowledged.
     pub(crate) tells_acknowledged: bool,
     hedging: Hedging,
-    paths: Vec<Path>,
+    servers: Vec<Server>,
+    /// Those of all servers, whose each is, and what is known of a server's addresses.
+    paths: Vec<(usize, Path)>,
+    addresses: Vec<Addresses>,
     ceiling: usize,
     random: StdRng,
     start: Instant,
     now: Nanos,
     due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
     order: u64,
-    wire: Wire,
-    pub(crate) down: Link,
-    pub(crate) up: Link,
+    pub(crate) network: Network,
     /// What the link that moved last has brought.
     arrived: Vec<Arrived>,
     side: Side,
@@ -127,12 +134,15 @@ pub(crate) struct World {
 
 impl World {
     /// Servers reached over a link that carries `rate` bytes a second in each direction.
-    pub(crate) fn new(rate: f64, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
-        Self::over(Wire::new(rate), paths, ceiling, seed)
+    pub(crate) fn new(rate: f64, servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
+        Self::over(&[Wire::both(Bottleneck::new(rate))], servers, ceiling, seed)
     }
 
-    /// Servers reached over a link.
-    pub(crate) fn over(wire: Wire, paths: Vec<Path>, ceiling: usize, seed: u64) -> Self {
+    /// Servers reached over these links.
+    pub(crate) fn over(wires: &[Wire], servers: Vec<Server>, ceiling: usize, seed: u64) -> Self {
+        let of_each = servers.iter().enumerate();
+        let paths: Vec<_> =
+            of_each.flat_map(|(i, server)| server.paths.iter().map(move |path| (i, *path))).collect();
         Self {
             dispatcher: Dispatcher::new(ceiling),
             requests: Vec::new(),
@@ -151,20 +161,20 @@ impl World {
             now: 0,
             due: BinaryHeap::new(),
             order: 0,
-            wire,
-            down: Link::new(Side::Down, wire, &paths, seed),
-            up: Link::new(Side::Up, wire, &paths, seed),
+            network: Network::new(wires, &servers, seed),
             arrived: Vec::new(),
             side: Side::Down,
             connections: BTreeMap::new(),
-            shaken: vec![0; paths.len()],
+            shaken: vec![0; servers.len()],
+            addresses: (0..servers.len()).map(|_| Addresses::default()).collect(),
+            servers,
             paths,
         }
     }
 
     pub(crate) fn submit(&mut self, after: Duration, want: Want) -> AttemptId {
         // As of a store that nobody knows otherwise by now.
-        let protocol = self.paths[want.origin].express;
+        let protocol = self.servers[want.origin].express;
         self.tell(Event::Expected { origin: OriginId(want.origin), protocol });
         let attempt = AttemptId(self.requests.len() as u64);
         self.requests.push(Request { submitted: self.now + nanos(after), ..Request::new(want) });
@@ -207,7 +217,7 @@ impl World {
             assert!(step < STEPS_MAX, "the world doesn't come to rest: {:?}", self.dispatcher);
             let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
             let due = self.due.peek().map(|Reverse((at, _, _))| *at);
-            let flows = self.down.next().is_some() || self.up.next().is_some();
+            let flows = self.network.next().is_some();
             if due.is_none() && self.dispatcher.attempts() == 0 {
                 break;
             }
@@ -243,8 +253,8 @@ impl World {
     }
 
     fn tick(&mut self) {
-        for origin in 0..self.paths.len() {
-            let (down, up) = (self.down.carried[origin], self.up.carried[origin]);
+        for origin in 0..self.servers.len() {
+            let (down, up) = (self.network.down.carried[origin], self.network.up.carried[origin]);
             let up = self.tells_acknowledged.then_some(up);
             self.tell(Event::Moved { origin: OriginId(origin), down, up });
         }
@@ -254,13 +264,9 @@ impl World {
     /// Lets the links flow until then, or until something arrives: when that is.
     fn flow(&mut self, until: Nanos) -> Option<Nanos> {
         loop {
-            let (down, up) = (self.down.next(), self.up.next());
-            let at = [down, up].into_iter().flatten().min().filter(|at| *at <= until)?;
-            let (link, side) =
-                if down == Some(at) { (&mut self.down, Side::Down) } else { (&mut self.up, Side::Up) };
-            link.step(&mut self.arrived);
+            let at = self.network.next().filter(|at| *at <= until)?;
+            self.side = self.network.step(&mut self.arrived);
             if !self.arrived.is_empty() {
-                self.side = side;
                 return Some(at);
             }
         }
@@ -284,7 +290,7 @@ impl World {
             Due::Submit(attempt) => {
                 let want = self.request(attempt).want;
                 self.submitted(attempt);
-                if self.chance(self.paths[want.origin].faults.cancels) {
+                if self.chance(self.servers[want.origin].faults.cancels) {
                     let after = self.random.random_range(0..200_000_000);
                     self.at(after, Due::Cancel(attempt));
                 }
@@ -309,8 +315,8 @@ impl World {
             Due::Stale(attempt, lane) if self.is_on(attempt, lane) => self.found_stale(attempt, lane),
             Due::Valve(direction, rate, said) if self.yields[direction as usize].1 == said => match direction
             {
-                Side::Down => self.down.set_valve(self.now, rate),
-                Side::Up => self.up.set_valve(self.now, rate),
+                Side::Down => self.network.down.set_valve(self.now, rate),
+                Side::Up => self.network.up.set_valve(self.now, rate),
             },
             Due::Cancel(_) | Due::Serve(..) | Due::GiveUp(..) | Due::Stale(..) | Due::Valve(..) => {}
         }

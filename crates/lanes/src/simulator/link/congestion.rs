@@ -6,8 +6,7 @@ mod cubic;
 use bbr::Bbr;
 use cubic::Cubic;
 
-use super::MSS;
-use crate::simulator::network::Nanos;
+use crate::simulator::wire::{MSS, Nanos};
 
 /// Which of the two a host's TCP does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

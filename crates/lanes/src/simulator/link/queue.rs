@@ -1,37 +1,36 @@
-//! A bottleneck: bytes leave it at its rate and in the order in which they came.
+//! A bottleneck: packets leave it at its rate and in the order in which they came.
 
-use crate::simulator::network::Nanos;
+use crate::simulator::wire::{Bottleneck, Nanos};
 
 #[derive(Debug)]
-pub(crate) struct Queue {
-    /// Bytes a second; infinite for what is no bottleneck.
+pub(super) struct Queue {
     rate: f64,
-    /// Bytes that may wait. What finds no room is dropped.
     room: f64,
     free_at: Nanos,
 }
 
 impl Queue {
-    pub(crate) fn new(rate: f64, room: f64) -> Self {
-        Self { rate, room, free_at: 0 }
+    pub(super) fn new(bottleneck: Bottleneck) -> Self {
+        Self { rate: bottleneck.rate, room: bottleneck.queue as f64, free_at: 0 }
     }
 
-    /// When the last of these bytes has left; `None` where they are dropped.
-    pub(crate) fn pass(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
+    /// Takes as many of these packets, of so many bytes each, as it has room for: how many, and when the last of them has left.
+    pub(super) fn pass(&mut self, now: Nanos, packets: u64, each: f64) -> (u64, Nanos) {
         if self.rate.is_infinite() {
-            return Some(now);
+            return (packets, now);
         }
         let waiting = self.delay(now) as f64 * 1e-9 * self.rate;
         // However small the room is, one packet on its way fits.
-        if waiting > 0.0 && waiting + bytes as f64 > self.room {
-            return None;
+        let least = u64::from(waiting == 0.0);
+        let fit = (((self.room - waiting) / each).max(0.0) as u64).max(least).min(packets);
+        if fit > 0 {
+            self.free_at = self.free_at.max(now) + (fit as f64 * each / self.rate * 1e9) as Nanos;
         }
-        self.free_at = self.free_at.max(now) + (bytes as f64 / self.rate * 1e9) as Nanos;
-        Some(self.free_at)
+        (fit, self.free_at)
     }
 
     /// How long what comes now waits.
-    pub(crate) fn delay(&self, now: Nanos) -> Nanos {
+    pub(super) fn delay(&self, now: Nanos) -> Nanos {
         self.free_at.saturating_sub(now)
     }
 }

@@ -1,7 +1,10 @@
 //! A driver that carries the dispatcher's actions out, and the servers that answer it.
 
 use super::*;
-use crate::simulator::network::Ending;
+use std::net::SocketAddr;
+
+use crate::addresses::FAILED_FOR;
+use crate::simulator::server::Ending;
 
 /// How long the driver waits for a server that says nothing.
 const NO_PROGRESS: Nanos = 30_000_000_000;
@@ -18,19 +21,20 @@ const HELLO_TIMEOUT: Nanos = 200_000_000;
 
 impl World {
     /// What so many packets that get lost by chance cost until they come.
-    fn lost_for(&mut self, packets: u32, each: Nanos) -> Nanos {
-        let lost = (0..packets).filter(|_| self.random.random::<f64>() < self.wire.loss).count();
+    fn lost_for(&mut self, path: usize, packets: u32, each: Nanos) -> Nanos {
+        let loss = self.network.loss(path);
+        let lost = (0..packets).filter(|_| self.random.random::<f64>() < loss).count();
         lost as Nanos * each
     }
 
     fn dial(&mut self, lane: LaneId, origin: usize, role: Role) {
         self.dials += 1;
         // Its packets stand in the queues too, and may be lost.
-        let queues = self.down.delay(self.now, origin) + self.up.delay(self.now, origin);
-        let path = &self.paths[origin];
-        let (rtt, handshake) = (nanos(path.rtt) + queues, nanos(path.handshake));
-        let syn = self.lost_for(2, SYN_TIMEOUT);
-        let hello = self.lost_for(6, 2 * rtt + HELLO_TIMEOUT);
+        let path = self.next_path(origin);
+        let rtt = nanos(self.paths[path].1.rtt) + self.network.delay(self.now, path);
+        let handshake = nanos(self.servers[origin].handshake);
+        let syn = self.lost_for(path, 2, SYN_TIMEOUT);
+        let hello = self.lost_for(path, 6, 2 * rtt + HELLO_TIMEOUT);
         let greeted = (self.now + syn + rtt + rtt / 2).max(self.shaken[origin]) + handshake;
         self.shaken[origin] = greeted;
         let ends = greeted + rtt / 2 + hello - self.now;
@@ -38,6 +42,7 @@ impl World {
         self.at(ends, Due::DialEnds(lane, ends - syn - rtt));
         let connection = Connection {
             origin,
+            path,
             role,
             protocol: None,
             riding: Vec::new(),
@@ -50,18 +55,45 @@ impl World {
         self.connections.insert(lane, connection);
     }
 
+    /// Which path a new connection takes: those of a server in turn, without those that are left out.
+    fn next_path(&mut self, origin: usize) -> usize {
+        let now = self.instant();
+        let addresses = &mut self.addresses[origin];
+        if !addresses.are_fresh(now) {
+            let of_it = self.paths.iter().enumerate().filter(|(_, (server, _))| *server == origin);
+            addresses.learn(now, of_it.map(|(path, _)| address(path)).collect());
+        }
+        usize::from(addresses.order(now)[0].port())
+    }
+
+    /// New connections leave the address out for a while that a lane leads to.
+    pub(crate) fn avoid(&mut self, lane: LaneId, time: Duration) {
+        let now = self.instant();
+        if let Some(connection) = self.connections.get(&lane) {
+            self.addresses[connection.origin].avoid(now, address(connection.path), time);
+        }
+    }
+
+    fn place(&self, attempt: AttemptId, lane: LaneId) -> Place {
+        let Request { want, role, .. } = self.requests[attempt.0 as usize];
+        Place { lane, role, server: want.origin, path: self.connections[&lane].path }
+    }
+
     pub(crate) fn dial_ends(&mut self, lane: LaneId, rtt: Duration) {
         let (origin, role) = (self.connections[&lane].origin, self.connections[&lane].role);
-        let path = &self.paths[origin];
-        let protocol = if role == Role::Freight { path.freight } else { path.express };
-        if self.chance(path.faults.dials_fail) {
+        let server = &self.servers[origin];
+        let protocol = if role == Role::Freight { server.freight } else { server.express };
+        if self.chance(server.faults.dials_fail) {
+            self.avoid(lane, FAILED_FOR);
             self.connections.remove(&lane);
             return self.tell(Event::DialFailed { lane });
         }
         let connection = self.connections.get_mut(&lane).unwrap();
         connection.protocol = Some(protocol);
         connection.last_used = self.now;
+        let address = address(connection.path);
         self.tell(Event::Opened { lane, protocol, rtt });
+        self.tell(Event::Located { lane, address });
         self.rests(lane);
     }
 
@@ -75,11 +107,12 @@ impl World {
                     assert!(left.is_none_or(|attempts| attempts.is_empty()), "closed a lane in use");
                     self.forget_flows(lane);
                 }
-                Action::Window { origin, bytes } => self.down.clamps(origin).window = bytes,
-                Action::Unsent { origin, bytes } => self.up.clamps(origin).unsent = bytes,
+                Action::Window { origin, bytes } => self.network.down.clamps(origin).window = bytes,
+                Action::Unsent { origin, bytes } => self.network.up.clamps(origin).unsent = bytes,
                 Action::SendBuffer { origin, bytes } => {
-                    self.up.clamps(origin).send_buffer = bytes;
-                    self.send_buffers.push((Duration::from_nanos(self.now), bytes));
+                    self.network.up.clamps(origin).send_buffer = bytes;
+                    let uploading = self.network.up.bulk_lanes();
+                    self.send_buffers.push((Duration::from_nanos(self.now), bytes, uploading));
                 }
                 Action::Yield { direction, rate } => {
                     let direction = if direction == Direction::Down { Side::Down } else { Side::Up };
@@ -107,15 +140,15 @@ impl World {
 
     fn send(&mut self, attempt: AttemptId, lane: LaneId, role: Role) {
         let connection = self.connections.get_mut(&lane).expect("sent on a lane that isn't there");
-        let path = &self.paths[connection.origin];
+        let server = &self.servers[connection.origin];
         let protocol = connection.protocol.expect("sent on a lane that isn't open");
         let mut others = connection.riding.iter().chain(&connection.waiting);
         assert!(others.all(|w| self.requests[w.0 as usize].role == role), "express beside freight");
         let running = connection.riding.len() + connection.waiting.len();
         assert!(running < if protocol == Protocol::H1 { 1 } else { 100 }, "too many on one lane");
-        let rtt = nanos(path.rtt);
-        let is_idle = running == 0 && self.now - connection.last_used + rtt > nanos(path.idle_max);
-        let after = match path.ending {
+        let rtt = nanos(self.paths[connection.path].1.rtt);
+        let is_idle = running == 0 && self.now - connection.last_used + rtt > nanos(server.idle_max);
+        let after = match server.ending {
             Ending::Reset => Some(rtt),
             Ending::Silence => Some(NO_PROGRESS),
             Ending::Found | Ending::Seen => None,
@@ -127,7 +160,7 @@ impl World {
             request.lanes.push(lane);
             return self.at(after, Due::Stale(attempt, lane));
         }
-        let is_idle = is_idle && self.now - connection.last_used > nanos(path.idle_max);
+        let is_idle = is_idle && self.now - connection.last_used > nanos(server.idle_max);
         if connection.is_last || is_idle {
             connection.is_last = true;
             if protocol == Protocol::H1 {
@@ -139,7 +172,7 @@ impl World {
             self.tell(Event::Finished { attempt, reusable: false });
             return self.bounce(attempt);
         }
-        let waits = protocol == Protocol::H2 && connection.riding.len() >= path.streams_max;
+        let waits = protocol == Protocol::H2 && connection.riding.len() >= server.streams_max;
         if waits {
             connection.waiting.push_back(attempt);
         } else {
@@ -169,21 +202,21 @@ impl World {
         let request = &self.requests[attempt.0 as usize];
         let (want, lane) = (request.want, *request.lanes.last().unwrap());
         self.track(attempt, |tracker, now| tracker.sent(now));
-        if self.chance(self.paths[want.origin].faults.resets) {
+        if self.chance(self.servers[want.origin].faults.resets) {
             let after = self.random.random_range(0..200_000_000);
             self.at(after, Due::Reset(lane));
         }
-        let role = self.request(attempt).role;
-        self.up.begin(self.now, lane, (want.origin, role), attempt, HEAD + want.up);
+        let place = self.place(attempt, lane);
+        self.network.begin(self.now, Side::Up, place, attempt, HEAD + want.up);
     }
 
     /// The server has the whole request.
     pub(crate) fn serve(&mut self, attempt: AttemptId) {
         let request = &self.requests[attempt.0 as usize];
         let (origin, lane) = (request.want.origin, *request.lanes.last().unwrap());
-        let path = &self.paths[origin];
-        let (rtt, usual) = (nanos(path.rtt), nanos(path.service));
-        let stalls = self.chance(path.faults.stalls);
+        let rtt = nanos(self.paths[self.connections[&lane].path].1.rtt);
+        let usual = nanos(self.servers[origin].service);
+        let stalls = self.chance(self.servers[origin].faults.stalls);
         let stall = if stalls { self.random.random_range(0..2 * NO_PROGRESS) } else { 0 };
         self.stalled += Duration::from_nanos(stall.min(NO_PROGRESS));
         if stall < NO_PROGRESS {
@@ -201,7 +234,8 @@ impl World {
             false => role,
         };
         let body = self.taken(&want, role, lane);
-        self.down.begin(self.now, lane, (want.origin, role), attempt, HEAD + body);
+        let place = Place { role, ..self.place(attempt, lane) };
+        self.network.begin(self.now, Side::Down, place, attempt, HEAD + body);
     }
 
     fn is_h1(&self, lane: LaneId) -> bool {
@@ -226,8 +260,8 @@ impl World {
         let lane = *self.request(attempt).lanes.last().unwrap();
         let (want, role) = (self.request(attempt).want, self.request(attempt).role);
         self.track(attempt, |tracker, now| tracker.head(now));
-        let path = &self.paths[want.origin];
-        let (answers_max, drains) = (path.answers_max, path.faults.drains);
+        let server = &self.servers[want.origin];
+        let (answers_max, drains) = (server.answers_max, server.faults.drains);
         let drains = self.chance(drains);
         let is_h1 = self.is_h1(lane);
         let connection = self.connections.get_mut(&lane).unwrap();
@@ -262,8 +296,7 @@ impl World {
         let request = self.request(attempt);
         (request.ended, request.running) = (Some(now), false);
         let lane = *request.lanes.last().unwrap();
-        self.up.stop(lane, attempt);
-        self.down.stop(lane, attempt);
+        self.network.stop(lane, attempt);
         let mut reusable = false;
         if let Some(connection) = self.connections.get_mut(&lane) {
             let is_h2 = connection.protocol == Some(Protocol::H2);
@@ -271,7 +304,7 @@ impl World {
             connection.waiting.retain(|w| *w != attempt);
             connection.last_used = now;
             reusable = is_h2 || well && !connection.is_last;
-            let max = self.paths[connection.origin].streams_max;
+            let max = self.servers[connection.origin].streams_max;
             let next = connection.waiting.pop_front();
             connection.riding.extend(next);
             if is_h2 && !std::mem::replace(&mut connection.is_limit_announced, true) {
@@ -291,10 +324,10 @@ impl World {
     /// The server begins to wait for another request, if the lane is idle.
     fn rests(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.get(&lane).filter(|c| c.riding.is_empty()) else { return };
-        let path = &self.paths[connection.origin];
-        if path.ending == Ending::Seen && path.idle_max < Duration::MAX {
+        let server = &self.servers[connection.origin];
+        if server.ending == Ending::Seen && server.idle_max < Duration::MAX {
             // By its own clock, half a round trip behind, and as much until we hear of it.
-            self.at(nanos(path.idle_max), Due::IdleEnds(lane, connection.last_used));
+            self.at(nanos(server.idle_max), Due::IdleEnds(lane, connection.last_used));
         }
     }
 
@@ -328,7 +361,11 @@ impl World {
     }
 
     fn forget_flows(&mut self, lane: LaneId) {
-        self.up.close(lane);
-        self.down.close(lane);
+        self.network.close(lane);
     }
+}
+
+/// The address at a path's end, which is called by the path's number.
+fn address(path: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], path as u16))
 }

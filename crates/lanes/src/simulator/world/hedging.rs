@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::addresses::SLOW_FOR;
 use crate::hedge::{Alike, Tracker, Watch, budget_left};
 
 /// What the world knows of hedging.
@@ -22,7 +23,7 @@ impl World {
         self
     }
 
-    fn instant(&self) -> Instant {
+    pub(crate) fn instant(&self) -> Instant {
         self.start + Duration::from_nanos(self.now)
     }
 
@@ -74,7 +75,7 @@ impl World {
 
     /// Looks for stragglers and sends hedges.
     pub(crate) fn look(&mut self) {
-        let flowing: Vec<_> = self.down.flowing().collect();
+        let flowing: Vec<_> = self.network.down.flowing().collect();
         for (attempt, left) in flowing {
             self.flowed(attempt, left);
         }
@@ -82,6 +83,9 @@ impl World {
         let most = budget_left(self.sent, self.hedged);
         let Some(watch) = &mut self.hedging.watch else { return };
         for first in watch.look(now, most, is_all) {
+            if let Some(lane) = self.request(first).lanes.last().copied() {
+                self.avoid(lane, SLOW_FOR);
+            }
             self.hedged += 1;
             assert!(
                 self.hedged <= (self.sent / 50).max(2),

@@ -2,8 +2,7 @@
 //! round trip of ten seconds.
 
 use super::{Acked, INITIAL};
-use crate::simulator::link::MSS;
-use crate::simulator::network::Nanos;
+use crate::simulator::wire::{MSS, Nanos};
 
 const LEAST: u64 = 4 * MSS;
 

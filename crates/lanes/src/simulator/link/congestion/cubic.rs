@@ -1,8 +1,7 @@
-//! CUBIC (RFC 9438) with HyStart's delay test: a sender that goes by loss.
+//! CUBIC (RFC 9438) with HyStart, by delay and by trains of acknowledgements: a sender that goes by loss.
 
 use super::{Acked, INITIAL};
-use crate::simulator::link::MSS;
-use crate::simulator::network::Nanos;
+use crate::simulator::wire::{MSS, Nanos};
 
 #[derive(Debug)]
 pub(crate) struct Cubic {
@@ -12,8 +11,11 @@ pub(crate) struct Cubic {
     top: f64,
     cut: Option<Nanos>,
     shortest: Nanos,
-    /// The round trip that is under way: where it ends, the shortest of its first acknowledgements, and how many came.
+    /// The round trip that is under way: where it ends, when it began, until when its acknowledgements were a train, the shortest of
+    /// its first ones, and how many came.
     round_ends: u64,
+    round_began: Nanos,
+    train: Nanos,
     round_shortest: Nanos,
     samples: u32,
 }
@@ -28,6 +30,8 @@ impl Default for Cubic {
             cut: None,
             shortest: Nanos::MAX,
             round_ends: 0,
+            round_began: 0,
+            train: 0,
             round_shortest: Nanos::MAX,
             samples: 0,
         }
@@ -40,6 +44,8 @@ impl Cubic {
     const GROWTH: f64 = 0.4;
     /// Acknowledgements of a round trip that HyStart looks at.
     const SAMPLES: u32 = 8;
+    /// What follows the one before within this belongs to a train.
+    const TRAIN: Nanos = 2_000_000;
 
     pub(super) fn window(&self) -> u64 {
         self.window as u64
@@ -50,6 +56,7 @@ impl Cubic {
         self.shortest = self.shortest.min(rtt);
         if acked.delivered_when_sent >= self.round_ends {
             (self.round_ends, self.round_shortest, self.samples) = (acked.delivered, Nanos::MAX, 0);
+            (self.round_began, self.train) = (now, now);
         }
         self.round_shortest = self.round_shortest.min(rtt);
         self.samples += 1;
@@ -61,7 +68,14 @@ impl Cubic {
         if self.window < self.threshold {
             self.window += bytes as f64;
             let longer = (self.shortest / 8).clamp(4_000_000, 16_000_000);
-            if self.samples == Self::SAMPLES && self.round_shortest > self.shortest + longer {
+            let is_late = self.samples == Self::SAMPLES && self.round_shortest > self.shortest + longer;
+            if now <= self.train + Self::TRAIN {
+                self.train = now;
+            }
+            // A train of half a round trip fills the path when the next one follows it.
+            let is_long = self.train - self.round_began > self.shortest / 2;
+            // As in Linux, below 16 segments it isn't looked for.
+            if (is_late || is_long) && self.window >= 16.0 * mss {
                 self.threshold = self.window;
                 (self.top, self.cut) = (self.window, Some(now));
             }

@@ -1,0 +1,345 @@
+//! The sending end of one direction of a connection: what it has sent, what of that is lost, and what it may send.
+
+use std::collections::VecDeque;
+
+use super::ack::Ack;
+use super::congestion::{Acked, Congestion, Control};
+use crate::simulator::wire::{MSS, Nanos};
+
+/// The kernel's timeout is never shorter, and this is what it adds where a single packet is on its way, whose acknowledgement
+/// may be delayed.
+const TIMEOUT_MIN: Nanos = 200_000_000;
+
+/// Before a round trip was seen.
+const TIMEOUT_FIRST: Nanos = 1_000_000_000;
+
+/// Segments that leave at once: what is sent in a millisecond, within these bounds.
+const BURST_MIN: u64 = 2;
+const BURST_MAX: u64 = 44;
+
+/// A burst that was sent and not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) from: u64,
+    pub(super) bytes: u64,
+    at: Nanos,
+    delivered: u64,
+    delivered_at: Nanos,
+    is_app_limited: bool,
+    is_again: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Bytes written into the connection, sent for the first time, acknowledged without a gap, and in all.
+    pub(super) written: u64,
+    sent: u64,
+    pub(super) acknowledged: u64,
+    delivered: u64,
+    delivered_at: Nanos,
+    /// What the receiver has said it takes.
+    edge: u64,
+    /// In the order in which they were sent, and how many of them for another time.
+    outstanding: VecDeque<Sent>,
+    again: usize,
+    in_flight: u64,
+    /// In the order of their bytes.
+    lost: VecDeque<Sent>,
+    congestion: Congestion,
+    round_trip: Option<(f64, f64)>,
+    shortest: Nanos,
+    timeouts: u32,
+    pub(super) deadline: Option<Nanos>,
+    /// When that is looked at next.
+    pub(super) watched: Option<Nanos>,
+    /// The next segment goes whatever the window and the pace say.
+    is_probing: bool,
+    paced_until: Nanos,
+    pub(super) is_paced: bool,
+    app_limited_until: u64,
+}
+
+/// Why nothing is sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Held {
+    /// There is nothing to send, or no window for it.
+    Waits,
+    /// The pace says when.
+    Until(Nanos),
+}
+
+impl Sender {
+    pub(super) fn new(control: Control, edge: u64) -> Self {
+        Self {
+            written: 0,
+            sent: 0,
+            acknowledged: 0,
+            delivered: 0,
+            delivered_at: 0,
+            edge,
+            outstanding: VecDeque::new(),
+            again: 0,
+            in_flight: 0,
+            lost: VecDeque::new(),
+            congestion: Congestion::new(control),
+            round_trip: None,
+            shortest: Nanos::MAX,
+            timeouts: 0,
+            deadline: None,
+            watched: None,
+            is_probing: false,
+            paced_until: 0,
+            is_paced: false,
+            app_limited_until: 0,
+        }
+    }
+
+    /// Bytes that wait in the sender's kernel.
+    pub(super) fn unsent(&self) -> u64 {
+        self.written - self.sent
+    }
+
+    /// The smoothed round trip, once one was seen.
+    pub(super) fn round_trip(&self) -> Option<Nanos> {
+        self.round_trip.map(|(smooth, _)| smooth as Nanos)
+    }
+
+    /// What leaves now, if anything may: a burst that was lost first. `pace` bounds the rate from without.
+    pub(super) fn next_burst(&mut self, now: Nanos, pace: f64) -> Result<Sent, Held> {
+        let room = self.congestion.window().saturating_sub(self.in_flight);
+        let (from, available, is_again) = match self.lost.front() {
+            Some(lost) => (lost.from, lost.bytes, true),
+            None => (self.sent, self.written.min(self.edge).saturating_sub(self.sent), false),
+        };
+        if available == 0 {
+            if self.sent == self.written {
+                self.app_limited_until = self.delivered + self.in_flight.max(1);
+            } else if self.outstanding.is_empty() && self.deadline.is_none() {
+                // Nothing would tell that the window has opened if that were lost.
+                self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
+            }
+            return Err(Held::Waits);
+        }
+        if !self.is_probing {
+            if room < MSS.min(available) && self.in_flight > 0 {
+                return Err(Held::Waits);
+            }
+            if now < self.paced_until {
+                return Err(Held::Until(self.paced_until));
+            }
+        }
+        let pace = pace.min(self.congestion.pace());
+        let rate = if pace.is_finite() { pace } else { self.window_rate() };
+        let burst = ((rate * 1e-3) as u64 / MSS).clamp(BURST_MIN, BURST_MAX) * MSS;
+        let bytes = match self.is_probing {
+            true => available.min(MSS),
+            false => available.min(burst).min(room.max(MSS)),
+        };
+        // A small rest waits for what is on its way, as Nagle's neighbours in the kernel do.
+        let is_rest = bytes < MSS && bytes < self.written - self.sent && self.in_flight > 0;
+        if is_rest && !is_again && !self.is_probing {
+            return Err(Held::Waits);
+        }
+        if pace.is_finite() {
+            self.paced_until = now + (bytes as f64 / pace * 1e9) as Nanos;
+        }
+        if self.in_flight == 0 {
+            self.delivered_at = now;
+        }
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        let is_app_limited = self.delivered < self.app_limited_until;
+        Ok(Sent { from, bytes, at: now, delivered, delivered_at, is_app_limited, is_again })
+    }
+
+    fn window_rate(&self) -> f64 {
+        let (smooth, _) = self.round_trip.unwrap_or((TIMEOUT_FIRST as f64, 0.0));
+        self.congestion.window() as f64 / (smooth * 1e-9)
+    }
+
+    /// Takes note that the burst, or the first bytes of it, have left.
+    pub(super) fn left(&mut self, burst: Sent) {
+        self.is_probing = false;
+        if burst.is_again {
+            let lost = self.lost.front_mut().expect("it was the first one");
+            lost.from += burst.bytes;
+            lost.bytes -= burst.bytes;
+            if lost.bytes == 0 {
+                self.lost.pop_front();
+            }
+            self.again += 1;
+        } else {
+            self.sent += burst.bytes;
+        }
+        self.in_flight += burst.bytes;
+        self.outstanding.push_back(burst);
+        self.arm(burst.at);
+    }
+
+    /// An acknowledgement arrives: how many bytes are new without a gap.
+    pub(super) fn acked(&mut self, now: Nanos, ack: &Ack) -> u64 {
+        let new = ack.received.saturating_sub(self.acknowledged);
+        self.acknowledged += new;
+        // The receiver takes bytes up to here. It never takes that back.
+        if ack.edge > self.edge {
+            self.edge = ack.edge;
+            if self.outstanding.is_empty() {
+                (self.deadline, self.timeouts) = (None, 0);
+            }
+        }
+        if !self.lost.is_empty() {
+            // What was taken for lost may only have been late.
+            self.lost = self.lost.iter().flat_map(|lost| ack.missing(*lost)).collect();
+        }
+        let Some(place) = self.furthest(ack) else { return new };
+        let latest = self.outstanding[place];
+        let mut delivered = 0;
+        for (i, sent) in self.outstanding.drain(..=place).collect::<Vec<_>>().into_iter().enumerate() {
+            self.again -= usize::from(sent.is_again);
+            self.in_flight -= sent.bytes;
+            delivered += sent.bytes;
+            for missing in ack.missing(sent) {
+                delivered -= missing.bytes;
+                let is_beyond = missing.from + missing.bytes == sent.from + sent.bytes;
+                if i == place && is_beyond {
+                    // What follows in the last burst is still to come.
+                    self.in_flight += missing.bytes;
+                    self.again += usize::from(missing.is_again);
+                    self.outstanding.push_front(missing);
+                } else {
+                    // A path keeps the order: what was sent before what has come is lost.
+                    self.congestion.lost(now, missing.at);
+                    self.lost.push_back(missing);
+                }
+            }
+        }
+        self.lost.make_contiguous().sort_by_key(|lost| lost.from);
+        self.delivered += delivered;
+        self.delivered_at = now;
+        self.timeouts = 0;
+        let rtt = now - latest.at;
+        // What came sooner than any round trip answers what was sent before.
+        let is_early = latest.is_again && rtt < self.shortest;
+        let rtt = if is_early { self.round_trip().unwrap_or(rtt) } else { rtt };
+        if !is_early {
+            self.saw(rtt);
+        }
+        let took = (now - latest.delivered_at).max(rtt).max(1) as f64 * 1e-9;
+        self.congestion.acked(Acked {
+            now,
+            bytes: delivered,
+            rtt,
+            delivered: self.delivered,
+            delivered_when_sent: latest.delivered,
+            rate: (self.delivered - latest.delivered) as f64 / took,
+            is_app_limited: latest.is_app_limited,
+            in_flight: self.in_flight,
+        });
+        self.arm(now);
+        new
+    }
+
+    /// The last one sent of those bursts of which something has come.
+    fn furthest(&self, ack: &Ack) -> Option<usize> {
+        let (highest, mut place) = (ack.highest(), None);
+        for (i, sent) in self.outstanding.iter().enumerate() {
+            if sent.from >= highest {
+                // What is sent for the first time is sent in the order of its bytes.
+                if self.again == 0 {
+                    break;
+                }
+            } else if ack.missing(*sent).map(|missing| missing.bytes).sum::<u64>() < sent.bytes {
+                place = Some(i);
+            }
+        }
+        place
+    }
+
+    fn saw(&mut self, rtt: Nanos) {
+        self.shortest = self.shortest.min(rtt);
+        let rtt = rtt as f64;
+        let (smooth, spread) = self.round_trip.unwrap_or((rtt, rtt / 2.0));
+        self.round_trip = Some((0.875 * smooth + 0.125 * rtt, 0.75 * spread + 0.25 * (smooth - rtt).abs()));
+    }
+
+    fn timeout(&self) -> Nanos {
+        let Some((smooth, spread)) = self.round_trip else { return TIMEOUT_FIRST };
+        (smooth + 4.0 * spread).max(smooth + TIMEOUT_MIN as f64) as Nanos
+    }
+
+    fn arm(&mut self, now: Nanos) {
+        let Some((smooth, _)) = self.round_trip else {
+            self.deadline = Some(now + (TIMEOUT_FIRST << self.timeouts.min(6)));
+            return;
+        };
+        let segments: u64 = self.outstanding.iter().map(Sent::segments).take(2).sum();
+        self.deadline = match (segments, self.timeouts) {
+            (0, _) => None,
+            // The first time the last packet is sent once more, to learn what else is missing.
+            (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),
+            (_, 0) => Some(now + (2.0 * smooth) as Nanos + 2_000_000),
+            (_, timeouts) => Some(now + (self.timeout() << (timeouts - 1).min(6))),
+        };
+    }
+
+    /// Nothing was acknowledged in time. Says whether to ask how much the receiver takes.
+    pub(super) fn timed_out(&mut self, now: Nanos) -> bool {
+        let is_probe = self.timeouts == 0 && self.round_trip.is_some();
+        self.timeouts += 1;
+        if self.outstanding.is_empty() && self.lost.is_empty() {
+            self.deadline = Some(now + (self.timeout() << self.timeouts.min(6)));
+            return true;
+        }
+        self.paced_until = 0;
+        if is_probe {
+            // Something new if there is any, or the last segment once more (RFC 8985).
+            self.is_probing = true;
+            if self.lost.is_empty() && self.sent >= self.written.min(self.edge) {
+                self.takes_back_the_last();
+            }
+            return false;
+        }
+        self.lost.extend(self.outstanding.drain(..));
+        self.lost.make_contiguous().sort_by_key(|lost| lost.from);
+        (self.in_flight, self.again) = (0, 0);
+        self.congestion.timed_out();
+        false
+    }
+
+    fn takes_back_the_last(&mut self) {
+        let Some(last) = self.outstanding.pop_back() else { return };
+        self.again -= usize::from(last.is_again);
+        let before = last.bytes.saturating_sub(MSS);
+        self.in_flight -= last.bytes - before;
+        self.lost.push_front(last.between(last.from + before, last.from + last.bytes));
+        if before > 0 {
+            self.again += usize::from(last.is_again);
+            self.outstanding.push_back(last.first(before));
+        }
+    }
+}
+
+impl Sent {
+    pub(super) fn new(from: u64, bytes: u64) -> Self {
+        Self { from, bytes, at: 0, delivered: 0, delivered_at: 0, is_app_limited: false, is_again: false }
+    }
+
+    /// One without bytes, which asks how much the receiver takes.
+    pub(super) fn question(now: Nanos, from: u64) -> Self {
+        let (delivered, is_app_limited, is_again) = (0, true, false);
+        Self { from, bytes: 0, at: now, delivered, delivered_at: now, is_app_limited, is_again }
+    }
+
+    /// The first bytes of it.
+    pub(super) fn first(self, bytes: u64) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// A part of it.
+    pub(super) fn between(self, from: u64, to: u64) -> Self {
+        Self { from, bytes: to - from, ..self }
+    }
+
+    pub(super) fn segments(&self) -> u64 {
+        self.bytes.div_ceil(MSS)
+    }
+}

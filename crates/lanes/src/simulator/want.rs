@@ -1,0 +1,35 @@
+//! What a program asks of a server.
+
+use crate::dispatch::Size;
+
+/// A request: bytes of its body and of its answer's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want {
+    pub(crate) up: u64,
+    pub(crate) down: u64,
+    /// Whether the dispatcher knows the answer's size.
+    pub(crate) known: bool,
+    pub(crate) origin: usize,
+}
+
+impl Want {
+    pub(crate) fn get(bytes: u64) -> Self {
+        Self { up: 0, down: bytes, known: true, origin: 0 }
+    }
+
+    pub(crate) fn put(bytes: u64) -> Self {
+        Self { up: bytes, down: 0, known: true, origin: 0 }
+    }
+
+    pub(crate) fn unknown(bytes: u64) -> Self {
+        Self { known: false, ..Self::get(bytes) }
+    }
+
+    pub(crate) fn of(self, origin: usize) -> Self {
+        Self { origin, ..self }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        Size::new(self.up, self.known.then_some(self.down), !self.known || self.down > 0)
+    }
+}

@@ -1,0 +1,80 @@
+//! Removing many objects.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use laneway::{Bucket, DeleteMany};
+
+use super::errors::error;
+use super::object_store::path::Path;
+use super::object_store::{Error, Result};
+
+/// What came in place of locations: each with the number of locations before it.
+type Interjected = Arc<Mutex<VecDeque<(usize, Error)>>>;
+
+struct Removing {
+    removed: DeleteMany,
+    interjected: Interjected,
+    given: usize,
+    /// An outcome before which an error of the caller's own has to go.
+    held: Option<(String, std::result::Result<(), laneway::Error>)>,
+}
+
+/// Removes the objects at these locations in full batches. Outcomes come in their order, errors of the caller's stream where they
+/// stood.
+pub(super) fn many(
+    bucket: &Bucket,
+    locations: BoxStream<'static, Result<Path>>,
+) -> BoxStream<'static, Result<Path>> {
+    let interjected = Interjected::default();
+    let aside = Arc::clone(&interjected);
+    let mut before = 0;
+    let keys = locations.filter_map(move |location| {
+        let key = match location {
+            Ok(location) => {
+                before += 1;
+                Some(location.to_string())
+            }
+            Err(error) => {
+                aside.lock().unwrap_or_else(PoisonError::into_inner).push_back((before, error));
+                None
+            }
+        };
+        futures_util::future::ready(key)
+    });
+    let removing = Removing { removed: bucket.delete_many(keys), interjected, given: 0, held: None };
+    stream::unfold(removing, |mut removing| async move {
+        let outcome = removing.next().await?;
+        Some((outcome, removing))
+    })
+    .boxed()
+}
+
+impl Removing {
+    async fn next(&mut self) -> Option<Result<Path>> {
+        if self.held.is_none() {
+            self.held = self.removed.next().await;
+        }
+        let due = self.held.as_ref().map_or(usize::MAX, |_| self.given);
+        if let Some(error) = self.interjected(due) {
+            return Some(Err(error));
+        }
+        let (key, outcome) = self.held.take()?;
+        self.given += 1;
+        // It was a location before it was a key.
+        let location = Path::parse(key).map_err(Error::from);
+        Some(location.and_then(|location| match outcome {
+            Ok(()) => Ok(location),
+            Err(failure) => Err(error(&location, failure)),
+        }))
+    }
+
+    /// An error of the caller's that stood before the location of this number.
+    fn interjected(&self, number: usize) -> Option<Error> {
+        let mut interjected = self.interjected.lock().unwrap_or_else(PoisonError::into_inner);
+        interjected.front().filter(|(before, _)| *before <= number)?;
+        interjected.pop_front().map(|(_, error)| error)
+    }
+}

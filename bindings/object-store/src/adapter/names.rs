@@ -1,0 +1,55 @@
+//! ETags, as object_store hands them about, and the library's versions.
+
+use laneway::{Bucket, Condition, ObjectMeta, Provider, Version};
+
+use super::object_store::path::Path;
+use super::object_store::{self, PutMode, Result, UpdateVersion};
+
+/// A state as an ETag: S3's own, without quotes, or GCS's generation, because a write's condition on GCS is by generation and on S3
+/// by ETag.
+pub(super) fn e_tag(version: Option<&Version>) -> Option<String> {
+    match version? {
+        Version::Generation(generation) => Some(generation.to_string()),
+        Version::ETag(e_tag) => Some(e_tag.clone()),
+        _ => None,
+    }
+}
+
+/// The state that an ETag means, with or without quotes; `None` for what no object of the store can have.
+pub(super) fn version(provider: Provider, e_tag: &str) -> Option<Version> {
+    let bare = e_tag.trim().trim_matches('"');
+    match provider {
+        Provider::Gcs => bare.parse().ok().map(Version::Generation),
+        Provider::S3 => Some(Version::ETag(bare.to_owned())).filter(|_| !bare.is_empty()),
+    }
+}
+
+/// Whether an object is in one of the states that a condition names: ETags with commas between them, or `*` for any.
+pub(super) fn is_one_of(list: &str, meta: &ObjectMeta) -> bool {
+    let own = e_tag(meta.version.as_ref());
+    list.trim() == "*" || list.split(',').any(|one| own.as_deref() == Some(one.trim().trim_matches('"')))
+}
+
+/// A write's condition.
+///
+/// # Errors
+/// For an update of a state that isn't named, or that no object here can be in.
+pub(super) fn condition(bucket: &Bucket, location: &Path, mode: PutMode) -> Result<Condition> {
+    match mode {
+        PutMode::Overwrite => Ok(Condition::None),
+        PutMode::Create => Ok(Condition::Absent),
+        PutMode::Update(UpdateVersion { e_tag, version: number }) => {
+            let Some(named) = e_tag.or(number) else {
+                let source = "an update names the ETag that it replaces".into();
+                return Err(object_store::Error::Generic { store: "Laneway", source });
+            };
+            version(bucket.provider(), &named).map(Condition::Matches).ok_or_else(|| {
+                object_store::Error::Precondition {
+                    path: location.to_string(),
+                    source: format!("{named:?} is no state that an object of {} can be in", bucket.url())
+                        .into(),
+                }
+            })
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading an object, a range of it, or what is said of it.
+
+use std::time::SystemTime;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use laneway::{Bucket, Download, Get, Provider, Version};
+
+use super::attributes::attributes;
+use super::errors::{error, not_supported};
+use super::get_result;
+use super::listing::described;
+use super::names::{is_one_of, version};
+use super::object_store::path::Path;
+use super::object_store::{Attributes, Error, GetOptions, GetRange, GetResult, GetResultPayload, Result};
+
+/// How often an object may be found written anew between two requests of the same moment.
+const ANSWERS_DIFFER_MAX: u32 = 16;
+
+/// The state that a read is held to, as far as one request can say it.
+#[derive(Default)]
+struct Held {
+    version: Option<Version>,
+    unless: Option<Version>,
+    if_modified_since: Option<SystemTime>,
+}
+
+/// What is asked for.
+pub(super) async fn get(bucket: &Bucket, location: &Path, options: GetOptions) -> Result<GetResult> {
+    let key = location.as_ref();
+    let failed = |e| error(location, e);
+    let held = held(bucket, location, &options).await?;
+    if options.head {
+        let mut head = bucket.head(key);
+        if let Some(version) = &held.version {
+            head = head.if_version(version);
+        }
+        if let Some(version) = &held.unless {
+            head = head.unless_version(version);
+        }
+        if let Some(time) = held.if_modified_since {
+            head = head.if_modified_since(time);
+        }
+        let meta = head.await.map_err(failed)?;
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(|e| generic(e.to_string()))?,
+            None => 0..meta.size,
+        };
+        let (attributes, meta) = (attributes(&meta), described(location.clone(), &meta));
+        let payload = GetResultPayload::Stream(stream::empty().boxed());
+        return Ok(get_result(payload, meta, range, attributes));
+    }
+    let mut get = bucket.get(key);
+    if let Some(version) = &held.version {
+        get = get.if_version(version);
+    }
+    if let Some(version) = &held.unless {
+        get = get.unless_version(version);
+    }
+    if let Some(time) = held.if_modified_since {
+        get = get.if_modified_since(time);
+    }
+    get = match &options.range {
+        None => get,
+        Some(GetRange::Bounded(range)) => get.range(range.clone()),
+        Some(GetRange::Offset(from)) => get.range(*from..),
+        Some(GetRange::Suffix(bytes)) => get.last(*bytes),
+    };
+    // GCS's answer with the bytes tells no metadata of the user's.
+    let is_known = bucket.provider() == Provider::S3 || options.range.is_some();
+    let (download, attributes) = match is_known {
+        true => {
+            let download = get.await.map_err(failed)?;
+            let attributes = attributes(download.meta());
+            (download, attributes)
+        }
+        false => with_metadata(bucket, location, &get).await?,
+    };
+    let meta = described(location.clone(), download.meta());
+    let range = download.range();
+    let at = location.clone();
+    let payload = GetResultPayload::Stream(download.map_err(move |e| error(&at, e)).boxed());
+    Ok(get_result(payload, meta, range, attributes))
+}
+
+/// Reads an object, and asks what is said of it at the same time, until both answers are about one state.
+async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(Download, Attributes)> {
+    for _ in 0..ANSWERS_DIFFER_MAX {
+        let head = bucket.head(location.as_ref());
+        let (download, head) =
+            futures_util::future::join(get.clone().into_future(), head.into_future()).await;
+        let download = download.map_err(|e| error(location, e))?;
+        match head {
+            Ok(head) if head.version == download.meta().version => return Ok((download, attributes(&head))),
+            Err(e) if !e.is_not_found() => return Err(error(location, e)),
+            // Somebody wrote it in between.
+            _ => {}
+        }
+    }
+    let source = format!("{} was written again and again while it was read", bucket.url()).into();
+    Err(Error::Precondition { path: location.to_string(), source })
+}
+
+/// What the options hold the read to. Where one request can't say it, the object is looked at first, and the read is held to the state
+/// that was found.
+async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<Held> {
+    let GetOptions {
+        if_match, if_none_match, if_modified_since, if_unmodified_since, version: number, ..
+    } = options;
+    let provider = bucket.provider();
+    if let Some(number) = number {
+        let generation = (provider == Provider::Gcs).then(|| version(provider, number)).flatten();
+        let generation =
+            generation.ok_or_else(|| not_supported("Laneway reads by version the generations of GCS alone"));
+        return Ok(Held { version: Some(generation?), ..Held::default() });
+    }
+    let is_single = |e_tag: &str| e_tag.trim() != "*" && !e_tag.contains(',');
+    let single = |e_tag: &Option<String>| {
+        e_tag.as_deref().filter(|e_tag| is_single(e_tag)).and_then(|e_tag| version(provider, e_tag))
+    };
+    match (if_match, if_none_match, if_modified_since, if_unmodified_since) {
+        (None, None, None, None) => return Ok(Held::default()),
+        (Some(_), None, None, None) if single(if_match).is_some() => {
+            return Ok(Held { version: single(if_match), ..Held::default() });
+        }
+        (None, Some(_), None, None) if single(if_none_match).is_some() => {
+            return Ok(Held { unless: single(if_none_match), ..Held::default() });
+        }
+        (None, None, Some(time), None) => {
+            return Ok(Held { if_modified_since: Some((*time).into()), ..Held::default() });
+        }
+        _ => {}
+    }
+    let meta = bucket.head(location.as_ref()).await.map_err(|e| error(location, e))?;
+    let path = location.to_string();
+    let whole_s =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let changed_after =
+        |time: SystemTime| meta.updated.is_some_and(|updated| whole_s(updated) > whole_s(time));
+    // In the order of RFC 9110 section 13.2.2.
+    let is_other = if_match.as_ref().is_some_and(|list| !is_one_of(list, &meta));
+    let is_newer = if_match.is_none() && if_unmodified_since.is_some_and(|time| changed_after(time.into()));
+    if is_other || is_newer {
+        let source = format!("{} is in another state", bucket.url()).into();
+        return Err(Error::Precondition { path, source });
+    }
+    let is_same = if_none_match.as_ref().is_some_and(|list| is_one_of(list, &meta));
+    let is_old = if_none_match.is_none() && if_modified_since.is_some_and(|time| !changed_after(time.into()));
+    if is_same || is_old {
+        let source = format!("{} is in the state that its reader has", bucket.url()).into();
+        return Err(Error::NotModified { path, source });
+    }
+    Ok(Held { version: meta.version, ..Held::default() })
+}
+
+fn generic(why: String) -> Error {
+    Error::Generic { store: "Laneway", source: why.into() }
+}

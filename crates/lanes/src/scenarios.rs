@@ -8,6 +8,7 @@ mod matrix;
 mod mixed;
 mod origins;
 mod random;
+mod rig;
 mod sending;
 mod worst;
 

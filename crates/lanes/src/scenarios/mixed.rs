@@ -109,34 +109,32 @@ impl Mixed {
     fn floor(&self) -> Times {
         let (mut small, mut total) = (Vec::new(), 0.0_f64);
         for (wire, each) in self.wires.iter().enumerate() {
-            let behind = |i: usize| self.servers[i % self.servers.len()].wire == wire;
-            let of_wire = |sizes: &[u64]| {
-                sizes
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| behind(*i))
-                    .map(|(_, size)| *size)
-                    .collect::<Vec<_>>()
-            };
-            let (mut smalls, large) = (of_wire(&self.small), of_wire(&self.large));
-            smalls.sort_unstable();
             let servers = || self.servers.iter().filter(|server| server.wire == wire);
             if servers().next().is_none() {
                 continue;
             }
-            let rate = if self.is_up { each.up.rate } else { each.down.rate };
             let beyond =
                 servers().flat_map(|server| &server.paths).map(|path| path.bottleneck.rate).sum::<f64>();
-            let (rate, rtt) =
-                (rate.min(beyond), servers().flat_map(|server| &server.paths).map(|path| path.rtt).min());
-            let begins = 3.0 * rtt.unwrap_or_default().as_secs_f64();
+            let rate = if self.is_up { each.up.rate } else { each.down.rate }.min(beyond);
+            // A connection and a request take so long on a server's shortest path.
+            let begins = |server: &Server| {
+                3.0 * server.paths.iter().map(|path| path.rtt).min().unwrap_or_default().as_secs_f64()
+            };
+            let of_wire = |sizes: &[u64]| {
+                let servers = self.servers.iter().cycle();
+                let of_all = sizes.iter().zip(servers).filter(|(_, server)| server.wire == wire);
+                of_all.map(|(size, server)| (*size, begins(server))).collect::<Vec<_>>()
+            };
+            let (mut smalls, large) = (of_wire(&self.small), of_wire(&self.large));
+            smalls.sort_by_key(|(size, _)| *size);
             let mut bytes = 0;
-            small.extend(smalls.iter().map(|size| {
+            small.extend(smalls.iter().map(|(size, begins)| {
                 bytes += on_wire(*size);
                 begins + bytes as f64 / rate
             }));
-            let bytes = bytes + large.iter().map(|size| on_wire(*size)).sum::<u64>();
-            total = total.max(begins + bytes as f64 / rate);
+            let bytes = bytes + large.iter().map(|(size, _)| on_wire(*size)).sum::<u64>();
+            let soonest = servers().map(begins).fold(f64::INFINITY, f64::min);
+            total = total.max(soonest + bytes as f64 / rate);
         }
         small.sort_by(f64::total_cmp);
         let of = |of_100: usize| small[small.len() * of_100 / 100 - 1];

@@ -58,3 +58,15 @@ fn bulk_that_waits_in_one_direction_keeps_none_from_going_in_the_other() {
     let took = bulk_ends(&mut world, 64);
     assert!(took < Duration::from_millis(900), "{took:?}");
 }
+
+#[test]
+fn connections_to_several_addresses_carry_more_than_one_of_them() {
+    let path = |rate| Path { rtt: Duration::from_millis(10), bottleneck: Bottleneck::new(rate) };
+    let took = |paths: Vec<Path>| {
+        let server = Server { stream_rate: f64::INFINITY, ..Server::new(0, Protocol::H1).at(paths) };
+        let mut world = World::new(GIGABIT, vec![server], CONNECTIONS_MAX, 1);
+        bulk_ends(&mut world, 512)
+    };
+    let (one, two) = (took(vec![path(40e6)]), took(vec![path(40e6), path(40e6)]));
+    assert!(two < one.mul_f64(0.65), "{two:?}, {one:?} over one");
+}

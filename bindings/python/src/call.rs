@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 
 use self::completions::Completions;
 use self::pending::Pending;
-use crate::{error, kept};
+use crate::{error, kept, log};
 
 /// How often a thread that waits looks whether a signal has come, such as Ctrl-C's: soon enough for a hand on a keyboard.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
@@ -55,6 +55,7 @@ impl Call {
     /// # Errors
     /// The call's, the handler's.
     pub(crate) fn wait(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        log::attend(py, false);
         let Self { client, future } = self;
         let done = blocking(py, &client, future);
         kept::release(py);
@@ -78,6 +79,7 @@ impl Call {
     /// Where no loop runs on this thread.
     pub(crate) fn awaited(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         kept::release(py);
+        log::attend(py, false);
         let Self { client, future } = self;
         let answered = async move {
             future.await.unwrap_or_else(|error| Box::new(move |py| Err(error::raised(py, &error))))

@@ -14,8 +14,13 @@ mod bytes;
 mod call;
 mod error;
 mod files;
+mod job;
 mod kept;
+mod log;
 mod meta;
+#[cfg(feature = "program")]
+mod program;
+mod provider;
 mod settings;
 mod store;
 mod turns;
@@ -30,6 +35,13 @@ mod _laneway {
     use crate::bytes::Bytes;
     #[pymodule_export]
     use crate::files::{AsyncReadableFile, AsyncWritableFile, ReadableFile, WritableFile};
+    #[pymodule_export]
+    use crate::job::Job;
+    #[pymodule_export]
+    use crate::log::end_logging;
+    #[cfg(feature = "program")]
+    #[pymodule_export]
+    use crate::program::program;
     #[pymodule_export]
     use crate::store::ObjectStore;
     #[pymodule_export]

@@ -11,13 +11,15 @@ use laneway::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error;
+use crate::provider::Asked;
+use crate::{error, log};
 
 /// A client of what the environment says and of these settings, which go before it.
 ///
 /// # Errors
 /// For a setting that there isn't, or that can't be read; as `ClientBuilder::build`.
 pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Client> {
+    log::attend(py, true);
     let mut key = (None, None, None);
     let mut builder = match settings.get_item("variables")? {
         // The process's variables, of which the caller's configuration has replaced some.
@@ -54,6 +56,7 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
             "bandwidth_limit" => builder.bandwidth_limit(value.extract()?),
             "ca_file" => builder.ca_file(text()?),
             "connections_max" => builder.connections_max(value.extract()?),
+            "credential_provider" => builder.credential_provider(Arc::new(Asked::new(value.clone()))),
             "customer_key" => {
                 let key =
                     CustomerKey::parse(text()?.as_bytes()).map_err(|error| unreadable(&error.to_string()))?;

@@ -12,6 +12,7 @@ mod open_reader;
 mod open_writer;
 mod put;
 mod rename;
+mod sign;
 
 pub(crate) use get::{BytesStream, GetResult};
 pub(crate) use list::ListStream;

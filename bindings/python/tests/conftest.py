@@ -29,7 +29,7 @@ def server():
 @pytest.fixture(params=["s3", "gs"])
 def make(request, server):
     """Makes stores of a folder of this test's own, in either dialect."""
-    folder = f"{request.node.name}-{uuid.uuid4().hex[:8]}"
+    folder = f"{request.node.originalname}-{uuid.uuid4().hex[:8]}"
 
     def made(prefix="", **kwargs):
         where = {"prefix": f"{folder}/{prefix}"}

@@ -1,6 +1,7 @@
 """Stores, and what they are configured by."""
 
 import pickle
+from datetime import UTC, datetime, timedelta
 
 import laneway
 import pytest
@@ -70,3 +71,27 @@ def test_exceptions_are_pickled(store):
     again = pickle.loads(pickle.dumps(raised.value))
     assert type(again) is laneway.exceptions.NotFoundError
     assert (str(again), again.url, again.status) == (str(raised.value), raised.value.url, 404)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_credentials_of_a_callable(server, is_async):
+    asked = []
+
+    def hand_out():
+        asked.append(1)
+        end = datetime.now(UTC) + timedelta(hours=1)
+        return {"access_key_id": "laneway", "secret_access_key": "lanewaysecret", "expires_at": end}
+
+    async def hand_out_later():
+        return hand_out()
+
+    provider = hand_out_later if is_async else hand_out
+    store = laneway.S3Store("lake", endpoint=server, region="us-east-1", credential_provider=provider)
+    store.put("provided", b"bytes")
+    assert store.get("provided").bytes() == b"bytes" and len(asked) == 1
+
+    def fail():
+        raise RuntimeError("no vault")
+
+    with pytest.raises(laneway.exceptions.UnauthenticatedError, match="no vault"):
+        laneway.S3Store("lake", endpoint=server, region="r", credential_provider=fail).head("provided")

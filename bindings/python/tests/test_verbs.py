@@ -1,6 +1,8 @@
 """Verbs that need few words."""
 
 import asyncio
+import urllib.request
+from datetime import timedelta
 
 import laneway
 import pytest
@@ -71,6 +73,24 @@ def test_copy_and_rename(store):
         store.copy("a", "b", overwrite=False)
     asyncio.run(awaited(laneway.rename_async, store, "b", "c"))
     assert [meta["path"] for meta in store.list().collect()] == ["a", "c"]
+
+
+def test_sign(make):
+    store = make()
+    hour = timedelta(hours=1)
+    if store.scheme == "gs":
+        # Nobody signs for who has no credentials.
+        with pytest.raises(laneway.exceptions.BaseError):
+            store.sign("GET", "k", hour)
+        return
+    store.put("k", b"bytes")
+    with urllib.request.urlopen(store.sign("GET", "k", hour)) as answer:
+        assert answer.read() == b"bytes"
+    urls = asyncio.run(awaited(laneway.sign_async, store, "PUT", ["a", "b"], hour))
+    with urllib.request.urlopen(urllib.request.Request(urls[1], b"put", method="PUT")):
+        assert store.get("b").bytes() == b"put"
+    with pytest.raises(ValueError):
+        store.sign("FETCH", "k", hour)
 
 
 async def awaited(verb, *args, **kwargs):

@@ -1,7 +1,5 @@
 //! How the program ends.
 
-use std::process::ExitCode;
-
 /// Each status and what it says, as help and the manual have it.
 pub(crate) const STATUSES: &[(&str, &str)] = &[
     ("0", "all done"),
@@ -38,12 +36,6 @@ impl Exit {
             Self::Usage => 2,
             Self::Interrupted => 130,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        exit.status().into()
     }
 }
 

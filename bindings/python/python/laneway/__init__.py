@@ -1,5 +1,7 @@
 """Objects of Google Cloud Storage and S3: read, written and moved as fast as the network allows, with nothing to tune."""
 
+import atexit
+
 from laneway import exceptions, store
 from laneway._laneway import (
     AsyncReadableFile,
@@ -12,7 +14,10 @@ from laneway._laneway import (
     ReadableFile,
     WritableFile,
     __version__,
+    end_logging,
 )
+from laneway._copy import copy, copy_async
+from laneway._remove import remove, remove_async
 from laneway.store import GCSStore, S3Store, from_url
 
 # A verb as a function takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
@@ -31,14 +36,17 @@ list_with_delimiter = ObjectStore.list_with_delimiter
 list_with_delimiter_async = ObjectStore.list_with_delimiter_async
 delete = ObjectStore.delete
 delete_async = ObjectStore.delete_async
-copy = ObjectStore.copy
-copy_async = ObjectStore.copy_async
 rename = ObjectStore.rename
 rename_async = ObjectStore.rename_async
+sign = ObjectStore.sign
+sign_async = ObjectStore.sign_async
 open_reader = ObjectStore.open_reader
 open_reader_async = ObjectStore.open_reader_async
 open_writer = ObjectStore.open_writer
 open_writer_async = ObjectStore.open_writer_async
+
+# The thread that hands the engine's messages to `logging` is gone before the interpreter is.
+atexit.register(end_logging)
 
 __all__ = [
     "AsyncReadableFile",
@@ -76,7 +84,11 @@ __all__ = [
     "open_writer_async",
     "put",
     "put_async",
+    "remove",
+    "remove_async",
     "rename",
     "rename_async",
+    "sign",
+    "sign_async",
     "store",
 ]

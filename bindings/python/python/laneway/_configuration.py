@@ -150,7 +150,12 @@ _RETRY: _Known = {
     "max_retries": _Refused("what is tried again is bounded by time: `retry_timeout`"),
     "backoff": _Refused("the engine chooses pauses, and keeps to what the store asks for"),
 }
-_OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {"s3": (_S3, ("aws_", "s3_")), "gs": (_GCS, ("google_", "gcs_", "gs_"))}
+_OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
+    "s3": (_S3, ("aws_", "s3_")),
+    "gs": (_GCS, ("google_", "gcs_", "gs_")),
+    # A job may move between them.
+    "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
+}
 _BUCKET = ("bucket", "bucket_name")
 
 
@@ -175,7 +180,7 @@ def settings(
     ):
         for name, value in (given or {}).items():
             bare = _bare(name, prefixes)
-            if what == "key" and bare in _BUCKET:
+            if scheme and what == "key" and bare in _BUCKET:
                 bucket = value
                 continue
             if bare not in known:

@@ -1,9 +1,9 @@
 """What verbs take and give besides classes: dictionaries, and what may stand for what."""
 
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -85,6 +85,7 @@ class UpdateVersion(TypedDict, total=False):
 
 
 PutMode: TypeAlias = Literal["create", "overwrite"] | UpdateVersion
+SignMethod: TypeAlias = Literal["GET", "HEAD", "PUT", "POST", "DELETE"]
 Attributes: TypeAlias = dict[str, str]
 
 
@@ -99,3 +100,49 @@ AsyncInput: TypeAlias = "Input | AsyncIterable[Buffer]"
 Config: TypeAlias = dict[str, Any]
 Seconds: TypeAlias = float | timedelta | str
 Paths: TypeAlias = str | Sequence[str]
+Place: TypeAlias = str | PathLike[str]
+"""A path of this machine, `gs://bucket/key` or `s3://bucket/key`; keys with `*`, `?` or `[` are patterns."""
+
+
+class Progress(NamedTuple):
+    """How far a job is."""
+
+    bytes_done: int
+    bytes_found: int
+    items_done: int
+    items_found: int
+    scan_complete: bool
+    """Whether nothing more will be found."""
+
+
+class ProgressCallback(Protocol):
+    """What fsspec's callbacks have."""
+
+    def set_size(self, size: int, /) -> object: ...
+    def absolute_update(self, value: int, /) -> object: ...
+
+
+ProgressReport: TypeAlias = bool | Callable[[Progress], object] | ProgressCallback | None
+
+
+class JobSummary(TypedDict):
+    """What a job did."""
+
+    files: int
+    """Items that were done; in a dry run: planned."""
+    failed: int
+    skipped: int
+    bytes: int
+    seconds: float
+    network_bytes: int
+    connections: int
+    handshakes: int
+    requests: int
+    retries: int
+    hedges: int
+    unverified: int
+    kept_bytes: int
+    resumed_bytes: int
+    not_done: int
+    interrupted: bool
+    stopped: bool

@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 use crate::call::Call;
 use crate::store::ObjectStore;
 
+/// One or many.
 #[derive(FromPyObject)]
-enum Paths {
+pub(super) enum Paths {
     One(String),
     Many(Vec<String>),
 }

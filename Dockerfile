@@ -1,0 +1,10 @@
+# The program alone: docker build -t laneway . && docker run --rm laneway --version
+FROM rust:1-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN cargo build --release --locked -p laneway-cli --no-default-features
+
+# The platform's certificates, glibc and nothing else.
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /src/target/release/laneway /usr/local/bin/laneway
+ENTRYPOINT ["laneway"]

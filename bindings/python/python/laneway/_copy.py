@@ -1,0 +1,153 @@
+"""Copying, of an object or as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, overload
+
+from laneway._jobs import copy_job, run, run_async
+from laneway._laneway import ObjectStore
+from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport, PutResult
+
+
+@overload
+def copy(store: ObjectStore, from_: str, to: str, /, *, overwrite: bool = True) -> PutResult: ...
+@overload
+def copy(
+    sources: Place | Sequence[Place],
+    destination: Place,
+    /,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    remove_source: bool = False,
+    dry_run: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    follow_symlinks: bool = False,
+    gzip: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> JobSummary: ...
+def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
+    """Copies: an object within a store, or as a job whatever sources name to a destination.
+
+    A job takes files, trees (`recursive`) and patterns to a store, from one, or between two, compares all bytes with the stores'
+    checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
+    `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
+    """
+    if isinstance(first, ObjectStore):
+        return first.copy(second, *rest, **options)
+    return _copy(first, second, *rest, **options)
+
+
+def _copy(
+    sources: Place | Sequence[Place],
+    destination: Place,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    remove_source: bool = False,
+    dry_run: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    follow_symlinks: bool = False,
+    gzip: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> JobSummary:
+    job = copy_job(
+        sources,
+        destination,
+        recursive=recursive,
+        no_clobber=no_clobber,
+        remove_source=remove_source,
+        dry_run=dry_run,
+        durable=durable,
+        keep_partial=keep_partial,
+        follow_symlinks=follow_symlinks,
+        gzip=gzip,
+        attributes=attributes,
+        tags=tags,
+        config=config,
+        client_options=client_options,
+        retry_config=retry_config,
+    )
+    return run(job, progress)
+
+
+@overload
+def copy_async(store: ObjectStore, from_: str, to: str, /, *, overwrite: bool = True) -> Awaitable[PutResult]: ...
+@overload
+def copy_async(
+    sources: Place | Sequence[Place],
+    destination: Place,
+    /,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    remove_source: bool = False,
+    dry_run: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    follow_symlinks: bool = False,
+    gzip: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> Awaitable[JobSummary]: ...
+def copy_async(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
+    """As `copy`, to be awaited."""
+    if isinstance(first, ObjectStore):
+        return first.copy_async(second, *rest, **options)
+    return _copy_async(first, second, *rest, **options)
+
+
+async def _copy_async(
+    sources: Place | Sequence[Place],
+    destination: Place,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    remove_source: bool = False,
+    dry_run: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    follow_symlinks: bool = False,
+    gzip: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> JobSummary:
+    job = copy_job(
+        sources,
+        destination,
+        recursive=recursive,
+        no_clobber=no_clobber,
+        remove_source=remove_source,
+        dry_run=dry_run,
+        durable=durable,
+        keep_partial=keep_partial,
+        follow_symlinks=follow_symlinks,
+        gzip=gzip,
+        attributes=attributes,
+        tags=tags,
+        config=config,
+        client_options=client_options,
+        retry_config=retry_config,
+    )
+    return await run_async(job, progress)

@@ -1,0 +1,103 @@
+"""Whole jobs: files, trees and patterns, copied or removed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from laneway._configuration import settings
+from laneway._laneway import Job
+from laneway._progress import reporter
+from laneway.types import Config, JobSummary, Place, ProgressReport
+
+_LOGGER = logging.getLogger("laneway")
+
+
+def copy_job(
+    sources: Place | Sequence[Place],
+    destination: Place,
+    *,
+    config: Config | None,
+    client_options: Config | None,
+    retry_config: Config | None,
+    **wishes: Any,
+) -> Job:
+    _, chosen = settings("", config, client_options, retry_config, {})
+    wished = {name: value for name, value in wishes.items() if value is not None}
+    return Job.copy(chosen, _places(sources), os.fspath(destination), wished)
+
+
+def remove_job(
+    targets: Place | Sequence[Place],
+    *,
+    config: Config | None,
+    client_options: Config | None,
+    retry_config: Config | None,
+    recursive: bool,
+    dry_run: bool,
+) -> Job:
+    _, chosen = settings("", config, client_options, retry_config, {})
+    return Job.remove(chosen, _places(targets), recursive, dry_run)
+
+
+def _places(places: Place | Sequence[Place]) -> list[str]:
+    if isinstance(places, str | os.PathLike):
+        places = [places]
+    return [os.fspath(place) for place in places]
+
+
+def run(job: Job, progress: ProgressReport) -> JobSummary:
+    """Waits for a job to end. What interrupts it cancels it, and is raised once it has cleaned up."""
+    failures: list[BaseException] = []
+    with reporter(progress) as report:
+        try:
+            while True:
+                summary = _taken(job, job.wait(), failures, report)
+                if summary is not None:
+                    return _ended(summary, failures)
+        except BaseException:
+            job.cancel()
+            while job.wait()[2] is None:
+                pass
+            raise
+
+
+async def run_async(job: Job, progress: ProgressReport) -> JobSummary:
+    """The same, awaited. A task that is cancelled doesn't wait for the job's end."""
+    failures: list[BaseException] = []
+    with reporter(progress) as report:
+        try:
+            while True:
+                summary = _taken(job, await job.wait_async(), failures, report)
+                if summary is not None:
+                    return _ended(summary, failures)
+        except BaseException:
+            job.cancel()
+            raise
+
+
+def _taken(
+    job: Job,
+    happened: tuple[list[BaseException], list[str], dict[str, Any] | None],
+    failures: list[BaseException],
+    report: Callable[[tuple[int, int, int, int, bool]], object],
+) -> JobSummary | None:
+    failed, warnings, summary = happened
+    failures += failed
+    for warning in warnings:
+        _LOGGER.warning("%s", warning)
+    report(job.progress())
+    return cast("JobSummary | None", summary)
+
+
+def _ended(summary: JobSummary, failures: list[BaseException]) -> JobSummary:
+    """The summary of a job that went well; else the first failure is raised, which knows the others."""
+    if not failures:
+        return summary
+    first = failures[0]
+    if len(failures) > 1:
+        first.add_note(f"and {len(failures) - 1} more; {summary['files']} items were done")
+    first.failures, first.summary = failures, summary  # type: ignore[attr-defined]
+    raise first

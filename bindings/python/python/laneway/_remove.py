@@ -1,0 +1,52 @@
+"""Removing, as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laneway._jobs import remove_job, run, run_async
+from laneway.types import Config, JobSummary, Place, ProgressReport
+
+
+def remove(
+    targets: Place | Sequence[Place],
+    *,
+    recursive: bool = False,
+    dry_run: bool = False,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> JobSummary:
+    """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary. Failures are raised as `copy` raises them."""
+    job = remove_job(
+        targets,
+        recursive=recursive,
+        dry_run=dry_run,
+        config=config,
+        client_options=client_options,
+        retry_config=retry_config,
+    )
+    return run(job, progress)
+
+
+async def remove_async(
+    targets: Place | Sequence[Place],
+    *,
+    recursive: bool = False,
+    dry_run: bool = False,
+    progress: ProgressReport = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> JobSummary:
+    """As `remove`, to be awaited."""
+    job = remove_job(
+        targets,
+        recursive=recursive,
+        dry_run=dry_run,
+        config=config,
+        client_options=client_options,
+        retry_config=retry_config,
+    )
+    return await run_async(job, progress)

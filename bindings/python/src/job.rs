@@ -1,0 +1,205 @@
+//! Whole jobs: files, trees and patterns that are copied or removed. `python/laneway/_jobs.py` runs them, and reports how far they are.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use laneway::{
+    Canceller, Client, CopyRequest, Error, Event, Gzip, Job as Running, Location, Outcome, Progress,
+    Provider, RemoveRequest, Summary,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::attributes::options;
+use crate::call::Call;
+use crate::turns::Turns;
+use crate::{error, settings};
+
+/// How long a job is waited for until its progress is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Events that are taken at a time.
+const EVENTS_MAX: usize = 1024;
+
+/// A job under way. Dropped, it is cancelled.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct Job {
+    client: Client,
+    job: Turns<Running>,
+    progress: Arc<Progress>,
+    canceller: Canceller,
+}
+
+/// What has happened since it was last asked.
+#[derive(Default)]
+struct Happened {
+    failures: Vec<Error>,
+    warnings: Vec<String>,
+    summary: Option<Summary>,
+}
+
+#[pymethods]
+impl Job {
+    /// Begins to copy sources to a destination.
+    #[staticmethod]
+    #[pyo3(signature = (settings, sources, destination, wishes))]
+    fn copy(
+        py: Python<'_>,
+        settings: &Bound<'_, PyDict>,
+        sources: Vec<OsString>,
+        destination: OsString,
+        wishes: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let client = settings::client(py, settings)?;
+        let mut request = CopyRequest::new(locations(py, &sources)?, location(py, &destination)?);
+        let attributes = wishes.get_item("attributes")?.map(Bound::cast_into::<PyDict>).transpose()?;
+        let tags = wishes.get_item("tags")?.map(Bound::cast_into::<PyDict>).transpose()?;
+        // Which provider is meant only matters to conditions, of which there are none.
+        let put = options(Provider::S3, attributes.as_ref(), tags.as_ref(), None)?;
+        request = request.put(put);
+        for (name, value) in wishes {
+            let name: String = name.extract()?;
+            request = match name.as_str() {
+                "attributes" | "tags" => request,
+                "gzip" => {
+                    let gzip = Gzip::extensions(value.extract::<Vec<String>>()?);
+                    request.gzip(gzip.map_err(|error| error::raised(py, &error))?)
+                }
+                "recursive" => request.recursive(value.extract()?),
+                "remove_source" => request.remove_source(value.extract()?),
+                "dry_run" => request.dry_run(value.extract()?),
+                "no_clobber" => request.no_clobber(value.extract()?),
+                "durable" => request.durable(value.extract()?),
+                "keep_partial" => request.keep_partial(value.extract()?),
+                "follow_symlinks" => request.follow_symlinks(value.extract()?),
+                _ => {
+                    let message = format!("{name}: a copy has no such option");
+                    return Err(error::own(py, laneway::ErrorKind::Usage, &message));
+                }
+            };
+        }
+        request.check().map_err(|error| error::raised(py, &error))?;
+        let job = client.copy(request);
+        Ok(Self::of(client, job))
+    }
+
+    /// Begins to remove objects.
+    #[staticmethod]
+    fn remove(
+        py: Python<'_>,
+        settings: &Bound<'_, PyDict>,
+        targets: Vec<OsString>,
+        recursive: bool,
+        dry_run: bool,
+    ) -> PyResult<Self> {
+        let client = settings::client(py, settings)?;
+        let request = RemoveRequest::new(locations(py, &targets)?).recursive(recursive).dry_run(dry_run);
+        request.check().map_err(|error| error::raised(py, &error))?;
+        let job = client.remove(request);
+        Ok(Self::of(client, job))
+    }
+
+    /// What has happened by now, or a moment later: failures, warnings, and the summary once it has ended.
+    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.happened(py)?.wait(py)
+    }
+
+    /// As `wait`, to be awaited.
+    fn wait_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.happened(py)?.awaited(py)
+    }
+
+    /// How far it is: bytes done and found, items done and found, and whether all are found.
+    fn progress(&self) -> (u64, u64, u64, u64, bool) {
+        let progress = &self.progress;
+        let bytes = (progress.bytes_done(), progress.bytes_found());
+        (bytes.0, bytes.1, progress.items_done(), progress.items_found(), progress.scan_complete())
+    }
+
+    /// Begins nothing more, gives up what is under way and cleans up; the summary comes when that is done.
+    fn cancel(&self) {
+        self.canceller.cancel();
+    }
+}
+
+impl Job {
+    fn of(client: Client, job: Running) -> Self {
+        let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
+        Self { client, job: Turns::new(job), progress, canceller }
+    }
+
+    fn happened(&self, py: Python<'_>) -> PyResult<Call> {
+        let line = self.job.line(py)?;
+        let happened = async move {
+            let mut happened = Happened::default();
+            let Some(mut job) = line.turn().await else { return Ok(happened) };
+            let Ok(mut event) = tokio::time::timeout(TICK, job.next()).await else { return Ok(happened) };
+            for _ in 0..EVENTS_MAX {
+                match event {
+                    Some(Event::Item(item)) => {
+                        if let Outcome::Failed(error) = item.outcome {
+                            happened.failures.push(error);
+                        }
+                    }
+                    Some(Event::Warning(warning)) => happened.warnings.push(warning.to_string()),
+                    Some(Event::Done(summary)) => happened.summary = Some(summary),
+                    // Of a parent of this process there is no more to hear.
+                    None => happened.summary = happened.summary.or_else(|| Some(Summary::default())),
+                    Some(_) => {}
+                }
+                if happened.summary.is_some() {
+                    break;
+                }
+                match job.next().now_or_never() {
+                    Some(next) => event = next,
+                    None => break,
+                }
+            }
+            Ok(happened)
+        };
+        Ok(Call::new(&self.client, happened, |py, Happened { failures, warnings, summary }| {
+            let raised = PyList::empty(py);
+            for failure in &failures {
+                raised.append(error::raised(py, failure).into_value(py))?;
+            }
+            let summary = summary.map(|summary| summarised(py, &summary)).transpose()?;
+            Ok((raised, warnings, summary).into_pyobject(py)?.into_any().unbind())
+        }))
+    }
+}
+
+fn summarised<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in [
+        ("files", summary.files),
+        ("failed", summary.failed),
+        ("skipped", summary.skipped),
+        ("bytes", summary.bytes),
+        ("network_bytes", summary.network_bytes),
+        ("connections", summary.connections),
+        ("handshakes", summary.handshakes),
+        ("requests", summary.requests),
+        ("retries", summary.retries),
+        ("hedges", summary.hedges),
+        ("unverified", summary.unverified),
+        ("kept_bytes", summary.kept_bytes),
+        ("resumed_bytes", summary.resumed_bytes),
+        ("not_done", summary.not_done),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    dict.set_item("seconds", summary.seconds)?;
+    dict.set_item("interrupted", summary.interrupted)?;
+    dict.set_item("stopped", summary.stopped)?;
+    Ok(dict)
+}
+
+fn location(py: Python<'_>, text: &OsString) -> PyResult<Location> {
+    Location::parse(text).map_err(|error| error::raised(py, &error))
+}
+
+fn locations(py: Python<'_>, texts: &[OsString]) -> PyResult<Vec<Location>> {
+    texts.iter().map(|text| location(py, text)).collect()
+}

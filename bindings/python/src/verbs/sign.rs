@@ -1,0 +1,52 @@
+//! URLs for those who have no credentials.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use laneway::Method;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::delete::Paths;
+use crate::call::Call;
+use crate::store::ObjectStore;
+
+#[pymethods]
+impl ObjectStore {
+    /// URLs by which whoever holds them may make one kind of request for an object, until they end: at most 7 days later.
+    #[pyo3(signature = (method, paths, expires_in))]
+    fn sign(&self, py: Python<'_>, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Py<PyAny>> {
+        sign(self, method, paths, expires_in)?.wait(py)
+    }
+
+    /// As `sign`, to be awaited.
+    #[pyo3(signature = (method, paths, expires_in))]
+    fn sign_async<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        paths: Paths,
+        expires_in: Duration,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        sign(self, method, paths, expires_in)?.awaited(py)
+    }
+}
+
+fn sign(store: &ObjectStore, method: &str, paths: Paths, expires_in: Duration) -> PyResult<Call> {
+    let method: Method = method.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+    let (paths, is_one) = match paths {
+        Paths::One(path) => (vec![path], true),
+        Paths::Many(paths) => (paths, false),
+    };
+    let calls: Vec<_> = paths
+        .iter()
+        .map(|path| store.bucket.sign(path).method(method).expires(expires_in).into_future())
+        .collect();
+    Ok(Call::new(store.bucket.client(), try_join_all(calls), move |py, signed| {
+        let mut urls: Vec<String> = signed.into_iter().map(|signed| signed.url).collect();
+        match is_one {
+            true => Ok(urls.pop().into_pyobject(py)?.into_any().unbind()),
+            false => Ok(urls.into_pyobject(py)?.into_any().unbind()),
+        }
+    }))
+}

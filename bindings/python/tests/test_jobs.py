@@ -1,0 +1,97 @@
+"""Whole jobs."""
+
+import asyncio
+import logging
+
+import laneway
+import pytest
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for n in range(30):
+        (tmp_path / "tree" / str(n % 3)).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / str(n % 3) / f"{n}").write_bytes(b"%d" % n * 1000)
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def reached(server):
+    """How jobs reach the store."""
+    config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
+    return {"config": config}
+
+
+class Callback:
+    """What fsspec's are like."""
+
+    def __init__(self):
+        self.size = self.value = 0
+
+    def set_size(self, size):
+        self.size = size
+
+    def absolute_update(self, value):
+        self.value = value
+
+
+def test_there_and_back_with_progress(store, tree, reached, tmp_path):
+    seen = []
+    there = laneway.copy(tree, store.url, recursive=True, progress=seen.append, **reached)
+    assert (there["files"], there["failed"]) == (30, 0) and seen[-1].items_done == 30 and seen[-1].scan_complete
+    assert seen[-1].bytes_done == seen[-1].bytes_found == there["bytes"]
+    callback = Callback()
+    back = laneway.copy([store.url + "tree/"], tmp_path / "back", recursive=True, progress=callback, **reached)
+    assert back["files"] == 30 and callback.size == callback.value == there["bytes"]
+    laneway.remove(store.url, recursive=True, progress=True, **reached)
+    assert store.list().collect() == []
+
+
+def test_awaited(store, tree, reached):
+    there = asyncio.run(laneway.copy_async(tree, store.url, recursive=True, **reached))
+    assert there["files"] == 30
+    gone = asyncio.run(laneway.remove_async(store.url, recursive=True, **reached))
+    assert gone["files"] == 30
+
+
+def test_of_an_object_within_a_store(store):
+    store.put("a", b"bytes")
+    laneway.copy(store, "a", "b")
+    asyncio.run(awaited(laneway.copy_async, store, "b", "c", overwrite=False))
+    assert store.get("c").bytes() == b"bytes"
+
+
+def test_what_failed_is_raised(store, tree, reached):
+    with pytest.raises(FileNotFoundError) as raised:
+        laneway.copy([store.url + "nothing", store.url + "neither"], tree, **reached)
+    assert len(raised.value.failures) == 2 and raised.value.summary["failed"] == 2
+    assert "1 more" in raised.value.__notes__[0]
+    with pytest.raises(ValueError):
+        laneway.copy(tree, "ftp://x/", **reached)
+    with pytest.raises(TypeError):
+        laneway.copy(tree, store.url, recusrive=True)
+
+
+def test_what_interrupts_a_job_cancels_it(store, tree, reached):
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        laneway.copy(tree, store.url, recursive=True, progress=interrupt, **reached)
+
+
+def test_the_engines_messages_come_to_logging(make, caplog):
+    with caplog.at_level(logging.DEBUG, "laneway"):
+        # A store that is reached in its own way has connections of its own.
+        store = make(client_options={"read_timeout": 17})
+        store.put("k", b"bytes")
+        store.get("k").bytes()
+        for _ in range(100):
+            if any("connection opened" in record.message for record in caplog.records):
+                break
+            store.head("k")
+    assert any("connection opened" in record.message for record in caplog.records)
+
+
+async def awaited(verb, *args, **kwargs):
+    return await verb(*args, **kwargs)

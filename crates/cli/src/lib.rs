@@ -1,0 +1,117 @@
+//! The program `laneway`: arguments, progress, output, exit codes.
+//!
+//! It decides nothing about transfers: a verb turns its options into a request of the library `laneway`, and the events
+//! that come back into lines. What it prints for programs (`--json`, listings) goes to standard output; what it tells
+//! people goes to standard error. It is a library for those who carry the program inside of another, as the Python package does; the program
+//! itself is `main.rs`.
+
+mod arguments;
+mod context;
+mod exit;
+mod interrupt;
+mod job;
+mod locations;
+mod logging;
+mod mfa;
+mod output;
+mod progress;
+mod report;
+mod retrying;
+mod standard_streams;
+mod stderr;
+mod verbs;
+mod version;
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use laneway::ErrorKind;
+
+use crate::arguments::{Arguments, Verb};
+use crate::context::{Context, complain};
+use crate::exit::{BadUsage, Exit};
+use crate::output::Output;
+use crate::report::json::ErrorRecord;
+
+/// Runs the program with a command line, whose first word is the program's name, and gives its exit status. It is the process's only
+/// business: signals, standard streams and log messages are its own meanwhile.
+pub fn run(line: Vec<OsString>) -> u8 {
+    let started = Instant::now();
+    let Arguments { verb, options } = match arguments::parsed(&line) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&line, &error).status(),
+    };
+    let context = Context::new(options, started);
+    let ended = carry_out(verb, &context).and_then(|exit| match context.output.flush() {
+        // Who stopped reading doesn't change how the work ended.
+        Err(error) if output::is_closed(&error) => Ok(exit),
+        flushed => Ok(flushed.map(|()| exit)?),
+    });
+    ended.unwrap_or_else(|error| failure(&context, &error)).status()
+}
+
+/// Prints help or the version, which are asked for, or what is wrong with the command line.
+fn usage(line: &[OsString], error: &clap::Error) -> Exit {
+    let output = Output::new();
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.trim_end();
+        complain(text.strip_prefix("error: ").unwrap_or(text));
+        // Whoever reads records finds one, although it isn't known yet what else was asked for.
+        if line.iter().any(|argument| argument == "--json") {
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let record = ErrorRecord::new(locations::only_url(line), message, ErrorKind::Usage.name());
+            let _ = output.json(&record).and_then(|()| output.flush());
+        }
+        return Exit::Usage;
+    }
+    match output.bytes(error.render().to_string().as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if !output::is_closed(&error) => {
+            complain(&error.to_string());
+            Exit::Failed
+        }
+        _ => Exit::Done,
+    }
+}
+
+fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
+    logging::start(&context.options, context.started)?;
+    match verb {
+        Verb::Cp(verb) => verb.run(context),
+        Verb::Ls(verb) => verb.run(context),
+        Verb::Stat(verb) => verb.run(context),
+        Verb::Cat(verb) => verb.run(context),
+        Verb::Rm(verb) => verb.run(context),
+        Verb::Mv(verb) => verb.run(context),
+        Verb::Sign(verb) => verb.run(context),
+        #[cfg(feature = "serve")]
+        Verb::Serve(verb) => verb.run(context),
+        #[cfg(feature = "demo")]
+        Verb::Demo(verb) => verb.run(context),
+        #[cfg(feature = "bench")]
+        Verb::Bench(verb) => verb.run(context),
+        Verb::Completions(verb) => verb.run(context),
+        Verb::Man(verb) => verb.run(context),
+    }
+}
+
+/// Says why the command as a whole came to nothing.
+fn failure(context: &Context, error: &anyhow::Error) -> Exit {
+    if output::is_closed(error.as_ref()) {
+        return Exit::Done;
+    }
+    let usage = error.downcast_ref::<BadUsage>();
+    let ours = error.downcast_ref::<laneway::Error>();
+    let class = match ours {
+        Some(error) => report::class::class(error.kind()),
+        None if usage.is_some() => ErrorKind::Usage.name(),
+        None => ErrorKind::Local.name(),
+    };
+    let about = ours.and_then(laneway::Error::url).or_else(|| usage.and_then(BadUsage::about));
+    // The message of an I/O error has its cause already.
+    let bare = error.chain().next().and_then(|first| first.downcast_ref::<std::io::Error>());
+    let message = bare.map_or_else(|| format!("{error:#}"), ToString::to_string);
+    // When this can't be printed either, there is nobody left to tell.
+    let _ = context.report_failure(about, &message, class).and_then(|()| context.output.flush());
+    if class == ErrorKind::Usage.name() { Exit::Usage } else { Exit::Failed }
+}

@@ -3,7 +3,7 @@
 CARGO ?= cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python soak lint platforms bench docs public-api interop
+.PHONY: help demo test python consumers soak lint platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ test: ## run every test
 
 python: ## build the Python package as a wheel, into target/wheels
 	.ci/wheel
+
+consumers: ## test the Python package under pandas, pyarrow, Dask, DuckDB and Polars (installs them below target)
+	.ci/consumers
 
 soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, and jobs of minutes
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \

@@ -26,6 +26,20 @@ def server():
             process.terminate()
 
 
+def options(scheme, server):
+    """How the server is reached in a dialect."""
+    if scheme == "s3":
+        return {"endpoint": server, "access_key_id": "laneway", "secret_access_key": "lanewaysecret", "region": "us-east-1"}
+    return {"base_url": server, "skip_signature": True}
+
+
+@pytest.fixture(scope="session")
+def filesystem(server):
+    """Makes fsspec's filesystems, in either dialect."""
+    laneway_fsspec = pytest.importorskip("laneway.fsspec", exc_type=ImportError)
+    return lambda scheme, **more: laneway_fsspec.PROTOCOLS[scheme](**options(scheme, server), **more)
+
+
 @pytest.fixture(params=["s3", "gs"])
 def make(request, server):
     """Makes stores of a folder of this test's own, in either dialect."""
@@ -33,10 +47,8 @@ def make(request, server):
 
     def made(prefix="", **kwargs):
         where = {"prefix": f"{folder}/{prefix}"}
-        if request.param == "s3":
-            options = {"endpoint": server, "access_key_id": "laneway", "secret_access_key": "lanewaysecret", "region": "us-east-1"}
-            return laneway.S3Store("lake", **where, **(options | kwargs))
-        return laneway.GCSStore("lake", **where, **({"base_url": server, "skip_signature": True} | kwargs))
+        kind = laneway.S3Store if request.param == "s3" else laneway.GCSStore
+        return kind("lake", **where, **(options(request.param, server) | kwargs))
 
     return made
 

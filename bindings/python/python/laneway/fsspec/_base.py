@@ -1,0 +1,94 @@
+"""What a filesystem stands on: stores of buckets, paths, and the loop of its process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped, unused-ignore]
+
+from laneway._configuration import settings
+from laneway._laneway import ObjectStore
+from laneway.types import Config
+
+
+class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
+    """A filesystem whose first folders are buckets."""
+
+    _scheme: ClassVar[str]
+    _store_of: ClassVar[type[Any]]
+    _pid: int
+
+    @staticmethod
+    def _understood(options: dict[str, Any]) -> dict[str, Any]:
+        """Storage options as stores know them."""
+        return options
+
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        client_options: Config | None = None,
+        retry_config: Config | None = None,
+        credential_provider: Callable[[], dict[str, Any]] | None = None,
+        asynchronous: bool = False,
+        loop: Any = None,
+        batch_size: int | None = None,
+        use_listings_cache: bool = True,
+        listings_expiry_time: float | None = None,
+        max_paths: int | None = None,
+        **options: Any,
+    ) -> None:
+        options = self._understood(options)
+        # What is wrong with them is said here, and not with the first file.
+        settings(self._scheme, config, client_options, retry_config, options)
+        self._given = {
+            "config": config,
+            "client_options": client_options,
+            "retry_config": retry_config,
+            "credential_provider": credential_provider,
+            **options,
+        }
+        self._stores: dict[str, ObjectStore] = {}
+        super().__init__(
+            asynchronous=asynchronous,
+            loop=loop,
+            batch_size=batch_size,
+            use_listings_cache=use_listings_cache,
+            listings_expiry_time=listings_expiry_time,
+            max_paths=max_paths,
+        )
+
+    @property
+    def loop(self) -> Any:
+        """The loop that runs what is called blocking: in the child of a fork that process's own, since no thread outlives a fork."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._loop = None if self.asynchronous else get_loop()
+        return self._loop
+
+    @property
+    def fsid(self) -> str:
+        return f"laneway_{self._fs_token}"
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        return super()._strip_protocol(path)
+
+    def _at(self, path: str) -> tuple[ObjectStore, str]:
+        """The store of a path's bucket, and the key in it: empty for the bucket itself."""
+        bucket, _, key = self._strip_protocol(path).partition("/")
+        if not bucket:
+            raise NotImplementedError("buckets can't be listed: a path begins with the name of one")
+        store = self._stores.get(bucket)
+        if store is None:
+            store = self._stores.setdefault(bucket, self._store_of(bucket, **self._given))
+        return store, key
+
+    def _object(self, path: str) -> tuple[ObjectStore, str]:
+        """The same, of a path that has to name an object."""
+        store, key = self._at(path)
+        if not key:
+            raise IsADirectoryError(f"{path}: a bucket is no object")
+        return store, key

@@ -1,0 +1,51 @@
+"""What fsspec says of objects and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from laneway.types import ObjectMeta
+
+Entry: TypeAlias = dict[str, Any]
+
+
+def file(bucket: str, meta: ObjectMeta) -> Entry:
+    """An object's entry: what the store says of it, and `mtime`, by which pyarrow knows the time."""
+    entry = {"name": f"{bucket}/{meta['path']}", "type": "file", "mtime": meta["last_modified"], **meta}
+    del entry["path"]
+    return entry
+
+
+def directory(name: str) -> Entry:
+    return {"name": name, "size": 0, "type": "directory"}
+
+
+def entry(bucket: str, meta: ObjectMeta) -> Entry:
+    """An object's entry. One whose name ends in a slash stands for a directory, as consoles make them."""
+    if meta["path"].endswith("/"):
+        return directory(f"{bucket}/{meta['path'].removesuffix('/')}")
+    return file(bucket, meta)
+
+
+def state(entry: Entry) -> tuple[Any, ...]:
+    """What changes whenever an object does, whoever told of it."""
+    return entry["name"], entry["size"], entry["type"], entry.get("version") or entry.get("e_tag")
+
+
+def tree(root: str, entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """The listings of a directory and of all below it, out of all that is below it."""
+    levels: dict[str, list[Entry]] = {root: []}
+    directories = {root}
+    for found in entries:
+        one = found
+        while one["type"] == "file" or one["name"] not in directories:
+            parent = one["name"].rpartition("/")[0]
+            levels.setdefault(parent, []).append(one)
+            if one["type"] == "directory":
+                directories.add(one["name"])
+                levels.setdefault(one["name"], [])
+            one = directory(parent)
+    for level in levels.values():
+        level.sort(key=lambda entry: str(entry["name"]))
+    return levels

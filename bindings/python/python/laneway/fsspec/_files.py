@@ -1,0 +1,266 @@
+"""Files that are open: Laneway's own, with what callers of fsspec's files ask them besides."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped, unused-ignore]
+
+from laneway._laneway import AsyncReadableFile, AsyncWritableFile, ObjectStore
+from laneway.fsspec import _entries
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from laneway.fsspec._filesystem import LanewayFileSystem
+
+# Readers of Parquet begin at its end: its footer comes with the file's size.
+_PARQUET = (".parquet", ".parq", ".pq")
+_FOOTER = 1 << 16
+# What is appended to is copied by pieces of this size.
+_CHUNK = 8 << 20
+_MODES = "'rb', 'wb', 'xb' or 'ab'"
+
+
+def open_file(
+    fs: LanewayFileSystem,
+    path: str,
+    mode: str,
+    block_size: int | None,
+    autocommit: bool,
+    cache_options: dict[str, Any] | None,
+    kwargs: dict[str, Any],
+) -> Any:
+    store, key = fs._object(path)
+    path = fs._strip_protocol(path)
+    if mode == "rb" and kwargs.get("cache_type"):
+        sizes: dict[str, Any] = {"block_size": block_size or fs.blocksize, "size": kwargs.get("size")}
+        return CachedFile(fs, path, mode, cache_type=kwargs["cache_type"], cache_options=cache_options, **sizes)
+    if mode == "rb":
+        return Reader(fs, path)
+    if mode not in ("wb", "xb", "ab"):
+        raise ValueError(f"{path}: objects are opened as {_MODES}, not {mode!r}")
+    options = said(kwargs)
+    old = None
+    if mode == "xb":
+        if fs.exists(path):
+            raise FileExistsError(f"{path} exists")
+        options["mode"] = "create"
+    if mode == "ab":
+        old = _old(store, key)
+        options["mode"] = "create" if old is None else {"e_tag": old.meta["e_tag"], "version": old.meta["version"]}
+        options["attributes"] = options.get("attributes", {}) if old is None else old.attributes | options.get("attributes", {})
+    writer = Writer(fs, path, mode, autocommit, options)
+    if old is not None:
+        for chunk in old.stream(_CHUNK):
+            writer.write(chunk)
+    return writer
+
+
+def said(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What callers say of an object that is written. Sizes of pieces are the engine's to choose."""
+    return {name: value for name, value in kwargs.items() if name in ("attributes", "tags")}
+
+
+def _old(store: ObjectStore, key: str) -> Any:
+    try:
+        return store.get(key)
+    except FileNotFoundError:
+        return None
+
+
+class Reader(io.BufferedIOBase):
+    """An object that is read. It is the engine's to know what to read ahead; all reads are of one version."""
+
+    mode = "rb"
+
+    def __init__(self, fs: LanewayFileSystem, path: str) -> None:
+        self.fs, self.path = fs, path
+        store, key = fs._object(path)
+        self._file = store.open_reader(key, footer=_FOOTER if path.endswith(_PARQUET) else None)
+        self.size = self._file.size
+        self.blocksize = fs.blocksize
+
+    @property
+    def details(self) -> _entries.Entry:
+        return _entries.file(self.path.partition("/")[0], self._file.meta)
+
+    def info(self) -> _entries.Entry:
+        return self.details
+
+    @property
+    def full_name(self) -> str:
+        return cast("str", self.fs.unstrip_protocol(self.path))
+
+    @property
+    def loc(self) -> int:
+        return self.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._file.read(size)
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self._file.read(size)
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        return self._file.readinto(buffer)
+
+    def readinto1(self, buffer: Buffer, /) -> int:
+        return self._file.readinto(buffer)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return self._file.readline(size)
+
+    def readlines(self, hint: int | None = -1, /) -> list[bytes]:
+        return self._file.readlines(hint)
+
+    def __next__(self) -> bytes:
+        return next(self._file)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.fs, self.path, self.tell())
+
+
+def _again(fs: LanewayFileSystem, path: str, position: int) -> Reader:
+    reader = Reader(fs, path)
+    reader.seek(position)
+    return reader
+
+
+class CachedFile(AbstractBufferedFile):  # type: ignore[misc, unused-ignore]
+    """An object that is read through one of fsspec's caches."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        store, key = self.fs._object(self.path)
+        return cast("bytes", store.get_range(key, start=start, end=end).to_bytes()) if start < end else b""
+
+
+class Writer(io.BufferedIOBase):
+    """A new object. It is there once the file is closed, or its transaction ends; left by an exception, it is given up."""
+
+    def __init__(
+        self, fs: LanewayFileSystem, path: str, mode: str, autocommit: bool, options: dict[str, Any]
+    ) -> None:
+        self.fs, self.path, self.mode, self.autocommit = fs, path, mode, autocommit
+        store, key = fs._object(path)
+        self._file = store.open_writer(key, **options)
+        self.blocksize = fs.blocksize
+
+    @property
+    def full_name(self) -> str:
+        return cast("str", self.fs.unstrip_protocol(self.path))
+
+    @property
+    def loc(self) -> int:
+        return self.tell()
+
+    def write(self, buffer: Buffer, /) -> int:
+        self._check()
+        return self._file.write(buffer)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def writable(self) -> bool:
+        return True
+
+    def flush(self, force: bool = False) -> None:
+        """There is nothing to see before the end."""
+        self._check()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            if self.autocommit:
+                self.commit()
+        finally:
+            super().close()
+
+    def commit(self) -> None:
+        """Ends the object."""
+        self._file.close()
+        self.fs.invalidate_cache(self.path)
+
+    def discard(self) -> None:
+        """Gives the object up."""
+        self.autocommit = False
+        self._file.abort()
+
+    def __exit__(self, kind: Any, raised: Any, traceback: Any) -> None:
+        if kind is not None:
+            self.discard()
+        self.close()
+
+    def __del__(self) -> None:
+        # fsspec's compressors leave the file below them to be closed so.
+        if hasattr(self, "_file"):
+            self.close()
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+
+async def open_stream(fs: LanewayFileSystem, path: str, mode: str, kwargs: dict[str, Any]) -> Stream:
+    store, key = fs._object(path)
+    if mode == "rb":
+        return Stream(fs, path, await store.open_reader_async(key))
+    if mode not in ("wb", "xb"):
+        raise ValueError(f"{path}: objects are opened as 'rb', 'wb' or 'xb' to be awaited, not {mode!r}")
+    options = said(kwargs)
+    if mode == "xb":
+        if await fs._exists(path):
+            raise FileExistsError(f"{path} exists")
+        options["mode"] = "create"
+    return Stream(fs, path, store.open_writer_async(key, **options))
+
+
+class Stream:
+    """A file whose reads and writes are awaited."""
+
+    def __init__(self, fs: LanewayFileSystem, path: str, file: AsyncReadableFile | AsyncWritableFile) -> None:
+        self.fs, self.path, self._file = fs, path, file
+        self.size = file.size if isinstance(file, AsyncReadableFile) else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    async def read(self, length: int = -1) -> bytes:
+        return cast("bytes", await cast("Any", self._file).read(length))
+
+    async def write(self, data: Buffer) -> int:
+        return cast("int", await cast("Any", self._file).write(data))
+
+    async def close(self) -> None:
+        if isinstance(self._file, AsyncReadableFile):
+            self._file.close()
+        else:
+            await self._file.close()
+            self.fs.invalidate_cache(self.path)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: Any, raised: Any, traceback: Any) -> None:
+        if kind is not None and isinstance(self._file, AsyncWritableFile):
+            await self._file.abort()
+        else:
+            await self.close()

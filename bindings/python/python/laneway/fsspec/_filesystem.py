@@ -1,0 +1,287 @@
+"""The filesystem's verbs: each is the store's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from glob import has_magic
+from pathlib import Path
+from typing import Any, cast
+
+from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped, unused-ignore]
+from fsspec.utils import isfilelike, tokenize  # type: ignore[import-untyped, unused-ignore]
+
+from laneway.exceptions import InvalidRangeError
+from laneway.fsspec._entries import state
+from laneway.fsspec._files import open_file, open_stream, said
+from laneway.fsspec._listing import Listing
+from laneway.fsspec._options import of_gcs, of_s3
+from laneway.store import GCSStore, S3Store
+from laneway.types import SignMethod
+
+
+class LanewayFileSystem(Listing):
+    """Objects as files, below their buckets. Its options are the keyword arguments of stores.
+
+    Directories are where objects are; one that was made is remembered here until it is removed. What was listed is remembered, as fsspec's other filesystems do
+    it; files that are opened are asked for afresh.
+    """
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        store, key = self._object(path)
+        if start is None and end is None:
+            return (await (await store.get_async(key)).bytes_async()).to_bytes()
+        try:
+            if start is not None and start < 0 and end is None:
+                last = await store.get_async(key, options={"range": {"suffix": -start}})
+                return (await last.bytes_async()).to_bytes()
+            if end is None:
+                rest = await store.get_async(key, options={"range": {"offset": start or 0}})
+                return (await rest.bytes_async()).to_bytes()
+            first, after = await self._limits(path, start, end)
+            if after <= first:
+                return b""
+            return (await store.get_range_async(key, start=first, end=after)).to_bytes()
+        except InvalidRangeError:
+            # A file has no bytes beyond its end, and that is no error.
+            return b""
+
+    async def _cat_ranges(
+        self,
+        paths: list[str],
+        starts: Any,
+        ends: Any,
+        max_gap: int | None = None,
+        batch_size: int | None = None,
+        on_error: str = "return",
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Ranges of files, of each by as few requests as pay. `max_gap` is the engine's to choose."""
+        starts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
+        ends = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
+        if not len(paths) == len(starts) == len(ends):
+            raise ValueError(f"{len(paths)} paths, {len(starts)} starts and {len(ends)} ends")
+        places: dict[str, list[int]] = {}
+        for place, path in enumerate(paths):
+            places.setdefault(self._strip_protocol(path), []).append(place)
+        read = await asyncio.gather(
+            *(self._ranges(path, [(starts[n], ends[n]) for n in numbers]) for path, numbers in places.items()),
+            return_exceptions=True,
+        )
+        out: list[Any] = [None] * len(paths)
+        for numbers, ranges in zip(places.values(), read, strict=True):
+            if isinstance(ranges, BaseException) and (on_error == "raise" or not isinstance(ranges, Exception)):
+                raise ranges
+            for nth, place in enumerate(numbers):
+                out[place] = ranges if isinstance(ranges, BaseException) else ranges[nth]
+        return out
+
+    async def _ranges(self, path: str, ranges: list[tuple[int | None, int | None]]) -> list[bytes]:
+        """Ranges of a file, as slices have them: cut where the file ends."""
+        store, key = self._object(path)
+        limits = await asyncio.gather(*(self._limits(path, start, end) for start, end in ranges))
+        for is_last_try in (False, True):
+            try:
+                starts, ends = [first for first, _ in limits], [max(first, after) for first, after in limits]
+                return [one.to_bytes() for one in await store.get_ranges_async(key, starts=starts, ends=ends)]
+            except InvalidRangeError:
+                if is_last_try:
+                    raise
+                size = (await self._info(path, refresh=True))["size"]
+                limits = [(min(first, size), min(after, size)) for first, after in limits]
+        raise AssertionError
+
+    async def _limits(self, path: str, start: int | None, end: int | None) -> tuple[int, int]:
+        """A slice of a file as bytes from its beginning, of which those that count from its end need its size."""
+        start = start or 0
+        if start >= 0 and end is not None and end >= 0:
+            return start, end
+        size = (await self._info(path))["size"]
+        first, after, _ = slice(start, end).indices(size)
+        return first, after
+
+    async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
+        store, key = self._object(path)
+        await store.put_async(key, value, mode=cast("Any", mode), **said(kwargs))
+        self.invalidate_cache(path)
+
+    async def _put_file(
+        self, lpath: Any, rpath: str, mode: str = "overwrite", callback: Any = DEFAULT_CALLBACK, **kwargs: Any
+    ) -> None:
+        if os.path.isdir(lpath):
+            return
+        store, key = self._object(rpath)
+        callback.set_size(os.path.getsize(lpath))
+        done = await store.put_async(key, Path(lpath), mode=cast("Any", mode), **said(kwargs))
+        callback.absolute_update(done["size"])
+        self.invalidate_cache(rpath)
+
+    async def _get_file(
+        self, rpath: str, lpath: Any, callback: Any = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any
+    ) -> None:
+        rpath = self._strip_protocol(rpath)
+        known = self._known(rpath)
+        if known is not None and known["type"] == "directory":
+            os.makedirs(lpath, exist_ok=True)
+            return
+        store, key = self._object(rpath)
+        try:
+            body = await store.get_async(key)
+        except FileNotFoundError:
+            if not await self._isdir(rpath):
+                raise
+            os.makedirs(lpath, exist_ok=True)
+            return
+        callback.set_size(body.meta["size"])
+        if outfile is not None or isfilelike(lpath):
+            await _write(body, lpath if outfile is None else outfile, callback)
+            return
+        local = Path(lpath)
+        local.parent.mkdir(parents=True, exist_ok=True)
+        with local.open("wb") as file:
+            try:
+                await _write(body, file, callback)
+            except BaseException:
+                local.unlink()
+                raise
+
+    async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        path1 = self._strip_protocol(path1)
+        known = self._known(path1)
+        if known is not None and known["type"] == "directory":
+            await self._mkdir(path2)
+            return
+        (source, from_), (destination, to) = self._object(path1), self._object(path2)
+        if source is destination:
+            await source.copy_async(from_, to)
+        else:
+            body = await source.get_async(from_)
+            await destination.put_async(to, body, attributes=body.attributes)
+        self.invalidate_cache(path2)
+
+    async def _rm(
+        self,
+        path: Any,
+        recursive: bool = False,
+        batch_size: Any = None,
+        maxdepth: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Removes files, with `recursive` all below directories too, in full batches."""
+        paths = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
+        matched: list[str] = []
+        for one in paths:
+            matched += cast("list[str]", await self._glob(one)) if has_magic(one) else [one]
+        if not matched:
+            raise FileNotFoundError(path)
+        removed = await asyncio.gather(*(self._removable(one, recursive, maxdepth, one in paths) for one in matched))
+        buckets: dict[str, dict[str, None]] = {}
+        for bucket, keys in removed:
+            buckets.setdefault(bucket, {}).update(dict.fromkeys(keys))
+        try:
+            for bucket, all_keys in buckets.items():
+                if all_keys:
+                    await self._at(bucket)[0].delete_async([*all_keys])
+        finally:
+            for one in matched:
+                self.invalidate_cache(one)
+                self._made = {made for made in self._made if not f"{made}/".startswith(f"{one}/")}
+
+    async def _rm_file(self, path: str, **kwargs: Any) -> None:
+        await self._rm(path)
+
+    async def _removable(
+        self, path: str, recursive: bool, maxdepth: int | None, is_named: bool
+    ) -> tuple[str, list[str]]:
+        """The keys that go with a path."""
+        bucket, key = path.partition("/")[::2]
+        store, _ = self._at(path)
+        if recursive and maxdepth is None:
+            # Objects that stand for directories go too.
+            keys = [meta["path"] for meta in await store.list(f"{key}/" if key else "").collect_async()]
+            if not key or keys and not await self._isfile(path):
+                return bucket, keys
+            named = await self._info(path, refresh=True)
+            return bucket, [*keys, key] if named["type"] == "file" else keys
+        if recursive:
+            names = cast("list[str]", await self._find(path, maxdepth=maxdepth))
+            return bucket, [name.partition("/")[2] for name in names]
+        if (await self._info(path, refresh=True))["type"] == "file":
+            return bucket, [key]
+        if is_named:
+            raise IsADirectoryError(f"{path}: a directory is removed with recursive=True")
+        return bucket, []
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Opens a file. The engine chooses what to read ahead, unless a `cache_type` of fsspec's is asked for."""
+        return open_file(self, path, mode, block_size, autocommit, cache_options, kwargs)
+
+    async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        """Opens a file whose reads and writes are awaited."""
+        return await open_stream(self, path, mode, kwargs)
+
+    def modified(self, path: str) -> datetime | None:
+        """When the store says that an object changed."""
+        info = self.info(path)
+        if info["type"] == "directory":
+            raise IsADirectoryError(f"{path}: directories are where objects are, and know no time")
+        return cast("datetime | None", info["last_modified"])
+
+    def created(self, path: str) -> datetime | None:
+        """The same: an object is never changed but by another in its place."""
+        return self.modified(path)
+
+    def checksum(self, path: str, refresh: bool = False) -> int:
+        """A number that changes whenever the object does."""
+        return int(self.ukey(path, refresh=refresh), 16)
+
+    def ukey(self, path: str, refresh: bool = False) -> str:
+        """What changes whenever the object does, in 32 hexadecimal digits."""
+        return cast("str", tokenize(state(self.info(path, refresh=refresh))))
+
+
+    def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
+        """A URL by which whoever holds it may read the object for so many seconds."""
+        store, key = self._object(path)
+        return store.sign(method, key, timedelta(seconds=expiration))
+
+
+class GCSFileSystem(LanewayFileSystem):
+    """Google Cloud Storage."""
+
+    protocol = ("gs", "gcs")
+    _scheme = "gs"
+    _store_of = GCSStore
+
+    @staticmethod
+    def _understood(options: dict[str, Any]) -> dict[str, Any]:
+        return of_gcs(options)
+
+
+class S3FileSystem(LanewayFileSystem):
+    """S3, or what speaks its protocol."""
+
+    protocol = ("s3", "s3a")
+    _scheme = "s3"
+    _store_of = S3Store
+
+    @staticmethod
+    def _understood(options: dict[str, Any]) -> dict[str, Any]:
+        return of_s3(options)
+
+
+async def _write(body: Any, file: Any, callback: Any) -> None:
+    async for chunk in body:
+        # Disks make wait too, and others are served by this thread.
+        await asyncio.to_thread(file.write, chunk)
+        callback.relative_update(len(chunk))

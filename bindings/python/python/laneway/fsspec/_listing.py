@@ -1,0 +1,147 @@
+"""What is there. Listings are kept until this process writes below them, or until `listings_expiry_time`."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from typing import Any
+
+from laneway._laneway import ObjectStore
+from laneway.fsspec._base import Base
+from laneway.fsspec._entries import Entry, directory, entry, file, tree
+
+
+class Listing(Base):
+    def __init__(self, **options: Any) -> None:
+        # Directories that were made, and may have nothing in them: stores know none, this filesystem does until they are removed.
+        self._made: set[str] = set()
+        super().__init__(**options)
+
+    async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        self._made.add(self._strip_protocol(path))
+
+    async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
+        if not exist_ok and await self._exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        await self._mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        self._made.discard(self._strip_protocol(path))
+
+    async def _info(self, path: str, refresh: bool = False, **kwargs: Any) -> Entry:
+        is_folder = str(path).endswith("/")
+        path = self._strip_protocol(path)
+        if not path:
+            return directory("")
+        known = None if refresh else self._known(path)
+        if known is not None:
+            return known
+        store, key = self._at(path)
+        if not key:
+            await _first(store, "")
+            return directory(path)
+        if not is_folder:
+            try:
+                return file(store.bucket, await store.head_async(key))
+            except FileNotFoundError:
+                pass
+        if path in self._made or await _first(store, f"{key}/"):
+            return directory(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        entries = await self._level(path, kwargs.get("prefix", ""), refresh=refresh)
+        if not entries and "/" in path:
+            info = await self._info(path, refresh=True)
+            entries = [info] if info["type"] == "file" else []
+        return entries if detail else [one["name"] for one in entries]
+
+    async def _find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any
+    ) -> list[str] | dict[str, Entry]:
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        path = self._strip_protocol(path)
+        prefix = kwargs.get("prefix") or ""
+        entries = await (self._all(path, prefix) if maxdepth is None else self._levels(path, maxdepth, prefix))
+        found = {one["name"]: one for one in entries if withdirs and one["type"] == "directory"}
+        found |= {one["name"]: one for one in entries if one["type"] == "file"}
+        if entries and withdirs and path:
+            found.setdefault(path, directory(path))
+        if not entries:
+            try:
+                info = await self._info(path)
+            except FileNotFoundError:
+                pass
+            else:
+                if withdirs or info["type"] == "file":
+                    found[path] = info
+        names = sorted(found)
+        return {name: found[name] for name in names} if kwargs.get("detail") else names
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        super().invalidate_cache(path)
+        if path is None:
+            self.dircache.clear()
+            return
+        path = self._strip_protocol(path)
+        if self.dircache.pop(path, None) is not None:
+            for below in [name for name in self.dircache if name.startswith(f"{path}/")]:
+                self.dircache.pop(below, None)
+        while path:
+            path = self._parent(path)
+            self.dircache.pop(path, None)
+
+    def _known(self, path: str) -> Entry | None:
+        """What listings say of a path. That they lack it says nothing: others write too."""
+        for one in self.dircache.get(self._parent(path), ()):
+            if one["name"] == path:
+                return dict(one)
+        return directory(path) if path in self.dircache else None
+
+    async def _level(self, path: str, prefix: str = "", refresh: bool = False) -> list[Entry]:
+        """What lies directly below a directory, and has a name that begins with `prefix`."""
+        known = None if refresh else self.dircache.get(path)
+        if known is not None:
+            return [one for one in known if one["name"].startswith(f"{path}/{prefix}")]
+        store, key = self._at(path)
+        below = await store.list_with_delimiter_async(_folder(key) + prefix)
+        names = [f"{store.bucket}/{folder.removesuffix('/')}" for folder in below["common_prefixes"]]
+        entries = [directory(name) for name in names]
+        entries += [entry(store.bucket, meta) for meta in below["objects"]]
+        entries = sorted((one for one in entries if one["name"] != path), key=lambda one: str(one["name"]))
+        if not prefix and (entries or not key):
+            self.dircache[path] = entries
+        return list(entries)
+
+    async def _levels(self, path: str, maxdepth: int, prefix: str) -> list[Entry]:
+        """What lies at most so deep below a directory, by a request for each directory on the way."""
+        found = level = await self._level(path, prefix)
+        for _ in range(maxdepth - 1):
+            folders = [one["name"] for one in level if one["type"] == "directory"]
+            level = [one for entries in await asyncio.gather(*map(self._level, folders)) for one in entries]
+            found = found + level
+        return found
+
+    async def _all(self, path: str, prefix: str) -> list[Entry]:
+        """All that lies below a directory, by one listing."""
+        store, key = self._at(path)
+        metas = await store.list(_folder(key) + prefix).collect_async()
+        levels = tree(path, (entry(store.bucket, meta) for meta in metas))
+        if metas and not prefix:
+            for name, entries in levels.items():
+                self.dircache[name] = entries
+        return [one for entries in levels.values() for one in entries]
+
+
+def _folder(key: str) -> str:
+    return f"{key}/" if key else ""
+
+
+async def _first(store: ObjectStore, prefix: str) -> bool:
+    """Whether there is anything below a prefix."""
+    async for _ in store.list(prefix, chunk_size=1):
+        return True
+    return False

@@ -1,0 +1,46 @@
+"""A table of several files in folders by a column, and where it lies."""
+
+import uuid
+
+import pytest
+
+laneway_fsspec = pytest.importorskip("laneway.fsspec", exc_type=ImportError)
+
+YEARS = (2024, 2025)
+
+
+@pytest.fixture(params=["s3", "gs"])
+def scheme(request):
+    laneway_fsspec.register()
+    return request.param
+
+
+@pytest.fixture
+def storage(scheme, filesystem):
+    """The options that pandas and Dask pass on."""
+    return filesystem(scheme).storage_options
+
+
+@pytest.fixture
+def fs(scheme, filesystem):
+    return filesystem(scheme)
+
+
+@pytest.fixture
+def folder():
+    return f"lake/consumers-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def table():
+    """Rows of two years, in no order of theirs."""
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = range(20_000)
+    columns = {"row": list(rows), "year": [YEARS[row % 2] for row in rows], "name": [f"name {row % 97}" for row in rows]}
+    return pyarrow.table(columns)
+
+
+@pytest.fixture
+def total(table):
+    """What the rows of the later year sum up to, whoever reads them."""
+    return sum(row for row, year in zip(table["row"].to_pylist(), table["year"].to_pylist(), strict=True) if year == YEARS[1])

@@ -3,14 +3,22 @@
 //! Whatever lies beyond it, small requests of one origin stand behind bulk of another there. So it is here that is decided
 //! how much bulk moves beside small requests; what the path to each origin carries is its own.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::bulk_in_flight::Beside;
-use super::path_estimate::{Load, PathEstimate};
+use super::path_estimate::{GROWS, Load, PathEstimate};
 use super::yielding::Yielding;
 
 /// How long after small requests more of them are expected.
 const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(1);
+
+/// Small requests that have found no quarter more in so many readings of 100 ms don't grow: they wait for something else than bulk, their
+/// server or a path of its own. The first four still count what moved before.
+const SETTLED_AFTER: usize = 8;
+
+/// How long what they don't need is bulk's, before they show it anew.
+const LEFT_FOR: Duration = Duration::from_secs(10);
 
 /// One direction of it.
 #[derive(Debug, Default)]
@@ -22,12 +30,35 @@ pub(super) struct AccessLink {
     pub(super) path: PathEstimate,
     pub(super) yielding: Yielding,
     small_at: Option<Instant>,
+    left_over: LeftOver,
 }
 
 impl AccessLink {
     /// Takes a reading of the bytes moved so far, while small requests wait for those on their way or not.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool) {
-        self.path.read(now, bytes, Load::of(small_wait, self.bulk > 0, self.yielding.is_yielding()));
+        let is_held = self.yielding.is_yielding();
+        let is_new = self.path.read(now, bytes, Load::of(small_wait, self.bulk > 0, is_held));
+        if !is_held {
+            self.left_over = LeftOver::default();
+        } else if is_new {
+            self.left_over.read(now, &self.path);
+        }
+    }
+
+    /// Decides what bulk may move beside so many bytes of small requests: `Some` when that differs from what was said last.
+    pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
+        if self.left_over.has_ended(now) {
+            // It was none of what bulk waits for: small requests show anew what they need, and then bulk's share grows again.
+            self.left_over = LeftOver::default();
+            self.yielding.begin_anew(now);
+        }
+        let known = (self.path.rate(), self.path.is_full_of_bulk());
+        self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
+    }
+
+    /// Whether bulk that waits may go, as far as small requests are concerned.
+    pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
+        self.left_over.found.is_some() || self.yielding.may_begin(now)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -48,6 +79,43 @@ impl AccessLink {
     /// What bulk moves beside now.
     pub(super) fn beside(&self, now: Instant) -> Beside {
         Beside { expects_small: self.expects_small(now), allowed: self.yielding.allowed() }
+    }
+}
+
+/// What small requests leave of the link while bulk yields to them.
+#[derive(Debug, Default)]
+struct LeftOver {
+    /// What they moved, in bytes a second, as it was read lately, the last first.
+    rates: VecDeque<f64>,
+    /// What they don't need, in bytes a second, and until when that is bulk's.
+    found: Option<(f64, Instant)>,
+}
+
+impl LeftOver {
+    fn read(&mut self, now: Instant, path: &PathEstimate) {
+        if self.found.is_some() {
+            return;
+        }
+        let latest = path.latest();
+        self.rates.push_front(latest);
+        self.rates.truncate(SETTLED_AFTER + 1);
+        let before = self.rates.get(SETTLED_AFTER);
+        let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
+            return;
+        };
+        // Room is left for them to grow.
+        let need = latest * GROWS;
+        if latest <= before * GROWS && need < carries {
+            self.found = Some((carries - need, now + LEFT_FOR));
+        }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.found.map(|(rate, _)| rate)
+    }
+
+    fn has_ended(&self, now: Instant) -> bool {
+        self.found.is_some_and(|(_, until)| now >= until)
     }
 }
 

@@ -148,8 +148,7 @@ impl Dispatcher {
             let may_yield = link.bulk > 0 && link.small > 0 && !is_stuck && link.path.can_be_read();
             let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
             let link = self.link(direction);
-            let known = (link.path.rate(), link.path.is_full_of_bulk());
-            let said = link.yielding.decide(now, outstanding, known, rtt.unwrap_or_default());
+            let said = link.decide(now, outstanding, rtt.unwrap_or_default());
             if !link.is_idle() {
                 link.path.begin(now);
             }

@@ -18,7 +18,7 @@ const TOGETHER: usize = 4;
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// What has found more of the path by less than this in so many readings has filled it, as BBR has it.
-const GROWS: f64 = 1.25;
+pub(super) const GROWS: f64 = 1.25;
 const FULL_AFTER: u32 = 3;
 
 /// What is known of one direction of a path.
@@ -67,15 +67,15 @@ impl Load {
 impl PathEstimate {
     /// Takes a reading of the bytes moved so far. While bulk is held back, what moves isn't what the path carries:
     /// forgetting the best rate then, bulk would be held to a part of a part of it. And what has gathered meanwhile comes at
-    /// once when it is let go.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64, load: Load) {
+    /// once when it is let go. Says whether it is one: what comes too soon or late isn't.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, load: Load) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
-            return;
+            return false;
         };
         let passed = now.saturating_duration_since(at);
         if passed < INTERVAL_MIN {
-            return;
+            return false;
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
@@ -83,13 +83,13 @@ impl PathEstimate {
             self.readings.clear();
         }
         if passed > INTERVAL_MAX || is_let_go {
-            return;
+            return false;
         }
         if self.readings.len() == TOGETHER {
             self.readings.pop_front();
         }
         self.readings.push_back(bytes.saturating_sub(before) as f64 / passed.as_secs_f64());
-        let rate = self.readings.iter().sum::<f64>() / self.readings.len() as f64;
+        let rate = self.latest();
         let best = self.rate().unwrap_or_default();
         if rate > best * GROWS {
             (self.settled, self.settled_by_bulk) = (0, 0);
@@ -111,6 +111,12 @@ impl PathEstimate {
         if self.rate().unwrap_or_default() * GROWS < best {
             (self.settled, self.settled_by_bulk) = (0, 0);
         }
+        true
+    }
+
+    /// The rate of the last readings together, in bytes a second.
+    pub(super) fn latest(&self) -> f64 {
+        self.readings.iter().sum::<f64>() / self.readings.len().max(1) as f64
     }
 
     /// Takes note that what moves can't be read on this system: nothing is ever known of the path then, and nothing waits for

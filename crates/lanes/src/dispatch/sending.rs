@@ -18,7 +18,7 @@ impl Dispatcher {
             let state = &self.origins[origin.0];
             let may_go = |direction: Direction| match role {
                 Role::Express => state.has_room(direction),
-                Role::Freight => self.links[direction as usize].yielding.may_begin(now),
+                Role::Freight => self.links[direction as usize].bulk_may_begin(now),
             };
             let Some((direction, id)) = state.queues.front_that(role, may_go) else { return };
             let Some(weight) = self.attempts.get(&id).map(|w| w.weight) else {

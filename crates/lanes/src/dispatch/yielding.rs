@@ -53,12 +53,13 @@ pub(super) struct Yielding {
 
 impl Yielding {
     /// What bulk is allowed now, bytes a second, given the bytes of small requests outstanding and the path as far as it is
-    /// known: `Some` when that differs from what was said last. `Some(None)` opens it again.
+    /// known, and of that small requests don't need: `Some` when that differs from what was said last. `Some(None)` opens it again.
     pub(super) fn decide(
         &mut self,
         now: Instant,
         outstanding: u64,
         (rate, is_full): (Option<f64>, bool),
+        left_over: Option<f64>,
         rtt: Duration,
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
@@ -84,13 +85,18 @@ impl Yielding {
             // A part of what isn't known to be the whole may be nothing.
             None => FLOOR_MIN * aged.min(AGED_MAX).exp2(),
         };
-        let floor = floor as u64;
+        let floor = floor.max(left_over.unwrap_or_default()) as u64;
         // A new estimate matters only where it is another one.
         if self.allowed.is_some_and(|said| said.abs_diff(floor) <= said / 4) {
             return None;
         }
         self.allowed = Some(floor);
         Some(Some(floor))
+    }
+
+    /// Yields as if it began now.
+    pub(super) fn begin_anew(&mut self, now: Instant) {
+        self.since = self.since.map(|_| now);
     }
 
     /// What bulk is held to, in bytes a second.
@@ -125,31 +131,31 @@ mod tests {
     #[test]
     fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
-        assert_eq!(yielding.decide(now, 50 << 20, GIGABIT, RTT), Some(Some(FLOOR_MIN as u64)));
-        assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, RTT), None, "nothing new");
-        assert_eq!(yielding.decide(now, 600 << 10, GIGABIT, RTT), None, "not over yet");
-        assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, RTT), Some(None));
-        assert_eq!(yielding.decide(now, 0, GIGABIT, RTT), None);
+        assert_eq!(yielding.decide(now, 50 << 20, GIGABIT, None, RTT), Some(Some(FLOOR_MIN as u64)));
+        assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, None, RTT), None, "nothing new");
+        assert_eq!(yielding.decide(now, 600 << 10, GIGABIT, None, RTT), None, "not over yet");
+        assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, None, RTT), Some(None));
+        assert_eq!(yielding.decide(now, 0, GIGABIT, None, RTT), None);
     }
 
     #[test]
     fn a_single_small_object_does_not_stop_bulk() {
         let mut yielding = Yielding::default();
-        assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, RTT), None);
+        assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, None, RTT), None);
     }
 
     #[test]
     fn on_a_slow_path_less_is_a_backlog() {
         let mut yielding = Yielding::default();
         let slow = (Some(1.25e6), true);
-        assert!(yielding.decide(Instant::now(), 300 << 10, slow, RTT).is_some());
+        assert!(yielding.decide(Instant::now(), 300 << 10, slow, None, RTT).is_some());
     }
 
     #[test]
     fn bulk_is_never_starved_and_gains_with_time() {
         let (mut yielding, start) = (Yielding::default(), Instant::now());
         let rates: Vec<u64> = (0..40)
-            .filter_map(|s| yielding.decide(start + AGEING * s, 50 << 20, GIGABIT, RTT).flatten())
+            .filter_map(|s| yielding.decide(start + AGEING * s, 50 << 20, GIGABIT, None, RTT).flatten())
             .collect();
         assert!(
             rates.is_sorted() && rates[0] == FLOOR_MIN as u64 && *rates.last().unwrap() >= 50_000_000,
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn before_anything_is_known_bulk_keeps_a_little() {
         let mut yielding = Yielding::default();
-        let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), RTT);
+        let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), None, RTT);
         assert_eq!(allowed, Some(Some(FLOOR_MIN as u64)));
     }
 
@@ -168,11 +174,11 @@ mod tests {
     fn what_bulk_there_is_goes_on_and_more_begins_when_that_has_gained_something() {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
         assert!(yielding.may_begin(now));
-        yielding.decide(now, 50 << 20, GIGABIT, RTT);
+        yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
         assert!(!yielding.may_begin(now + AGEING / 2));
         assert!(!yielding.may_begin(now + AGEING));
         assert!(yielding.may_begin(now + AGEING + RTT * BEGINS_AFTER));
-        yielding.decide(now, 0, GIGABIT, RTT);
+        yielding.decide(now, 0, GIGABIT, None, RTT);
         assert!(yielding.may_begin(now));
     }
 }

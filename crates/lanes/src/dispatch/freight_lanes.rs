@@ -12,10 +12,6 @@ pub(super) const MAX: usize = 32;
 /// A larger set of lanes has to move this much more to be kept; below it, noise would keep adding.
 const GAIN: f64 = 1.2;
 
-/// What moves twice as much in a window as in the one before is in slow start. Senders that were held back before find more of the
-/// path by a quarter in eight round trips, which is too slow to be waited for.
-const DOUBLES: f64 = 2.0;
-
 /// The shortest time over which goodput is measured. A window also spans eight round trips, in which senders that begin with ten
 /// segments come to fill any path. Over half of it, noise alone took the simulated path of 100 Mbit/s and 20 ms to 32 lanes.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
@@ -111,7 +107,7 @@ impl FreightLanes {
             // The step did not pay: back to what was enough.
             self.target = (self.target / 2).max(1);
             (self.stepped, self.held) = (false, 0);
-        } else if !self.stepped && goodput >= before * DOUBLES {
+        } else if before == 0.0 {
             // Senders are still finding their pace: it isn't the lanes that raise it.
         } else if self.stepped || self.held >= HOLD {
             self.before = goodput.max(before);

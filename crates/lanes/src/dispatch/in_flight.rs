@@ -5,8 +5,8 @@
 //! others brought whose answers said theirs.
 //!
 //! What fills a path isn't known at first. But what is on its way is held by the senders then, who begin with ten segments
-//! and double them with each round trip. So as much goes as they may send until something was seen, and then four times of what the path has shown, which
-//! grows as fast as they do; what was found to fill it goes twice, since of a body that is on its way half has come already.
+//! and double them with each round trip. So as much goes as they may send until something was seen, and twice what the path has shown, which
+//! grows as fast as they do.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,20 +23,16 @@ const ATTEMPTS_MIN: usize = 16;
 /// much on slow links.
 const FIRST: f64 = (8 << 20) as f64;
 
-/// The same of a path that is full, however little that carries in a round trip: a server may take longer than is known.
-const LEAST: f64 = (4 << 20) as f64;
-
 /// But no more than a path of 5 Gbit/s carries meanwhile, bytes a second: a server nearby shows at once what it carries.
 const RATE_MAX: f64 = 625e6;
 
-/// How often what the path has shown goes at once, until it is full and then.
-const GAIN: f64 = 4.0;
-const GAIN_FULL: f64 = 2.0;
+/// How often what the path has shown in a round trip goes at once: of a body that is on its way half has come already, and what isn't
+/// full yet shows twice as much in the next.
+const GAIN: f64 = 2.0;
 
 /// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
-/// them says what it takes; it is believed to be longer by a hundredth with each that took longer.
+/// them says what it takes.
 pub(super) const SERVICE: Duration = Duration::from_millis(1);
-const SERVICE_GROWS: f64 = 1.01;
 
 /// An attempt that has been on its way for this long isn't counted any more: those on a lane that has fallen silent must not
 /// hold up the other lanes. On a path so slow that it needs this for sixteen attempts, holding back is of little use.
@@ -60,8 +56,8 @@ pub(super) struct Shown {
 impl Shown {
     /// How many bytes of small attempts go at once where a round trip and the answer take `turn`.
     pub(super) fn at_once(self, turn: Duration) -> f64 {
-        let (gain, least) = if self.is_full { (GAIN_FULL, LEAST) } else { (GAIN, FIRST) };
-        (turn.as_secs_f64() * self.rate * gain).max(least.min(turn.as_secs_f64() * RATE_MAX))
+        let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { FIRST });
+        (turn * self.rate * GAIN).max(first.min(turn * RATE_MAX))
     }
 }
 
@@ -92,7 +88,7 @@ impl InFlight {
         self.bytes = self.bytes - counted.bytes + bytes;
         counted.bytes = bytes;
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
-        self.service = Some(self.service.map_or(took, |known| known.mul_f64(SERVICE_GROWS).min(took)));
+        self.service = Some(self.service.map_or(took, |known| known.min(took)));
     }
 
     pub(super) fn remove(&mut self, attempt: AttemptId) {
@@ -171,9 +167,9 @@ mod tests {
     #[test]
     fn more_goes_where_the_path_has_shown_that_it_carries_more() {
         for sizes in [(256 << 10, 0), (256 << 10, 256 << 10)] {
-            let opens = at_once(shown(125e6, false), sizes, 49);
-            let full = at_once(shown(125e6, true), sizes, 49);
-            assert_eq!((opens, full), (96, 48));
+            assert_eq!(at_once(shown(125e6, true), sizes, 49), 48);
+            assert_eq!(at_once(shown(125e6, false), sizes, 49), 48);
+            assert_eq!(at_once(shown(1e6, false), sizes, 49), 32, "as at first");
             assert_eq!(at_once(shown(1e6, true), sizes, 49), ATTEMPTS_MIN, "a server may take longer");
         }
     }
@@ -209,7 +205,7 @@ mod tests {
         (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
         assert!(!has_room(&flight, near));
         flight.answered(now + Duration::from_millis(51), AttemptId(0), 256 << 10, near);
-        (16..90).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
+        (16..40).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
         assert!(has_room(&flight, near));
         flight.answered(now + near, AttemptId(1), 256 << 10, near);
         assert!(!has_room(&flight, near), "one that came at once shows that it doesn't");

@@ -12,10 +12,6 @@ use super::queue::Queues;
 use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
 use crate::Protocol;
 
-/// How much longer than the first lane of a burst its siblings may take before their share is given to others, and at
-/// least this.
-const SIBLING_GRACE: Duration = Duration::from_millis(20);
-
 /// How long the first dial of an origin is waited for before more are begun blindly. A server nearby answers within it
 /// and then gets a few lanes instead of many; for one far away four milliseconds are little. With two, a server 2 ms away
 /// was dialled 32 times where 14 connections were worth having.
@@ -89,7 +85,7 @@ impl OriginState {
         // The smallest seen: a busy machine stretches a handshake, nothing shortens it.
         self.rtt = Some(self.rtt.map_or(rtt, |r| r.min(rtt)));
         self.dial = Some(took);
-        self.shares_end = Some(now + took / 2 + SIBLING_GRACE);
+        self.shares_end = Some(now + took / 2);
     }
 
     /// A dial failed: it isn't repeated at once while others may succeed.
@@ -151,9 +147,7 @@ impl OriginState {
 
     /// How long after its start a dial still counts as about to open.
     pub(super) fn sibling_wait(&self) -> Duration {
-        self.dial
-            .map_or(Duration::MAX / 4, |took| took + took / 2 + SIBLING_GRACE)
-            .min(Duration::from_secs(3600))
+        self.dial.map_or(Duration::MAX / 4, |took| took + took / 2).min(Duration::from_secs(3600))
     }
 
     fn is_queued(&self) -> bool {

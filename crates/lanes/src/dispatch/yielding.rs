@@ -10,16 +10,8 @@ use std::time::{Duration, Instant};
 /// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// Bounds of what makes bulk yield, in outstanding bytes. The lower one keeps a slow path from stopping for a handful of
-/// requests, the upper one a fast path's estimate from being believed without end.
-const OUTSTANDING_MIN: u64 = 64 * 1024;
-const OUTSTANDING_MAX: u64 = 1 << 20;
-
-/// The most that is taken for small requests on their way, which a full path far away holds without any backlog.
-const ON_THE_WAY_MAX: u64 = 16 << 20;
-
-/// What makes bulk yield before anything has been measured.
-const OUTSTANDING_UNKNOWN: u64 = 256 * 1024;
+/// The most that makes bulk yield, in outstanding bytes beside those on their way: a fast path's estimate isn't believed without end.
+const OUTSTANDING_MAX: f64 = (1 << 20) as f64;
 
 /// The part of what the path carries that bulk gains with each [`AGEING`] that it has yielded. With a tenth from the start, the
 /// last of 200 small objects beside bulk came 0.1 s later, and nothing was done sooner.
@@ -31,9 +23,6 @@ const AGEING: Duration = Duration::from_secs(1);
 /// for slow, and finds more by a quarter in eight round trips; meanwhile its kernel's buffer is filled, whatever we read of it. Beginning
 /// after [`AGEING`] alone, the simulated paths of 50 ms and more carried a tenth less.
 const BEGINS_AFTER: u32 = 16;
-
-/// Beyond so many, what doubles is more than any path carries.
-const AGED_MAX: f64 = 20.0;
 
 /// How often it is decided again while bulk yields: what the path carries is measured meanwhile.
 const TICK: Duration = Duration::from_millis(100);
@@ -63,14 +52,9 @@ impl Yielding {
         rtt: Duration,
     ) -> Option<Option<u64>> {
         self.rtt = rtt;
-        let above = match rate {
-            Some(rate) => {
-                let backlog = (rate * MOMENT.as_secs_f64()) as u64;
-                let on_the_way = (rate * rtt.as_secs_f64() / 2.0) as u64;
-                backlog.clamp(OUTSTANDING_MIN, OUTSTANDING_MAX) + on_the_way.min(ON_THE_WAY_MAX)
-            }
-            None => OUTSTANDING_UNKNOWN,
-        };
+        let carries = rate.unwrap_or_default();
+        let on_the_way = carries * rtt.as_secs_f64() / 2.0;
+        let above = ((carries * MOMENT.as_secs_f64()).min(OUTSTANDING_MAX) + on_the_way) as u64;
         // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
         let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
         if !yields {
@@ -80,11 +64,10 @@ impl Yielding {
         let since = *self.since.get_or_insert(now);
         self.decided = Some(now);
         let aged = (now.saturating_duration_since(since).as_secs_f64() / AGEING.as_secs_f64()).floor();
-        let floor = match rate.filter(|_| is_full) {
-            Some(rate) => (rate * (SHARE_GAINED * aged).min(SHARE_MAX)).max(FLOOR_MIN),
-            // A part of what isn't known to be the whole may be nothing.
-            None => FLOOR_MIN * aged.min(AGED_MAX).exp2(),
-        };
+        let share = carries * (SHARE_GAINED * aged).min(SHARE_MAX);
+        // A part of what isn't known to be the whole may be nothing: then it is doubled for as long as the path carries that.
+        let probing = FLOOR_MIN * aged.exp2();
+        let floor = if is_full || probing > carries * 2.0 { share.max(FLOOR_MIN) } else { probing };
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
         // A new estimate matters only where it is another one.
         if self.allowed.is_some_and(|said| said.abs_diff(floor) <= said / 4) {

@@ -1,10 +1,14 @@
 """Whole jobs."""
 
 import asyncio
+import itertools
 import logging
 
 import laneway
 import pytest
+
+# Seconds that no other store of these tests waits.
+_TIMEOUTS = itertools.count(1000)
 
 
 @pytest.fixture
@@ -82,8 +86,8 @@ def test_what_interrupts_a_job_cancels_it(store, tree, reached):
 
 def test_the_engines_messages_come_to_logging(make, caplog):
     with caplog.at_level(logging.DEBUG, "laneway"):
-        # A store that is reached in its own way has connections of its own.
-        store = make(client_options={"read_timeout": 17})
+        # A store that is reached as no other is has connections of its own, which it has to open.
+        store = make(client_options={"read_timeout": next(_TIMEOUTS)})
         store.put("k", b"bytes")
         store.get("k").bytes()
         for _ in range(100):

@@ -224,11 +224,12 @@ class LanewayFileSystem(Listing):
         **kwargs: Any,
     ) -> Any:
         """Opens a file. The engine chooses what to read ahead, unless a `cache_type` of fsspec's is asked for."""
-        return open_file(self, path, mode, block_size, autocommit, cache_options, kwargs)
+        # Cast, because a checker that also sees an installed package takes its class for another one.
+        return open_file(cast(Any, self), path, mode, block_size, autocommit, cache_options, kwargs)
 
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
         """Opens a file whose reads and writes are awaited."""
-        return await open_stream(self, path, mode, kwargs)
+        return await open_stream(cast(Any, self), path, mode, kwargs)
 
     def modified(self, path: str) -> datetime | None:
         """When the store says that an object changed."""

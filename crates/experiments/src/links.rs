@@ -1,7 +1,7 @@
 //! Small objects beside large ones over many links: down over HTTP/1.1, down over HTTP/2, and up, beside a plain pool of
 //! connections.
 //!
-//! Each is [`mixed`](crate::mixed) at a size that the link carries in some seconds, and each figure is also told as a multiple of what
+//! Each is [`mixed`] at a size that the link carries in some seconds, and each figure is also told as a multiple of what
 //! the link allows: three round trips, and the bytes at its rate, the smallest objects first.
 
 mod link;

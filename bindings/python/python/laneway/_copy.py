@@ -45,43 +45,11 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     return _copy(first, second, *rest, **options)
 
 
+# What a job takes stands in the overloads, and with its defaults in `copy_job`, which refuses all else.
 def _copy(
-    sources: Place | Sequence[Place],
-    destination: Place,
-    *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    remove_source: bool = False,
-    dry_run: bool = False,
-    durable: bool = False,
-    keep_partial: bool = False,
-    follow_symlinks: bool = False,
-    gzip: Sequence[str] | None = None,
-    attributes: Attributes | None = None,
-    tags: dict[str, str] | None = None,
-    progress: ProgressReport = None,
-    config: Config | None = None,
-    client_options: Config | None = None,
-    retry_config: Config | None = None,
+    sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:
-    job = copy_job(
-        sources,
-        destination,
-        recursive=recursive,
-        no_clobber=no_clobber,
-        remove_source=remove_source,
-        dry_run=dry_run,
-        durable=durable,
-        keep_partial=keep_partial,
-        follow_symlinks=follow_symlinks,
-        gzip=gzip,
-        attributes=attributes,
-        tags=tags,
-        config=config,
-        client_options=client_options,
-        retry_config=retry_config,
-    )
-    return run(job, progress)
+    return run(copy_job(sources, destination, **options), progress)
 
 
 @overload
@@ -115,39 +83,6 @@ def copy_async(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
 
 
 async def _copy_async(
-    sources: Place | Sequence[Place],
-    destination: Place,
-    *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    remove_source: bool = False,
-    dry_run: bool = False,
-    durable: bool = False,
-    keep_partial: bool = False,
-    follow_symlinks: bool = False,
-    gzip: Sequence[str] | None = None,
-    attributes: Attributes | None = None,
-    tags: dict[str, str] | None = None,
-    progress: ProgressReport = None,
-    config: Config | None = None,
-    client_options: Config | None = None,
-    retry_config: Config | None = None,
+    sources: Place | Sequence[Place], destination: Place, *, progress: ProgressReport = None, **options: Any
 ) -> JobSummary:
-    job = copy_job(
-        sources,
-        destination,
-        recursive=recursive,
-        no_clobber=no_clobber,
-        remove_source=remove_source,
-        dry_run=dry_run,
-        durable=durable,
-        keep_partial=keep_partial,
-        follow_symlinks=follow_symlinks,
-        gzip=gzip,
-        attributes=attributes,
-        tags=tags,
-        config=config,
-        client_options=client_options,
-        retry_config=retry_config,
-    )
-    return await run_async(job, progress)
+    return await run_async(copy_job(sources, destination, **options), progress)

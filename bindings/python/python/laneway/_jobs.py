@@ -10,7 +10,7 @@ from typing import Any, cast
 from laneway._configuration import settings
 from laneway._laneway import Job
 from laneway._progress import reporter
-from laneway.types import Config, JobSummary, Place, ProgressReport
+from laneway.types import Attributes, Config, JobSummary, Place, ProgressReport
 
 _LOGGER = logging.getLogger("laneway")
 
@@ -19,12 +19,33 @@ def copy_job(
     sources: Place | Sequence[Place],
     destination: Place,
     *,
-    config: Config | None,
-    client_options: Config | None,
-    retry_config: Config | None,
-    **wishes: Any,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    remove_source: bool = False,
+    dry_run: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    follow_symlinks: bool = False,
+    gzip: Sequence[str] | None = None,
+    attributes: Attributes | None = None,
+    tags: dict[str, str] | None = None,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
 ) -> Job:
     _, chosen = settings("", config, client_options, retry_config, {})
+    wishes = {
+        "recursive": recursive,
+        "no_clobber": no_clobber,
+        "remove_source": remove_source,
+        "dry_run": dry_run,
+        "durable": durable,
+        "keep_partial": keep_partial,
+        "follow_symlinks": follow_symlinks,
+        "gzip": gzip,
+        "attributes": attributes,
+        "tags": tags,
+    }
     wished = {name: value for name, value in wishes.items() if value is not None}
     return Job.copy(chosen, _places(sources), os.fspath(destination), wished)
 

@@ -1,7 +1,7 @@
 //! How much bulk may move while small requests are outstanding: small first, on the wire too.
 //!
 //! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So while the small requests of a
-//! direction is more than the path carries in a moment, bulk in that direction is let through at a floor rate only,
+//! direction are more than the path carries in a moment, bulk in that direction is let through at a floor rate only,
 //! which rises with time so that it is never starved. Small requests that a moment carries don't stop bulk: the path has
 //! room for both, and stopping for each of many small requests would waste it.
 

@@ -1,0 +1,112 @@
+"""Training data in a bucket, read by the workers of PyTorch's DataLoader: an object for each sample, or tar files of many.
+
+    python pytorch.py s3://lake/samples/ --workers 4          # or gs://
+    python pytorch.py s3://lake/shards/ --tar --workers 4
+
+A store is pickled, forked and spawned with its dataset, and each worker has an engine of its own. Credentials and the endpoint are
+looked for where AWS's and Google's own tools look for them.
+"""
+
+import argparse
+import asyncio
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import laneway
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
+
+Decode = Callable[[str, bytes], Any]
+
+
+def raw(name: str, content: bytes) -> tuple[str, bytes]:
+    """A sample as it is; training has a decoder of its own here, which runs in the workers."""
+    return name, content
+
+
+class Objects(Dataset[Any]):
+    """A sample for each object, by its number. DataLoader asks for whole batches, whose objects are then read at once."""
+
+    def __init__(self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw) -> None:
+        self.store, self.keys, self.decode = store, keys, decode
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        keys = [self.keys[index] for index in indices]
+        contents = asyncio.run(self._read(keys))
+        return [self.decode(key, content) for key, content in zip(keys, contents, strict=True)]
+
+    async def _read(self, keys: list[str]) -> list[bytes]:
+        async def read(key: str) -> bytes:
+            return (await (await self.store.get_async(key)).bytes_async()).to_bytes()
+
+        return await asyncio.gather(*map(read, keys))
+
+
+class Shards(IterableDataset[Any]):
+    """The samples of tar files, as they come; each worker reads files of its own, and each process of a group (`rank`) others."""
+
+    def __init__(
+        self, store: laneway.ObjectStore, keys: Sequence[str], decode: Decode = raw, rank: int = 0, ranks: int = 1
+    ) -> None:
+        self.store, self.keys, self.decode = store, keys, decode
+        self.rank, self.ranks = rank, ranks
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = get_worker_info()
+        first, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        for key in self.keys[self.rank :: self.ranks][first::step]:
+            # `r|` never seeks, so that the file is read as a stream, ahead of what is asked for.
+            with self.store.open_reader(key) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+                for member in tar:
+                    content = tar.extractfile(member)
+                    if content is not None:
+                        yield self.decode(member.name, content.read())
+
+
+class Shuffled(Sampler[int]):
+    """Numbers in an order that `seed` and `epoch` alone decide, from the `start`th on: what a checkpoint has to hold to go on there."""
+
+    def __init__(self, size: int, seed: int, epoch: int = 0, start: int = 0) -> None:
+        self.size, self.seed, self.epoch, self.start = size, seed, epoch, start
+
+    def __len__(self) -> int:
+        return self.size - self.start
+
+    def __iter__(self) -> Iterator[int]:
+        order = torch.randperm(self.size, generator=torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch))
+        return iter(order[self.start :].tolist())
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("url")
+    arguments.add_argument("--tar", action="store_true", help="the objects are tar files of samples")
+    arguments.add_argument("--workers", type=int, default=4)
+    arguments.add_argument("--batch", type=int, default=64)
+    chosen = arguments.parse_args()
+
+    store = laneway.from_url(chosen.url)
+    keys = [meta["path"] for meta in store.list().collect()]
+    options: dict[str, Any] = {"batch_size": chosen.batch, "num_workers": chosen.workers, "collate_fn": list}
+    if chosen.tar:
+        loader = DataLoader(Shards(store, keys), **options)
+    else:
+        loader = DataLoader(Objects(store, keys), sampler=Shuffled(len(keys), seed=1), **options)
+    began, samples, size = time.monotonic(), 0, 0
+    for batch in loader:
+        samples += len(batch)
+        size += sum(len(content) for _, content in batch)
+    seconds = time.monotonic() - began
+    print(f"{samples} samples, {size / 1e6:.1f} MB, {samples / seconds:.0f} samples/s, {size / seconds / 1e6:.1f} MB/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,10 +8,10 @@ looked for where AWS's and Google's own tools look for them.
 """
 
 import argparse
-import asyncio
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import laneway
@@ -19,6 +19,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
 
 Decode = Callable[[str, bytes], Any]
+
+# Objects that a worker reads at once. What waits is the network, so that they may be more than processors.
+READS = 16
 
 
 def raw(name: str, content: bytes) -> tuple[str, bytes]:
@@ -36,18 +39,12 @@ class Objects(Dataset[Any]):
         return len(self.keys)
 
     def __getitem__(self, index: int) -> Any:
-        return self.__getitems__([index])[0]
+        key = self.keys[index]
+        return self.decode(key, self.store.get(key).bytes().to_bytes())
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        keys = [self.keys[index] for index in indices]
-        contents = asyncio.run(self._read(keys))
-        return [self.decode(key, content) for key, content in zip(keys, contents, strict=True)]
-
-    async def _read(self, keys: list[str]) -> list[bytes]:
-        async def read(key: str) -> bytes:
-            return (await (await self.store.get_async(key)).bytes_async()).to_bytes()
-
-        return await asyncio.gather(*map(read, keys))
+        with ThreadPoolExecutor(READS) as threads:
+            return list(threads.map(self.__getitem__, indices))
 
 
 class Shards(IterableDataset[Any]):

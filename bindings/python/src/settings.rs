@@ -90,6 +90,7 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
                 let none = || unreadable("there is no such algorithm: AES256, aws:kms or aws:kms:dsse");
                 builder.sse(SseAlgorithm::named(&text()?).ok_or_else(none)?)
             }
+            "service_account_key" => builder.service_account_key(text()?),
             "stall_timeout" => builder.stall_timeout(seconds()?),
             "user_agent_suffix" => builder.user_agent_suffix(&text()?).map_err(library)?,
             "user_project" => builder.user_project(text()?),

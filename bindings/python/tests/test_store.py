@@ -1,7 +1,10 @@
 """Stores, and what they are configured by."""
 
+import json
 import pickle
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.request import urlopen
 
 import laneway
 import pytest
@@ -71,6 +74,23 @@ def test_exceptions_are_pickled(store):
     again = pickle.loads(pickle.dumps(raised.value))
     assert type(again) is laneway.exceptions.NotFoundError
     assert (str(again), again.url, again.status) == (str(raised.value), raised.value.url, 404)
+
+
+def test_a_key_of_a_service_account_is_given_as_json(server, monkeypatch):
+    pem = Path(__file__).parents[3] / "crates/store/tests/credentials/private_key.pem"
+    key = {"type": "service_account", "client_email": "signer@p.iam.gserviceaccount.com", "private_key": pem.read_text()}
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc.json")
+    store = laneway.GCSStore("lake", base_url=server, service_account_key=json.dumps(key))
+    store.put("signed", b"bytes")
+    url = store.sign("GET", "signed", timedelta(hours=1))
+    assert "signer%40p.iam.gserviceaccount.com" in url
+    with urlopen(url) as answer:
+        assert answer.read() == b"bytes"
+    assert "PRIVATE" not in repr(store) and pickle.loads(pickle.dumps(store)) == store
+    for wrong, says in [("hush", "no JSON"), (json.dumps(key | {"type": "authorized_user"}), "authorized_user")]:
+        with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
+            laneway.GCSStore("lake", base_url=server, service_account_key=wrong).sign("GET", "signed", timedelta(hours=1))
+        assert "service_account_key" in str(raised.value) and "hush" not in str(raised.value) and "PRIVATE" not in str(raised.value)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

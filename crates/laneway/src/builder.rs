@@ -145,6 +145,15 @@ impl ClientBuilder {
         self
     }
 
+    /// The key of a service account of Google's, as the file that its console hands out holds it (JSON), instead of looking for credentials
+    /// of GCS. [`credential_provider`](Self::credential_provider) goes before it. What is wrong with it is an error of the first call that
+    /// needs it, and doesn't repeat it.
+    #[must_use]
+    pub fn service_account_key(mut self, json: impl Into<String>) -> Self {
+        self.settings.store.service_account_key = Some(json.into());
+        self
+    }
+
     /// AWS region, instead of the variables' or the profile's.
     #[must_use]
     pub fn region(mut self, region: impl Into<String>) -> Self {

@@ -34,6 +34,9 @@ pub struct Settings {
     pub access_key: Option<AccessKey>,
     /// Hands out tokens for GCS and keys for S3, instead of looking for some. [`Self::access_key`] goes before it.
     pub credential_provider: Option<Arc<dyn CredentialProvider>>,
+    /// The key of a service account of Google's, as its file holds it, instead of looking for credentials of GCS.
+    /// [`Self::credential_provider`] goes before it.
+    pub service_account_key: Option<String>,
     /// AWS region, instead of the variables' or the profile's.
     pub region: Option<String>,
     /// Project that GCS bills (`x-goog-user-project`, which both of its APIs take).

@@ -38,6 +38,8 @@ pub(crate) struct Google {
 struct Chain {
     /// Asked in place of all others.
     provider: Option<Arc<dyn CredentialProvider>>,
+    /// Goes before what the environment names.
+    service_account_key: Option<String>,
     environment: Environment,
     /// The domain of the cloud that the endpoint is in.
     universe: String,
@@ -64,11 +66,17 @@ impl Ends for Bearer {
     }
 }
 
+/// Who is meant: whose key was given, else whom the environment names.
+fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, Lacking> {
+    key.map_or_else(|| adc::find(environment), |key| adc::given(key, environment))
+}
+
 /// The domain of the cloud that is meant: the variable's, else that of the credentials, else Google's own.
-fn universe(environment: &Environment) -> String {
+fn universe(settings: &Settings) -> String {
+    let Settings { environment, service_account_key, .. } = settings;
     let said = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN");
     // What is wrong with the credentials is an error when they are needed.
-    let said = said.or_else(|| adc::find(environment).ok()?.universe);
+    let said = said.or_else(|| who(service_account_key.as_deref(), environment).ok()?.universe);
     said.unwrap_or_else(|| GOOGLE.to_owned())
 }
 
@@ -83,7 +91,7 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
             error.but(ErrorKind::Invalid, message)
         });
     }
-    let universe = universe(&settings.environment);
+    let universe = universe(settings);
     if settings.anonymous {
         return Endpoint::parse(&format!("https://storage.{universe}"));
     }
@@ -105,7 +113,7 @@ fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
 impl Google {
     /// The credentials that these settings mean, if the endpoint may see any. Nothing is asked before the first request.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
-        let universe = universe(&settings.environment);
+        let universe = universe(settings);
         // Who brings tokens along knows for whom; what files and variables mean is Google's.
         let is_trusted = match settings.credential_provider {
             Some(_) => endpoint.is_tls(),
@@ -116,6 +124,7 @@ impl Google {
         }
         let chain = Chain {
             provider: settings.credential_provider.clone(),
+            service_account_key: settings.service_account_key.clone(),
             environment: settings.environment.clone(),
             universe,
             lanes: lanes.clone(),
@@ -211,7 +220,7 @@ impl Chain {
 
     /// Who is meant, of the cloud that is.
     fn adc(&self) -> Result<Adc, Lacking> {
-        let adc = adc::find(&self.environment)?;
+        let adc = who(self.service_account_key.as_deref(), &self.environment)?;
         if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
             let said = &self.universe;
             let why = format!("they are of {own}, and GOOGLE_CLOUD_UNIVERSE_DOMAIN says {said}");

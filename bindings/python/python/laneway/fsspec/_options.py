@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -18,15 +19,17 @@ def of_s3(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
-    """Options for a `GCSStore`; gcsfs's `token` is `"anon"`, a file of credentials, or where else they are looked for anyway."""
+    """Options for a `GCSStore`; gcsfs's `token` is `"anon"`, a file of credentials, a service account's key, or where they are looked for anyway."""
     options = _renamed(options, _GCSFS)
     token = options.pop("token", None)
     if token == "anon":
         options["skip_signature"] = True
+    elif isinstance(token, dict):
+        options["service_account_key"] = json.dumps(token)
     elif isinstance(token, str | os.PathLike) and token not in ("google_default", "cloud"):
         options["application_credentials"] = token
     elif token is not None and not isinstance(token, str):
-        raise TypeError("token is 'anon' or the path of a file of credentials: `credential_provider` gives tokens")
+        raise TypeError("token is 'anon', the path of a file of credentials or a service account's key: `credential_provider` gives tokens")
     return options
 
 

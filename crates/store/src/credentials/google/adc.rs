@@ -201,6 +201,21 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     })
 }
 
+/// The service account whose key was given. Other credentials may name programs to run and servers to ask, and stand in files alone.
+///
+/// # Errors
+/// What is wrong with the key, without what it holds.
+pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking> {
+    let name = "service_account_key";
+    let unusable = |cause: String| Lacking::unusable(name, cause);
+    let mut adc = read(name, key.as_bytes()).map_err(unusable)?;
+    if !matches!(adc.identity, Identity::ServiceAccount(_)) {
+        return Err(unusable("it is not the key of a service account: its type is another one".to_owned()));
+    }
+    adc.quota_project = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT").or(adc.quota_project);
+    Ok(adc)
+}
+
 /// Where gcloud puts what `gcloud auth application-default login` makes.
 fn gcloud_file(environment: &Environment) -> Option<(String, PathBuf)> {
     let name = match environment.get("CLOUDSDK_CONFIG") {

@@ -55,6 +55,24 @@ fn a_file_that_is_named_must_be_there_and_be_one() {
 }
 
 #[test]
+fn a_key_that_is_given_is_that_of_a_service_account() {
+    let key = r#"{"type":"service_account","client_email":"e","private_key":"hush","universe_domain":"own.example"}"#;
+    let adc = given(key, &Environment::of([("GOOGLE_CLOUD_QUOTA_PROJECT", "q")])).expect("a key");
+    assert!(matches!(&adc.identity, Identity::ServiceAccount(account) if account.client_email == "e"));
+    assert_eq!((adc.quota_project.as_deref(), adc.universe.as_deref()), (Some("q"), Some("own.example")));
+    assert!(!format!("{adc:?}").contains("hush"));
+    for (key, word) in [
+        ("hush", "no JSON"),
+        (USER, "not the key of a service account"),
+        (r#"{"type":"service_account","client_email":"hush"}"#, "missing field `private_key`"),
+    ] {
+        let cause = cause(given(key, &Environment::default()));
+        assert!(cause.starts_with("service_account_key: "), "{cause}");
+        assert!(cause.contains(word) && !cause.contains("hush"), "{cause}");
+    }
+}
+
+#[test]
 fn an_external_account_has_one_source_whose_format_may_be_left_out() {
     let external = |source: &str| {
         found(&format!(

@@ -67,6 +67,41 @@ def test_a_large_object_streams_and_fills_the_callers_buffer(store):
         store.get("large").readinto(bytes(len(LARGE)))
 
 
+def test_bytes_into_the_callers_buffer(store):
+    store.put("large", LARGE)
+    buffer = bytearray(len(LARGE) + 1)
+    assert store.get("large", into=buffer) == len(LARGE) and buffer[:-1] == LARGE
+    assert laneway.get(store, "large", options={"range": {"suffix": 5}}, into=buffer) == 5 and buffer[:5] == LARGE[-5:]
+    part = memoryview(buffer)[100:200]
+    assert store.get_range("large", start=7, into=part) == 100 and buffer[100:200] == LARGE[7:107]
+    assert store.get_range("large", start=8, end=8 + 12_000_000, into=buffer) == 12_000_000
+    assert buffer[:12_000_000] == LARGE[8 : 8 + 12_000_000]
+    assert laneway.get_range(store, "large", start=len(LARGE) - 3, length=50, into=buffer) == 3 and buffer[:3] == LARGE[-3:]
+    assert store.get_range("large", start=5, length=0, into=buffer) == 0 == store.get_range("large", start=5, into=bytearray())
+    before = store.counters()["requests"]
+    with pytest.raises(ValueError, match="6 bytes don't fit into a buffer of 5"):
+        store.get_range("large", start=0, end=6, into=bytearray(5))
+    with pytest.raises(TypeError, match="read-only"):
+        store.get("large", into=bytes(len(LARGE)))
+    assert store.counters()["requests"] == before
+    with pytest.raises(ValueError, match=f"{len(LARGE)} bytes don't fit into a buffer of 5"):
+        store.get("large", into=bytearray(5))
+    with pytest.raises(laneway.exceptions.InvalidRangeError):
+        store.get_range("large", start=len(LARGE), into=buffer)
+    with pytest.raises(FileNotFoundError):
+        store.get("nothing", into=buffer)
+
+    async def read():
+        other = bytearray(len(LARGE))
+        assert await store.get_async("large", into=other) == len(LARGE) and other == LARGE
+        parts = [memoryview(other)[n * 1000 : (n + 1) * 1000] for n in range(100)]
+        reads = [laneway.get_range_async(store, "large", start=n, into=part) for n, part in enumerate(parts)]
+        assert await asyncio.gather(*reads) == [1000] * 100
+        assert all(part == LARGE[n : n + 1000] for n, part in enumerate(parts))
+
+    asyncio.run(read())
+
+
 def test_awaited(store):
     async def read():
         await store.put_async("k", LARGE)

@@ -13,12 +13,17 @@ def blocking(store: laneway.ObjectStore) -> bytes:
             meta = one
     bytes_of_all: laneway.Bytes = store.get(meta["path"], options={"range": {"suffix": 5}}).bytes()
     parts: list[laneway.Bytes] = laneway.get_ranges(store, "k", starts=[0], lengths=[1])
+    buffer = bytearray(8)
+    filled: int = store.get("k", into=buffer) + laneway.get_range(store, "k", start=0, into=memoryview(buffer))
+    assert filled
     with store.open_reader("k", footer=8) as file:
         line: bytes = file.readline()
     return line + bytes(bytes_of_all) + memoryview(parts[0])
 
 
 async def awaited(store: laneway.ObjectStore) -> None:
+    filled: int = await store.get_range_async("k", start=0, into=bytearray(8)) + await laneway.get_async(store, "k", into=bytearray(8))
+    print(filled)
     part: laneway.Bytes = await laneway.get_range_async(store, "k", start=0, end=1)
     async with store.open_writer_async("k") as file:
         await file.write(part)

@@ -22,28 +22,44 @@ const CHUNK: usize = 10 << 20;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads an object. What comes back knows its metadata first, and then gives the bytes.
-    #[pyo3(signature = (path, *, options = None))]
-    fn get(&self, py: Python<'_>, path: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
-        get(self, path, options)?.wait(py)
+    /// Reads an object. What comes back knows its metadata first, and then gives the bytes. With a buffer of the caller's they are read
+    /// into it, and what comes back is how many they are; nobody else is to write to it meanwhile.
+    #[pyo3(signature = (path, *, options = None, into = None))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        options: Option<&Bound<'_, PyDict>>,
+        into: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        get(self, path, options, into)?.wait(py)
     }
 
     /// As `get`, to be awaited.
-    #[pyo3(signature = (path, *, options = None))]
+    #[pyo3(signature = (path, *, options = None, into = None))]
     fn get_async<'py>(
         &self,
         py: Python<'py>,
         path: &str,
         options: Option<&Bound<'py, PyDict>>,
+        into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        get(self, path, options)?.awaited(py)
+        get(self, path, options, into)?.awaited(py)
     }
 }
 
-fn get(store: &ObjectStore, path: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Call> {
+fn get(
+    store: &ObjectStore,
+    path: &str,
+    options: Option<&Bound<'_, PyDict>>,
+    into: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Call> {
     let mut call = store.bucket.get(path);
     for (name, value) in options.into_iter().flatten() {
         call = with(call, store.provider(), &name.extract::<String>()?, &value)?;
+    }
+    if let Some(buffer) = into {
+        return Ok(read_into(store, call, Into::new(buffer)?));
     }
     let client = store.bucket.client().clone();
     Ok(Call::new(store.bucket.client(), call.into_future(), move |py, download| {
@@ -52,6 +68,38 @@ fn get(store: &ObjectStore, path: &str, options: Option<&Bound<'_, PyDict>>) -> 
         let result = GetResult { client, meta, range: (range.start, range.end), body };
         Ok(result.into_pyobject(py)?.into_any().unbind())
     }))
+}
+
+/// A call that fills a buffer of the caller's, and gives how many bytes came.
+pub(super) fn read_into(store: &ObjectStore, call: Get, mut into: Into) -> Call {
+    let read = async move {
+        let download = call.into_future().await?;
+        let range = download.range();
+        let (wanted, room) = (range.end - range.start, into.slice().len());
+        match wanted > room as u64 {
+            true => Ok(Err((wanted, room))),
+            false => fill(download, into).await.map(Ok),
+        }
+    };
+    Call::new(store.bucket.client(), read, |py, read| {
+        let read = read.map_err(|(wanted, room)| too_small(wanted, room))?;
+        Ok(read.into_pyobject(py)?.into_any().unbind())
+    })
+}
+
+/// Reads all that comes into a buffer that has room for it, and says how much it was.
+async fn fill(mut download: Download, mut into: Into) -> Result<usize, Error> {
+    let mut at = 0;
+    while let Some(chunk) = download.chunk().await? {
+        // No more come than were announced, which fit.
+        into.slice()[at..at + chunk.len()].copy_from_slice(&chunk);
+        at += chunk.len();
+    }
+    Ok(at)
+}
+
+pub(super) fn too_small(wanted: u64, room: usize) -> PyErr {
+    PyValueError::new_err(format!("{wanted} bytes don't fit into a buffer of {room}"))
 }
 
 /// A call with one more option.
@@ -189,18 +237,9 @@ impl GetResult {
         let wanted = self.range.1 - self.range.0;
         let room = into.slice().len();
         if (room as u64) < wanted {
-            return Err(PyValueError::new_err(format!("{wanted} bytes don't fit into a buffer of {room}")));
+            return Err(too_small(wanted, room));
         }
-        let mut download = self.take()?;
-        let read = async move {
-            let mut at = 0;
-            while let Some(chunk) = download.chunk().await? {
-                // No more come than were announced, which fit.
-                into.slice()[at..at + chunk.len()].copy_from_slice(&chunk);
-                at += chunk.len();
-            }
-            Ok::<_, Error>(at)
-        };
+        let read = fill(self.take()?, into);
         Ok(Call::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
     }
 }

@@ -5,14 +5,17 @@ use std::ops::Range;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::get::{read_into, too_small};
+use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
 use crate::store::ObjectStore;
 
 #[pymethods]
 impl ObjectStore {
-    /// Reads bytes from `start` on, up to `end` or so many as `length` says.
-    #[pyo3(signature = (path, *, start, end = None, length = None))]
+    /// Reads bytes from `start` on, up to `end` or so many as `length` says. With a buffer of the caller's they are read into it, as many
+    /// as it has room for where neither is said, and what comes back is how many they are; nobody else is to write to it meanwhile.
+    #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range(
         &self,
         py: Python<'_>,
@@ -20,12 +23,13 @@ impl ObjectStore {
         start: u64,
         end: Option<u64>,
         length: Option<u64>,
+        into: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        get_range(self, path, between(start, end, length)?).wait(py)
+        get_range(self, path, start, (end, length), into)?.wait(py)
     }
 
     /// As `get_range`, to be awaited.
-    #[pyo3(signature = (path, *, start, end = None, length = None))]
+    #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range_async<'py>(
         &self,
         py: Python<'py>,
@@ -33,12 +37,37 @@ impl ObjectStore {
         start: u64,
         end: Option<u64>,
         length: Option<u64>,
+        into: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        get_range(self, path, between(start, end, length)?).awaited(py)
+        get_range(self, path, start, (end, length), into)?.awaited(py)
     }
 }
 
-fn get_range(store: &ObjectStore, path: &str, range: Range<u64>) -> Call {
+fn get_range(
+    store: &ObjectStore,
+    path: &str,
+    start: u64,
+    (end, length): (Option<u64>, Option<u64>),
+    into: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Call> {
+    let Some(buffer) = into else { return Ok(whole(store, path, between(start, end, length)?)) };
+    let mut into = Into::new(buffer)?;
+    let room = into.slice().len();
+    let range = match (end, length) {
+        (None, None) => between(start, None, Some(room as u64))?,
+        _ => between(start, end, length)?,
+    };
+    match range.end.saturating_sub(range.start) {
+        // No request asks for nothing.
+        0 => Ok(Call::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
+            Ok(0_usize.into_pyobject(py)?.into_any().unbind())
+        })),
+        wanted if wanted > room as u64 => Err(too_small(wanted, room)),
+        _ => Ok(read_into(store, store.bucket.get(path).range(range), into)),
+    }
+}
+
+fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> Call {
     let call = store.bucket.get_ranges(path, [range]).into_future();
     Call::new(store.bucket.client(), call, |py, ranges| {
         let bytes = ranges.into_iter().next().unwrap_or_default();

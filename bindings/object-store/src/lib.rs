@@ -40,9 +40,8 @@
 //!   Dropped without its end it leaves nothing behind.
 //! - Errors have object_store's kinds and Laneway's error as their source. What Laneway can't do is `NotSupported`: tags on GCS, versions
 //!   on S3, attributes that are unknown.
-//!
-//! `MultipartStore`, whose callers keep upload ids and part numbers themselves, is not implemented: the library has no uploads that
-//! somebody else completes.
+//! - `MultipartStore`'s ids and parts are text, which another process may go on with; an upload stays in the store until it is completed or
+//!   aborted. GCS's credentials must allow uploads in parts: else that is `NotSupported`.
 
 // The traits of both versions are the same, and so is the text that implements them.
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]

@@ -160,8 +160,9 @@ pub use laneway_store::{
 pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
-    Bucket, Copy, Delete, DeleteMany, Download, Get, GetRanges, Head, List, ListDir, Listed, ObjectRanges,
-    Open, Payload, Pending, PriceList, Put, Ranges, Reader, Sign, Writer, Written,
+    AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, Delete, DeleteMany, Download, Get,
+    GetRanges, Head, List, ListDir, Listed, Multipart, ObjectRanges, Open, Payload, Pending, PriceList, Put,
+    Ranges, Reader, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};

@@ -24,7 +24,7 @@ use crate::{CopyRequest, Error, Op, existing, moved};
 
 pub(crate) use journal::Upload;
 pub(crate) use large::file;
-pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent};
+pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
 pub(crate) use search::Uploads;
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};

@@ -4,6 +4,7 @@ mod attributes;
 mod delete;
 mod errors;
 mod listing;
+pub(super) mod multipart;
 mod names;
 mod paging;
 mod reading;

@@ -214,14 +214,25 @@ impl Parts<'_> {
         }
         drop((next, running));
         parts.sort_by_key(|(part, _)| part.number);
-        let whole = parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run));
-        input.check(&whole).await?;
-        let crcs = parts.iter().filter_map(|(_, run)| run.crc32c);
-        let composite = CompositeCrc32c { value: composite_crc32c(crcs), parts: number };
+        input.check(&whole(&parts)).await?;
+        self.complete(upload, parts).await
+    }
+
+    /// Has the object made of its parts, which are in the order of their numbers, and compares what the store then has.
+    ///
+    /// # Errors
+    /// What the store says; an object that differs.
+    pub(crate) async fn complete(&self, upload: &Multipart, parts: Vec<(Part, Run)>) -> Result<Sent, Error> {
+        let whole = whole(&parts);
+        let crcs: Option<Vec<u32>> = parts.iter().map(|(_, run)| run.crc32c).collect();
+        let composite = crcs.map(|crcs| {
+            let parts = u32::try_from(crcs.len()).unwrap_or(u32::MAX);
+            CompositeCrc32c { value: composite_crc32c(crcs), parts }
+        });
         let parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
         let known = whole.checksums();
         let mut sums = known.clone();
-        sums.parts = Some(composite);
+        sums.parts = composite;
         let completed = self.store.complete(upload, &parts, &known, &self.options.condition).await;
         let meta =
             completed.map_err(|error| match error.is_integrity() && self.options.condition.is_none() {
@@ -303,8 +314,13 @@ impl Parts<'_> {
 
 /// What is computed of each part: its CRC32C, by which a later run recognises it. A store that isn't given the parts' CRC32C
 /// may have computed a CRC64/NVME of the whole by itself, as S3 does.
-fn wanted(upload: &Multipart) -> Wanted {
+pub(crate) fn wanted(upload: &Multipart) -> Wanted {
     Wanted { crc64nvme: upload.checksums == PartChecksums::None, ..Wanted::CRC32C }
+}
+
+/// The checksums of what parts make together.
+fn whole(parts: &[(Part, Run)]) -> Run {
+    parts.iter().fold(Run::of(b"", Wanted::CRC32C), |whole, (_, run)| whole.then(*run))
 }
 
 /// By what an object of these parts is verified: where the store gives nothing of the whole, by the MD5s of all its parts, which

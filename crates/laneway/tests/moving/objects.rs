@@ -2,6 +2,7 @@
 
 mod blocking;
 mod dropping;
+mod multipart;
 mod partly;
 mod readers;
 mod reading;

@@ -1,0 +1,71 @@
+//! Uploads whose ids and parts the caller keeps.
+
+use bytes::Bytes;
+use laneway::{Bucket, Multipart, UploadedPart};
+
+use super::attributes::put_options;
+use super::errors::error;
+use super::names::e_tag;
+use super::object_store::multipart::PartId;
+use super::object_store::path::Path;
+use super::object_store::{Error, MultipartId, PutMultipartOptions, PutPayload, PutResult, Result};
+use super::put_result;
+
+/// Begins an upload, whose id also says what the store makes of checksums.
+pub(in super::super) async fn create(
+    bucket: &Bucket,
+    path: &Path,
+    opts: PutMultipartOptions,
+) -> Result<MultipartId> {
+    let PutMultipartOptions { tags, attributes, .. } = opts;
+    let options = put_options(bucket.provider(), attributes, &tags)?;
+    let upload = bucket.begin_multipart(path.as_ref()).options(options).await;
+    Ok(upload.map_err(|e| error(path, e))?.id())
+}
+
+/// Sends a part, which object_store counts from 0 and stores from 1.
+pub(in super::super) async fn put_part(
+    bucket: &Bucket,
+    path: &Path,
+    id: &MultipartId,
+    index: usize,
+    data: PutPayload,
+) -> Result<PartId> {
+    // A number beyond all is refused as one.
+    let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+    let part = upload(bucket, path, id)?.part(number, Bytes::from(data)).await;
+    Ok(PartId { content_id: part.map_err(|e| error(path, e))?.to_string() })
+}
+
+/// Makes the object of the parts in their order here.
+///
+/// # Errors
+/// For a part that was sent under another index than it has here.
+pub(in super::super) async fn complete(
+    bucket: &Bucket,
+    path: &Path,
+    id: &MultipartId,
+    parts: Vec<PartId>,
+) -> Result<PutResult> {
+    let named = parts.iter().zip(1..).map(|(part, number)| {
+        let uploaded: UploadedPart = part.content_id.parse().map_err(|e| error(path, e))?;
+        if uploaded.number() == number {
+            return Ok(uploaded);
+        }
+        let source =
+            format!("part {} of the upload of {path} was sent as part {}", number - 1, uploaded.number() - 1);
+        Err(Error::Generic { store: "Laneway", source: source.into() })
+    });
+    let named = named.collect::<Result<Vec<_>>>()?;
+    let written = upload(bucket, path, id)?.complete(named).await.map_err(|e| error(path, e))?;
+    Ok(put_result(e_tag(written.version.as_ref())))
+}
+
+/// Gives an upload up.
+pub(in super::super) async fn abort(bucket: &Bucket, path: &Path, id: &MultipartId) -> Result<()> {
+    upload(bucket, path, id)?.abort().await.map_err(|e| error(path, e))
+}
+
+fn upload(bucket: &Bucket, path: &Path, id: &MultipartId) -> Result<Multipart> {
+    bucket.multipart(path.as_ref(), id).map_err(|e| error(path, e))
+}

@@ -18,7 +18,7 @@ test: ## run every test
 python: ## build the Python package as a wheel, into target/wheels
 	.ci/wheel
 
-consumers: ## test the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch (installs them below target)
+consumers: ## test the crates under DataFusion, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch (all below target)
 	.ci/consumers
 
 soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, and jobs of minutes

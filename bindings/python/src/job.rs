@@ -73,6 +73,7 @@ impl Job {
                 "no_clobber" => request.no_clobber(value.extract()?),
                 "durable" => request.durable(value.extract()?),
                 "keep_partial" => request.keep_partial(value.extract()?),
+                "contents" => request.contents(value.extract()?),
                 "follow_symlinks" => request.follow_symlinks(value.extract()?),
                 _ => {
                     let message = format!("{name}: a copy has no such option");

@@ -14,6 +14,9 @@ pub(crate) fn described<'py>(py: Python<'py>, meta: &ObjectMeta) -> PyResult<Bou
     let (e_tag, version) = state(meta.version.as_ref());
     dict.set_item(intern!(py, "e_tag"), e_tag.or(meta.etag.as_deref()))?;
     dict.set_item(intern!(py, "version"), version)?;
+    if let Some(created) = meta.created {
+        dict.set_item(intern!(py, "created"), created)?;
+    }
     let texts = [
         (intern!(py, "content_type"), &meta.content_type),
         (intern!(py, "content_encoding"), &meta.content_encoding),

@@ -4,12 +4,14 @@ import asyncio
 import io
 import os
 import pickle
+import shutil
 import signal
 import uuid
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from multiprocessing import get_context
-from urllib.request import urlopen
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -184,7 +186,18 @@ def test_trees_go_there_and_back(fs, folder, tmp_path):
     callback = fsspec.Callback()
     fs.put(f"{there}", folder, recursive=True, callback=callback)
     assert (callback.size, callback.value) == (30, 30)
-    fs.get(folder, f"{back}", recursive=True)
+    counted = fsspec.Callback()
+    fs.get(folder, f"{back}", recursive=True, callback=counted)
+    assert (counted.size, counted.value) == (30, 30)
+    # Into a folder that is there it goes below its name, with a slash at its end without.
+    fs.get(folder, f"{back}/again/", recursive=True)
+    fs.get(f"{folder}/", f"{back}/again", recursive=True)
+    again = back / "again"
+    assert sorted(p.name for p in again.iterdir()) == sorted(["0", "1", "2", folder.rpartition("/")[2]])
+    shutil.rmtree(again)
+    fs.put(f"{there}/", f"{folder}/described", recursive=True, attributes={"Content-Type": "text/x-described"})
+    assert fs.info(f"{folder}/described/2/2")["content_type"] == "text/x-described"
+    fs.rm(f"{folder}/described", recursive=True)
     assert {p.relative_to(there): p.read_bytes() for p in there.rglob("*") if p.is_file()} == {
         p.relative_to(back): p.read_bytes() for p in back.rglob("*") if p.is_file()
     }
@@ -222,6 +235,15 @@ def test_times_and_states(fs, folder):
     path = f"{folder}/k"
     fs.pipe_file(path, b"one")
     assert isinstance(fs.modified(path), datetime) and fs.created(path) == fs.modified(path)
+    if "gs" in fs.protocol:
+        # Metadata that is set anew is a change, and no new object.
+        store, key = fs._at(path)
+        url = f"{fs.storage_options['base_url']}/storage/v1/b/{store.bucket}/o/{quote(key, safe='')}"
+        change = Request(url, b'{"metadata": {"k": "v"}}', {"Content-Type": "application/json"}, method="PATCH")
+        created = fs.created(path)
+        urlopen(change).close()
+        fs.invalidate_cache()
+        assert fs.modified(path) > created == fs.created(path)
     before = fs.checksum(path), fs.ukey(path)
     fs.ls(folder)
     assert (fs.checksum(path), fs.ukey(path)) == before

@@ -5,6 +5,7 @@ mod check;
 
 use laneway_store::PutOptions;
 
+use crate::mapping::{SourceName, name_of_key};
 use crate::{Gzip, Location};
 
 pub use byte_range::ByteRange;
@@ -43,6 +44,8 @@ pub struct CopyRequest {
     pub keep_partial: bool,
     /// Enter directories through symbolic links too. Links to files are followed in any case.
     pub follow_symlinks: bool,
+    /// What a tree holds goes straight into a destination that is a folder, and not below the tree's own name.
+    pub contents: bool,
     /// What new objects are to be; an empty content type is guessed from the name.
     pub put: PutOptions,
     /// Which local files are compressed on their way into a store.
@@ -65,6 +68,7 @@ impl CopyRequest {
             durable: false,
             keep_partial: false,
             follow_symlinks: false,
+            contents: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),
             expect_size: None,
@@ -118,6 +122,21 @@ impl CopyRequest {
     pub fn follow_symlinks(mut self, follow_symlinks: bool) -> Self {
         self.follow_symlinks = follow_symlinks;
         self
+    }
+
+    /// Sets [`contents`](field@Self::contents).
+    #[must_use]
+    pub fn contents(mut self, contents: bool) -> Self {
+        self.contents = contents;
+        self
+    }
+
+    /// The name that a tree below a key brings along into a folder.
+    pub(crate) fn tree_name(&self, bucket: &str, key: &str) -> SourceName {
+        match self.contents {
+            true => SourceName::Contents,
+            false => SourceName::Named(name_of_key(bucket, key).to_owned()),
+        }
     }
 
     /// Sets [`put`](field@Self::put).

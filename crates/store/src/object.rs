@@ -95,6 +95,8 @@ pub struct ObjectMeta {
     pub content_language: Option<String>,
     /// When it was last changed.
     pub updated: Option<SystemTime>,
+    /// When it was created, where the store tells that besides: GCS does so to a `head`. To S3 whatever changes is another object.
+    pub created: Option<SystemTime>,
     /// Storage class in the store's own words.
     pub storage_class: Option<String>,
     /// The user's own metadata; names in lower case on S3. `None` where the answer isn't about it: then [`cache_control`](Self::cache_control)
@@ -141,6 +143,7 @@ impl ObjectMeta {
             content_disposition: None,
             content_language: None,
             updated: None,
+            created: None,
             storage_class: None,
             metadata: None,
             metageneration: None,

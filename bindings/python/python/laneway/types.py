@@ -28,6 +28,8 @@ class ObjectMeta(TypedDict):
     """S3's name for its state. GCS has one too, but compares `version`."""
     version: str | None
     """GCS's generation."""
+    created: NotRequired[datetime]
+    """What GCS says to a `head`; to S3 whatever changes is another object."""
     content_type: NotRequired[str]
     content_encoding: NotRequired[str]
     storage_class: NotRequired[str]

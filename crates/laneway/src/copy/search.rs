@@ -8,7 +8,7 @@ use laneway_store::{ObjectId, Provider};
 use super::{Ends, Item, across, within};
 use crate::listing::Source;
 use crate::location::url;
-use crate::mapping::{SourceName, name_of_key, single_key, tree_prefix};
+use crate::mapping::{single_key, tree_prefix};
 use crate::pump::{Cancelled, Group};
 use crate::running::Running;
 use crate::search::{Prefix, Search};
@@ -32,7 +32,7 @@ impl Copies<'_> {
             request: Arc::clone(&self.search.request),
         };
         let is_folder = self.to.is_folder();
-        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let name = self.search.request.tree_name(&source.bucket, &source.key);
         let prefix = tree_prefix(self.to.key, is_folder, &name);
         let tree = source.recursive.then_some(prefix.as_str());
         let mut objects = source.objects(&ends.from);

@@ -15,7 +15,7 @@ use crate::existing::EXISTS;
 use crate::folder::{Destination, Folder, is_stream};
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
-use crate::mapping::{SourceName, name_of_key, tree_prefix};
+use crate::mapping::tree_prefix;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::pump::{Cancelled, Group, ITEM_COST};
 use crate::relative::Relative;
@@ -65,7 +65,7 @@ impl<'a> Downloads<'a> {
     ) -> Result<(), Error> {
         let store = self.search.job.store(provider)?.clone();
         let is_folder = matches!(self.to, To::Folder(_));
-        let name = SourceName::Named(name_of_key(&source.bucket, &source.key).to_owned());
+        let name = self.search.request.tree_name(&source.bucket, &source.key);
         let tree_prefix = tree_prefix("", is_folder, &name);
         let mut objects = source.objects(&store);
         while let Some(page) = objects.next().await? {

@@ -1,7 +1,7 @@
 //! What can be checked of a request before anything is asked of a store.
 
 use crate::listing::folder_prefix;
-use crate::mapping::{self, SourceName, name_of_key, single_key, tree_prefix};
+use crate::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::plan::parts::object_max;
 use crate::{CopyRequest, Error, Location, RemoveRequest, folder, glob};
 
@@ -106,7 +106,7 @@ impl CopyRequest {
             return Ok(());
         };
         let is_folder = self.destination.is_written_as_folder();
-        let name = SourceName::Named(name_of_key(bucket, key).to_owned());
+        let name = self.tree_name(bucket, key);
         let (from, to) = match self.recursive {
             true => (folder_prefix(key), tree_prefix(to_key, is_folder, &name)),
             false => (key.clone(), single_key(to_key, is_folder, name_of_key(bucket, key))),

@@ -200,7 +200,10 @@ impl Uploads<'_> {
     }
 
     async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
-        let name = name_of_path(&root);
+        let name = match self.search.request.contents {
+            true => SourceName::Contents,
+            false => name_of_path(&root),
+        };
         if name == SourceName::NotUtf8 && self.to.is_folder() {
             return Ok(self
                 .fail(root, |at| Error::refused(at, "the name is not UTF-8 and can't be a key"))

@@ -134,6 +134,24 @@ fn the_destination_decides_what_a_copied_directory_is_called() {
 }
 
 #[test]
+fn a_trees_contents_go_straight_into_a_folder_where_that_is_asked_for() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("dir/f", "x");
+        std::fs::create_dir(stage.path("there")).unwrap();
+        let contents = |from: Location, to: Location| {
+            let request = CopyRequest::new(vec![from], to);
+            stage.copy(request.recursive(true).contents(true)).all_verified();
+        };
+        contents(Location::Local(stage.path("dir")), stage.url("p/"));
+        contents(stage.url("p"), stage.url("q/"));
+        contents(stage.url("q"), Location::Local(stage.path("there")));
+        assert_eq!((stage.stored("p/f"), stage.stored("q/f")), (b"x".to_vec(), b"x".to_vec()));
+        assert!(stage.path("there/f").is_file());
+    }
+}
+
+#[test]
 fn keys_that_would_escape_or_cannot_be_files_are_refused_and_the_rest_is_done() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

@@ -42,7 +42,8 @@ pub(super) fn unless_known(
 }
 
 fn request(id: &ObjectId, generation: Option<&str>, unless: Option<&Unless>) -> Result<Outgoing, String> {
-    let query = Query::new().and_some("generation", generation).and("fields", FIELDS);
+    let query =
+        Query::new().and_some("generation", generation).and("fields", &format!("{FIELDS},timeCreated"));
     unless_known(Method::GET, object_path(id), query, unless)
 }
 

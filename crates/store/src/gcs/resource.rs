@@ -43,6 +43,8 @@ pub(crate) struct Resource {
     storage_class: Option<String>,
     #[serde(deserialize_with = "text")]
     updated: String,
+    #[serde(deserialize_with = "text")]
+    time_created: String,
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
@@ -116,6 +118,7 @@ impl Resource {
         meta.content_language = self.content_language;
         meta.storage_class = self.storage_class;
         meta.updated = rfc3339(&self.updated);
+        meta.created = rfc3339(&self.time_created);
         meta.metadata = Some(self.metadata);
         meta.kms_key = self.kms_key_name;
         if let Some(CustomerEncryption { encryption_algorithm, key_sha256 }) = self.customer_encryption {
@@ -258,7 +261,8 @@ mod tests {
     fn a_resource_becomes_metadata() {
         let json = r#"{"kind":"storage#object","name":"a/b","bucket":"b","size":"9","generation":"1700000000000001",
             "metageneration":"2","etag":"CAE=","crc32c":"4waSgw==","md5Hash":"JfnnlDI7RTiF9RgfG2JNCw==","contentType":"text/plain",
-            "storageClass":"STANDARD","updated":"2026-11-21T09:04:05.250Z","metadata":{"K":"v"}}"#;
+            "storageClass":"STANDARD","updated":"2026-11-21T09:04:05.250Z","timeCreated":"2026-11-20T09:04:05Z",
+            "metadata":{"K":"v"}}"#;
         let resource: Resource = serde_json::from_str(json).expect("JSON");
         let meta = resource.clone().into_meta(ObjectId::new("b", "a/b"), 0).expect("metadata");
         assert_eq!(meta.size, 9);
@@ -267,6 +271,7 @@ mod tests {
         assert!(meta.checksums.md5.is_some());
         assert_eq!(meta.metadata.expect("metadata")["K"], "v");
         assert_eq!(meta.updated, rfc3339("2026-11-21T09:04:05.25Z"));
+        assert_eq!(meta.created, rfc3339("2026-11-20T09:04:05Z"));
         assert!(resource.into_meta(ObjectId::new("b", "other"), 0).is_none());
     }
 

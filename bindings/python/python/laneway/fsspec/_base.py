@@ -60,6 +60,14 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
             max_paths=max_paths,
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """The settings of a client of its own, as its stores have them."""
+        given = dict(self._given)
+        provider = given.pop("credential_provider")
+        config, client_options, retry_config = (given.pop(name) for name in ("config", "client_options", "retry_config"))
+        _, chosen = settings(self._scheme, config, client_options, retry_config, given)
+        return chosen if provider is None else {**chosen, "credential_provider": provider}
+
     @property
     def loop(self) -> Any:
         """The loop that runs what is called blocking: in the child of a fork that process's own, since no thread outlives a fork."""

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped, unused-ignore]
+from fsspec.implementations.local import make_path_posix, trailing_sep  # type: ignore[import-untyped, unused-ignore]
 from fsspec.utils import isfilelike, tokenize  # type: ignore[import-untyped, unused-ignore]
 
+from laneway._jobs import run_async
+from laneway._laneway import Job
 from laneway.exceptions import InvalidRangeError
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
 from laneway.fsspec._options import of_gcs, of_s3
 from laneway.store import GCSStore, S3Store
-from laneway.types import SignMethod
+from laneway.types import Progress, SignMethod
 
 
 class LanewayFileSystem(Listing):
@@ -147,6 +150,58 @@ class LanewayFileSystem(Listing):
                 local.unlink()
                 raise
 
+    async def _get(
+        self,
+        rpath: Any,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """A directory with all below it is one job, as `laneway.copy` has them; what is asked for otherwise comes file by file."""
+        path = self._strip_protocol(rpath)
+        is_job = recursive and maxdepth is None and not (kwargs.keys() - {"batch_size"}) and _is_plain(rpath, lpath)
+        if not is_job or await self._isfile(path) or not await self._has_files(path):
+            return await super()._get(rpath, lpath, recursive, callback, maxdepth, **kwargs)
+        local = cast("str", make_path_posix(lpath))
+        if (trailing_sep(lpath) or os.path.isdir(local)) and not trailing_sep(rpath):
+            local = f"{local.rstrip('/')}/{path.rpartition('/')[2]}"
+        await self._job(f"{self._scheme}://{path}/", local, callback)
+
+    async def _put(
+        self,
+        lpath: Any,
+        rpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        batch_size: int | None = None,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The same of a directory of this machine."""
+        is_job = recursive and maxdepth is None and kwargs == said(kwargs) and _is_plain(lpath, rpath)
+        if not is_job or not os.path.isdir(lpath):
+            return await super()._put(lpath, rpath, recursive, callback, batch_size, maxdepth, **kwargs)
+        local, path = cast("str", make_path_posix(lpath)).rstrip("/") or "/", self._strip_protocol(rpath)
+        if (trailing_sep(rpath) or await self._isdir(path)) and not trailing_sep(lpath):
+            path = f"{path}/{local.rpartition('/')[2]}"
+        await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
+        folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
+        for folder in folders:
+            await self._mkdir(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
+        self.invalidate_cache(path)
+
+    async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
+        """Copies what is below a directory into another one. The callback counts files."""
+
+        def report(progress: Progress) -> None:
+            callback.set_size(progress.items_found)
+            callback.absolute_update(progress.items_done)
+
+        wishes |= {"recursive": True, "contents": True}
+        await run_async(Job.copy(self._settings(), [source], destination, wishes), report)
+
     async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         path1 = self._strip_protocol(path1)
         known = self._known(path1)
@@ -233,14 +288,19 @@ class LanewayFileSystem(Listing):
 
     def modified(self, path: str) -> datetime | None:
         """When the store says that an object changed."""
-        info = self.info(path)
-        if info["type"] == "directory":
-            raise IsADirectoryError(f"{path}: directories are where objects are, and know no time")
-        return cast("datetime | None", info["last_modified"])
+        return cast("datetime | None", self._object_info(path)["last_modified"])
 
     def created(self, path: str) -> datetime | None:
-        """The same: an object is never changed but by another in its place."""
-        return self.modified(path)
+        """When the store says that an object was created. S3 knows one time: what changes there is another object."""
+        # Listings don't tell it.
+        info = self._object_info(path, refresh=True)
+        return cast("datetime | None", info.get("created", info["last_modified"]))
+
+    def _object_info(self, path: str, refresh: bool = False) -> dict[str, Any]:
+        info = cast("dict[str, Any]", self.info(path, refresh=refresh))
+        if info["type"] == "directory":
+            raise IsADirectoryError(f"{path}: directories are where objects are, and know no time")
+        return info
 
     def checksum(self, path: str, refresh: bool = False) -> int:
         """A number that changes whenever the object does."""
@@ -249,7 +309,6 @@ class LanewayFileSystem(Listing):
     def ukey(self, path: str, refresh: bool = False) -> str:
         """What changes whenever the object does, in 32 hexadecimal digits."""
         return cast("str", tokenize(state(self.info(path, refresh=refresh))))
-
 
     def sign(self, path: str, expiration: int = 100, method: SignMethod = "GET", **kwargs: Any) -> str:
         """A URL by which whoever holds it may read the object for so many seconds."""
@@ -279,6 +338,11 @@ class S3FileSystem(LanewayFileSystem):
     @staticmethod
     def _understood(options: dict[str, Any]) -> dict[str, Any]:
         return of_s3(options)
+
+
+def _is_plain(source: Any, destination: Any) -> bool:
+    """Whether one path is meant, and not a pattern or several."""
+    return isinstance(source, str) and isinstance(destination, str) and not has_magic(source)
 
 
 async def _write(body: Any, file: Any, callback: Any) -> None:

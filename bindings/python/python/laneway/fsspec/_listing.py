@@ -50,6 +50,11 @@ class Listing(Base):
             return directory(path)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
+    async def _has_files(self, path: str) -> bool:
+        """Whether there is anything below a directory."""
+        store, key = self._at(path)
+        return await _first(store, _folder(key))
+
     async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
         path = self._strip_protocol(path)
         entries = await self._level(path, kwargs.get("prefix", ""), refresh=refresh)

@@ -6,9 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from multiprocessing import get_context
 
 import pytest
 import trio
+
+# How long a call may take, in seconds, until it counts as hanging.
+CALL_MAX = 30
 
 
 @pytest.fixture
@@ -50,6 +54,57 @@ def test_a_cancelled_task_ends_its_call(store):
         assert got == b"bytes" and store.counters()["bytes_received"] - before < 20_000_000
 
     asyncio.run(cancelled())
+
+
+@pytest.fixture
+def holding():
+    """The URL of a server that begins to answer reads of `held`, and never ends."""
+    program = os.environ.get("LANEWAY_PROGRAM", "laneway")
+    command = [program, "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--fault", "get key=*held stall@1KiB"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+READS = {
+    "get_range": lambda store: store.get_range_async("held", start=0, length=100_000),
+    "get_ranges": lambda store: store.get_ranges_async("held", starts=[0, 50_000], lengths=[9, 50_000]),
+    "into": lambda store: store.get_async("held", into=bytearray(100_000)),
+}
+
+
+async def cancel_what_is_held(store, read):
+    for key in ("held", "free"):
+        await store.put_async(key, b"x" * 100_000)
+    for _ in range(3):
+        before = store.counters()["bytes_received"]
+        held = asyncio.ensure_future(READS[read](store))
+        while store.counters()["bytes_received"] < before + 1024:
+            await asyncio.sleep(0.001)
+        waiting = asyncio.ensure_future(store.get_range_async("free", start=0, length=5))
+        await asyncio.sleep(0)
+        assert not held.done() and not waiting.done()
+        held.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await held
+        assert await asyncio.wait_for(waiting, CALL_MAX) == b"xxxxx"
+        assert store.counters()["connections_open"] == 1
+
+
+def run(work, *arguments):
+    asyncio.run(work(*arguments))
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_cancelled_call_frees_its_connection(make, holding, read):
+    """There is one connection: the next call has it as soon as the held one gives it up, and waits forever otherwise."""
+    where = {"base_url": holding} if "GCS" in repr(make()) else {"endpoint": holding}
+    store = make(**where, client_options={"connections_max": 1})
+    # How many connections there may be is said to an engine as it starts: that of another process.
+    with get_context("spawn").Pool(1) as pool:
+        pool.apply_async(run, (cancel_what_is_held, store, read)).get(2 * CALL_MAX)
 
 
 def test_a_timeout_ends_its_call(make, silent):

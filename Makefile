@@ -12,7 +12,7 @@ demo: ## build the program and watch it work, without an account or a network; l
 	$(CARGO) run --release --locked -p laneway-cli -- demo
 
 test: ## run every test
-	$(CARGO) test --workspace --features laneway-object-store/object_store_0_13 --locked
+	$(CARGO) test --workspace --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector --locked
 	.ci/python
 
 python: ## build the Python package as a wheel, into target/wheels

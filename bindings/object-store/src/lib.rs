@@ -26,6 +26,11 @@
 //! The feature `object_store_0_14` (on by default) implements the traits of 0.14, `object_store_0_13` those of 0.13, which DataFusion 55 and
 //! delta-rs 1.1 take; both together do no harm. Neither brings a second HTTP client: object_store's own ones are left out.
 //!
+//! # Under object_store's own clients
+//!
+//! Who wants those (`AmazonS3`, `GoogleCloudStorage`, with their configuration, credentials and retries) puts Laneway's lanes under them with the
+//! feature `http-connector`, on object_store's `aws-base`, `gcp-base` and `ring`, by which no other HTTP client is built: see `connector::LanewayConnector`.
+//!
 //! # What holds
 //!
 //! - A location is its key, below the bucket's prefix, byte for byte. Keys that no [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html)
@@ -46,6 +51,8 @@
 // The traits of both versions are the same, and so is the text that implements them.
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
 
+#[cfg(feature = "http-connector")]
+pub mod connector;
 #[cfg(feature = "object_store_0_13")]
 pub mod v0_13;
 #[cfg(feature = "object_store_0_14")]

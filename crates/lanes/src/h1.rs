@@ -153,6 +153,7 @@ impl H1 {
             Framing::Sized(mut left) => {
                 let mut gathering = incoming.is_bulk().then(|| Gathering::new(Instant::now()));
                 while left > 0 {
+                    incoming.has_room(&self.progress).await;
                     if let Some(gathering) = &mut gathering {
                         self.gather(left, gathering).await?;
                     }
@@ -384,6 +385,7 @@ impl H1 {
         end_is_error: bool,
     ) -> Result<(usize, Route), Error> {
         let doing = "receiving a body";
+        incoming.has_room(&self.progress).await;
         self.progress.receives(incoming.role());
         let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await;
         let (taken, route) = match read {

@@ -190,6 +190,7 @@ impl Pending {
             return Ok(true);
         }
         while !self.body.is_end_stream() {
+            incoming.has_room(&self.progress).await;
             self.progress.receives(incoming.role());
             let next = poll_fn(|cx| self.body.poll_data(cx));
             let next = async { next.await.transpose().map_err(io_error) };

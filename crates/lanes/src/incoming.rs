@@ -1,5 +1,6 @@
 //! An answer as it comes in: into the request's sink, or into memory.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use crate::dispatch::Role;
 use crate::error::{Error, Kind};
 use crate::hedge::Tracker;
 use crate::outage::{Outage, is_sign_of_life};
+use crate::stream::Progress;
 use crate::tally::Tally;
 use crate::throttle::Gate;
 use crate::{Head, Protocol, Response, Route, Sink};
@@ -133,6 +135,21 @@ impl Incoming {
     pub(crate) fn announced(&self) -> Option<u64> {
         let head = self.head.as_ref().filter(|head| head.status.is_success())?;
         head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    }
+
+    /// Waits until the sink may have more of the body. The connection's time without progress begins anew then: nobody has read from it.
+    pub(crate) async fn has_room(&mut self, progress: &Progress) {
+        let Some(sink) = self.sink.as_mut().filter(|_| self.sinking) else { return };
+        let mut has_waited = false;
+        poll_fn(|context| {
+            let ready = sink.poll_ready(context);
+            has_waited |= ready.is_pending();
+            ready
+        })
+        .await;
+        if has_waited {
+            progress.note_at(Instant::now());
+        }
     }
 
     /// Takes the next bytes of the body.

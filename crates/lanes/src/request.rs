@@ -60,6 +60,24 @@ impl Request {
         }
     }
 
+    /// The same request once more, without its sink.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            origin: self.origin.clone(),
+            method: self.method.clone(),
+            target: self.target.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            expected: self.expected,
+            sink: None,
+            no_progress: self.no_progress,
+            sent: self.sent.clone(),
+            gate: self.gate.clone(),
+            outage: self.outage.clone(),
+            tally: self.tally.clone(),
+        }
+    }
+
     /// The `Content-Length` to add. A method that has a body by its meaning says so also where that is empty, in
     /// HTTP/2 as in HTTP/1.1 (RFC 9110, section 8.6): stores answer 411 to one that doesn't.
     pub(crate) fn undeclared_length(&self) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! Where a response body goes.
 
+use std::task::{Context, Poll};
+
 use crate::response::Head;
 
 /// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the lane that reads it.
@@ -19,6 +21,13 @@ pub trait Sink: Send + 'static {
     /// # Errors
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
+
+    /// Whether the next bytes may come. Until they may no more of the body is read, so that the server stops sending: an HTTP/1.1
+    /// connection's socket fills, an HTTP/2 stream is given no more window. That is not counted as a lack of progress; but what is
+    /// held up keeps its lane, and of HTTP/2 a part of its connection's window.
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
 }
 
 /// Where the rest of a body is read.

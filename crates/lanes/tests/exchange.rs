@@ -10,6 +10,7 @@ mod exchange {
     mod idle;
     mod outages;
     mod proxies;
+    mod streaming;
     mod support;
     mod trace;
 }

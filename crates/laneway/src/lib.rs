@@ -174,4 +174,12 @@ pub mod internal {
     pub use laneway_lanes::{Direction, Protocol, Role, trace};
 
     pub use crate::plan::copies::CopySizes;
+
+    /// The lanes that a client's requests go over.
+    ///
+    /// # Errors
+    /// Where the engine can't be at work.
+    pub fn lanes(client: &crate::Client) -> Result<laneway_lanes::Lanes, crate::Error> {
+        Ok(client.state()?.lanes.clone())
+    }
 }

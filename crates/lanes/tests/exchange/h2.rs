@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::streaming::read_slowly;
 use super::support::{Collecting, Panicking, get, request};
 use bytes::Bytes;
 use h2::Reason;
@@ -138,6 +139,28 @@ async fn a_body_larger_than_every_window_arrives_whole() {
         let response = server.lanes().exchange(put).await.unwrap();
         assert_eq!(response.sunk, body.len() as u64);
         assert!(*bytes.lock().unwrap() == body);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_read_on_is_not_received_on() {
+    for is_announced in [false, true] {
+        let answers = move |_: usize, mut http2: Http2| async move {
+            while let Some(Ok((request, mut respond))) = http2.accept().await {
+                let body: Vec<u8> = (0..6_000_000u32).map(|i| (i % 251) as u8).collect();
+                let mut response = Response::new(());
+                if is_announced {
+                    response.headers_mut().insert("content-length", body.len().into());
+                }
+                drop(request);
+                let mut stream = respond.send_response(response, false).unwrap();
+                // One that is asked for anew as bulk was given up before.
+                let _ = stream.send_data(body.into(), true);
+            }
+        };
+        let server = Server::start("localhost", h2::server::Builder::new(), answers).await;
+        let body = read_slowly(&server.lanes(), get(&server.origin, "/"), 6_000_000).await;
+        assert!(body.iter().enumerate().all(|(i, byte)| *byte == (i % 251) as u8));
     }
 }
 

@@ -1,0 +1,218 @@
+//! Laneway's lanes under object_store's own clients.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::header::{HOST, RANGE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method};
+use http_body::{Body as _, Frame, SizeHint};
+use laneway::Client;
+use laneway_lanes::{Body, BodyStream, Error as LanesError, Kind, Origin, Request, Streamed};
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+    HttpResponse, HttpResponseBody, HttpService,
+};
+use object_store::{ClientOptions, Error, Result};
+use object_store_0_14 as object_store;
+
+/// Carries the requests of object_store's clients over a client's lanes: one engine for all of them and for whatever else the
+/// program has of Laneway's, which decides on connections and their number, with HTTP/1.1 and HTTP/2, and lets small requests go before bulk.
+///
+/// Retries stay object_store's. What `ClientOptions` says of timeouts (`read_timeout`, else `timeout`) is for how long nothing may move:
+/// a transfer that comes on is never ended. The pool, HTTP versions, keep-alive and `connect_timeout` are the engine's own; proxies, certificates
+/// and addresses are set up at the [`ClientBuilder`](laneway::ClientBuilder), and options that ask for other ones are errors.
+/// Certificates that `with_root_certificate` adds can't be seen from here.
+///
+/// A body that isn't read on holds about a MiB, and what HTTP/2 may have on its way (16 MiB at most); dropped, its lane is free. Many bodies over
+/// HTTP/2 that are kept and not read on hold up others of their connection, as with any client.
+#[derive(Clone, Debug)]
+pub struct LanewayConnector {
+    client: Client,
+}
+
+impl LanewayConnector {
+    /// A connector over this client's engine, with its proxies and certificates.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+/// Options that would have to be set up at the engine, and what they are where nobody asks for anything.
+const ELSEWHERE: [(ClientConfigKey, &str); 6] = [
+    (ClientConfigKey::ProxyUrl, ""),
+    (ClientConfigKey::ProxyCaCertificate, ""),
+    (ClientConfigKey::ProxyExcludes, ""),
+    (ClientConfigKey::AllowInvalidCertificates, "false"),
+    (ClientConfigKey::NoSystemCertificates, "false"),
+    (ClientConfigKey::Http2Only, "false"),
+];
+
+impl HttpConnector for LanewayConnector {
+    fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
+        let value = |key: ClientConfigKey| options.get_config_value(&key);
+        for (key, usual) in ELSEWHERE {
+            if value(key).is_some_and(|value| value != usual) {
+                return Err(refused(format!("{} is set up at Laneway's client", key.as_ref())));
+            }
+        }
+        if options.dns_resolver().is_some() {
+            return Err(refused("addresses of names are set up at Laneway's client".to_owned()));
+        }
+        let mut headers = options.get_default_headers().cloned().unwrap_or_default();
+        let agent = value(ClientConfigKey::UserAgent).and_then(|agent| HeaderValue::try_from(agent).ok());
+        headers.extend(agent.map(|agent| (USER_AGENT, agent)));
+        let no_progress = value(ClientConfigKey::ReadTimeout).or_else(|| value(ClientConfigKey::Timeout));
+        let no_progress = no_progress.map(|text| duration(&text)).transpose()?;
+        let allow_http = value(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
+        let client = self.client.clone();
+        Ok(HttpClient::new(Service { client, headers, no_progress, allow_http }))
+    }
+}
+
+fn refused(why: String) -> Error {
+    Error::NotSupported { source: why.into() }
+}
+
+/// A duration as object_store writes it.
+fn duration(text: &str) -> Result<Duration> {
+    let invalid = |e| refused(format!("the timeout {text:?} is none: {e}"));
+    humantime::parse_duration(text).map_err(invalid)
+}
+
+#[derive(Debug)]
+struct Service {
+    client: Client,
+    /// What each request has that doesn't say otherwise.
+    headers: HeaderMap,
+    no_progress: Option<Duration>,
+    allow_http: bool,
+}
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let request = self.request(request).await?;
+        let has_body = request.method != Method::HEAD;
+        // Asked for anew each time: a child of a fork has lanes of its own.
+        let lanes = laneway::internal::lanes(&self.client);
+        let lanes = lanes.map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
+        let Streamed { head, body } = lanes.stream(request).await.map_err(http_error)?;
+        let left = head.content_length().filter(|_| has_body && head.status.is_success());
+        let mut response = HttpResponse::new(HttpResponseBody::new(Incoming { body, left }));
+        (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
+        Ok(response)
+    }
+}
+
+impl Service {
+    async fn request(&self, request: HttpRequest) -> Result<Request, HttpError> {
+        let (parts, body) = request.into_parts();
+        if !self.allow_http && parts.uri.scheme_str() == Some("http") {
+            let why = LanewayError(format!(
+                "{} is no https:// URL, and allow_http isn't set",
+                parts.uri.authority().map_or("", |a| a.as_str())
+            ));
+            return Err(HttpError::new(HttpErrorKind::Unknown, why));
+        }
+        let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
+        let mut request = Request::new(origin, parts.method, parts.uri);
+        request.headers = self.headers.clone();
+        for name in parts.headers.keys().filter(|name| *name != HOST) {
+            request.headers.remove(name);
+        }
+        for (name, value) in &parts.headers {
+            request.headers.append(name, value.clone());
+        }
+        request.expected = expected(&request.method, &request.headers);
+        request.no_progress = self.no_progress;
+        request.body = segments(body).await?;
+        Ok(request)
+    }
+}
+
+/// How many bytes the answer has at most, where the request tells it.
+fn expected(method: &Method, headers: &HeaderMap) -> Option<u64> {
+    if *method != Method::GET {
+        // What was done, in a document.
+        return Some(0);
+    }
+    let range = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?;
+    match range.split_once('-')? {
+        ("", last) => last.parse().ok(),
+        (first, last) => {
+            let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        }
+    }
+}
+
+/// The pieces of a body, as they lie in memory.
+async fn segments(mut body: HttpRequestBody) -> Result<Body, HttpError> {
+    let mut segments = Body::empty();
+    while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        if let Ok(bytes) = frame?.into_data() {
+            segments = segments.and(bytes);
+        }
+    }
+    Ok(segments)
+}
+
+/// What object_store decides by whether it asks again: always after `Connect` and `Request`, after `Timeout` and `Interrupted` what may be done
+/// twice, never after the others.
+fn http_error(error: LanesError) -> HttpError {
+    let kind = match error.kind() {
+        Kind::Certificate | Kind::Scheme | Kind::Invalid | Kind::Sink | Kind::Source | Kind::Closed => {
+            HttpErrorKind::Unknown
+        }
+        Kind::Resolve | Kind::Connect => HttpErrorKind::Connect,
+        _ if error.is_unsent() => HttpErrorKind::Request,
+        Kind::Timeout => HttpErrorKind::Timeout,
+        Kind::Tls | Kind::Interrupted => HttpErrorKind::Interrupted,
+        Kind::Protocol => HttpErrorKind::Decode,
+    };
+    HttpError::new(kind, error)
+}
+
+/// What this connector itself refuses.
+#[derive(Debug)]
+struct LanewayError(String);
+
+impl std::fmt::Display for LanewayError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LanewayError {}
+
+/// An answer's body as object_store reads it.
+struct Incoming {
+    body: BodyStream,
+    /// How many bytes are still to come, where that is known.
+    left: Option<u64>,
+}
+
+impl http_body::Body for Incoming {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let next = std::task::ready!(self.body.poll_next_unpin(context));
+        Poll::Ready(next.map(|chunk| {
+            let chunk = chunk.map_err(http_error)?;
+            self.left = self.left.map(|left| left.saturating_sub(chunk.len() as u64));
+            Ok(Frame::data(chunk))
+        }))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

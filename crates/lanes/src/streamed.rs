@@ -1,0 +1,206 @@
+//! An answer whose body is read as it comes, by whoever asked for it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::Method;
+
+use crate::dispatch::FREIGHT_ABOVE;
+use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
+
+/// An answer whose head has come.
+#[derive(Debug)]
+pub struct Streamed {
+    /// Status and headers.
+    pub head: Head,
+    /// The body: of a 2xx answer as it comes, of another at most [`Response::ERROR_BODY_MAX`] bytes.
+    pub body: BodyStream,
+}
+
+/// A body as it comes. Of what isn't read on no more than [`BodyStream::ROOM`] and what a connection reads at once is held: the
+/// connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
+pub struct BodyStream {
+    shared: Arc<Mutex<Waiting>>,
+    /// `None` once it has ended. In a mutex, which nobody locks, because a stream may be looked at from several threads.
+    exchange: Mutex<Option<Pin<Box<Exchange>>>>,
+    /// How it failed, which is told once all that came before is taken.
+    error: Option<Error>,
+}
+
+type Exchange = dyn Future<Output = Result<Response, Error>> + Send;
+
+/// What has come and isn't taken yet.
+#[derive(Default)]
+struct Waiting {
+    head: Option<Head>,
+    chunks: VecDeque<Bytes>,
+    bytes: usize,
+    /// Who waits for chunks.
+    reader: Option<Waker>,
+    /// Who waits for room.
+    connection: Option<Waker>,
+}
+
+fn lock(shared: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How an answer begins.
+enum Begun {
+    /// With the first bytes of its body.
+    Coming(Head),
+    /// All at once, with its end.
+    Whole(Response),
+}
+
+impl Lanes {
+    /// Carries out one attempt whose answer's body is read as it comes; the request's own sink is not asked. Dropping the future, or
+    /// later the body, cancels it and frees its lane.
+    ///
+    /// # Errors
+    /// As [`exchange`](Self::exchange) before the body has begun; afterwards the body ends with the error.
+    pub async fn stream(&self, mut request: Request) -> Result<Streamed, Error> {
+        // An answer of unknown size that turns out to be bulk changes the lane, or where others share that is asked for anew.
+        let may_move = request.method == Method::GET && request.expected.is_none();
+        let again = may_move.then(|| request.again());
+        let mut body = self.begin(request, may_move);
+        match std::future::poll_fn(|context| body.poll_begun(context)).await? {
+            Begun::Coming(head) => return Ok(Streamed { head, body }),
+            Begun::Whole(response) => match (again, response.head.content_length()) {
+                (Some(again), Some(len)) if response.stopped && response.head.status.is_success() => {
+                    request = Request { expected: Some(len), ..again };
+                }
+                _ => return Ok(body.whole(response)),
+            },
+        }
+        let mut body = self.begin(request, false);
+        Ok(match std::future::poll_fn(|context| body.poll_begun(context)).await? {
+            Begun::Coming(head) => Streamed { head, body },
+            Begun::Whole(response) => body.whole(response),
+        })
+    }
+
+    fn begin(&self, mut request: Request, may_move: bool) -> BodyStream {
+        let shared = Arc::<Mutex<Waiting>>::default();
+        request.sink = Some(Box::new(Filling { shared: Arc::clone(&shared), may_move }));
+        let lanes = self.clone();
+        let exchange = Box::pin(async move { lanes.exchange(request).await });
+        BodyStream { shared, exchange: Mutex::new(Some(exchange)), error: None }
+    }
+}
+
+impl BodyStream {
+    /// How many bytes may wait to be read before the connection is read no further.
+    pub const ROOM: usize = 1 << 20;
+
+    fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<Begun, Error>> {
+        if let Some(head) = self.head_if_any(context) {
+            return Poll::Ready(Ok(Begun::Coming(head)));
+        }
+        match std::task::ready!(self.poll_end(context)) {
+            Some(ended) => Poll::Ready(ended.map(Begun::Whole)),
+            // Nobody asks how it began after its end.
+            None => Poll::Pending,
+        }
+    }
+
+    /// The head, once bytes have come after it: before them it may turn out that they come by another lane.
+    fn head_if_any(&self, context: &mut Context<'_>) -> Option<Head> {
+        let mut waiting = lock(&self.shared);
+        waiting.reader = Some(context.waker().clone());
+        if waiting.chunks.is_empty() { None } else { waiting.head.take() }
+    }
+
+    /// The end of the exchange; `None` where that was told before.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Response, Error>>> {
+        let exchange = self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = exchange else { return Poll::Ready(None) };
+        let ended = std::task::ready!(running.as_mut().poll(context));
+        *exchange = None;
+        Poll::Ready(Some(ended))
+    }
+
+    /// An answer that has ended: what its sink took, or what was collected of it.
+    fn whole(self, response: Response) -> Streamed {
+        let Response { head, body, .. } = response;
+        if !body.is_empty() {
+            lock(&self.shared).chunks.push_back(body);
+        }
+        Streamed { head, body: self }
+    }
+
+    fn take(&self, context: &mut Context<'_>) -> Option<Bytes> {
+        let mut waiting = lock(&self.shared);
+        waiting.reader = Some(context.waker().clone());
+        let chunk = waiting.chunks.pop_front()?;
+        waiting.bytes = waiting.bytes.saturating_sub(chunk.len());
+        let connection = waiting.connection.take();
+        drop(waiting);
+        connection.into_iter().for_each(Waker::wake);
+        Some(chunk)
+    }
+}
+
+impl Stream for BodyStream {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(chunk) = self.take(context) {
+                return Poll::Ready(Some(Ok(chunk)));
+            }
+            if let Some(error) = self.error.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            // What came at last came before the end.
+            match std::task::ready!(self.poll_end(context)) {
+                Some(ended) => self.error = ended.err(),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BodyStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyStream").field("waiting", &lock(&self.shared).bytes).finish_non_exhaustive()
+    }
+}
+
+/// The sink on the connection's side.
+struct Filling {
+    shared: Arc<Mutex<Waiting>>,
+    may_move: bool,
+}
+
+impl Sink for Filling {
+    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+        lock(&self.shared).head = Some(head.clone());
+        let is_bulk = head.content_length().is_some_and(|len| len > FREIGHT_ABOVE);
+        Ok(if is_bulk && self.may_move { Route::Freight } else { Route::Stay })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        let mut waiting = lock(&self.shared);
+        waiting.bytes += bytes.len();
+        waiting.chunks.push_back(Bytes::copy_from_slice(bytes));
+        let reader = waiting.reader.take();
+        drop(waiting);
+        reader.into_iter().for_each(Waker::wake);
+        Ok(Route::Stay)
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut waiting = lock(&self.shared);
+        if waiting.bytes < BodyStream::ROOM {
+            return Poll::Ready(());
+        }
+        waiting.connection = Some(context.waker().clone());
+        Poll::Pending
+    }
+}

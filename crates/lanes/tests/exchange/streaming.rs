@@ -1,0 +1,141 @@
+//! Answers whose bodies are read as they come.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use futures_util::StreamExt as _;
+use laneway_lanes::{BodyStream, Config, Kind, Lanes, Request, Streamed};
+
+use super::support::{Script, get, lanes, read_head};
+
+const LEN: u64 = 24 << 20;
+
+/// What a connection reads at once, at most.
+const AT_ONCE: u64 = 256 << 10;
+
+/// Reads a body of so many bytes chunk by chunk, and checks before each that no more was received than there is room for.
+pub(super) async fn read_slowly(lanes: &Lanes, request: Request, len: u64) -> Vec<u8> {
+    let mut body = lanes.stream(request).await.unwrap().body;
+    let (mut all, room) = (Vec::new(), BodyStream::ROOM as u64);
+    let received = || lanes.counters().bytes_received;
+    loop {
+        let read = all.len() as u64;
+        // It is received until there is no room any more,
+        while received() < (read + room).min(len) {
+            tokio::task::yield_now().await;
+        }
+        // and then stands, whatever else happens meanwhile.
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        assert!(received() <= read + room + AT_ONCE, "{} of {read}", received());
+        match body.next().await {
+            Some(chunk) => all.extend_from_slice(&chunk.unwrap()),
+            None => break,
+        }
+    }
+    assert_eq!(all.len() as u64, len);
+    all
+}
+
+fn head(stream: &mut TcpStream, length: u64) {
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").unwrap();
+}
+
+/// Bytes that tell their place, as many of them as are taken.
+fn send(stream: &mut TcpStream, len: u64) {
+    let pattern: Vec<u8> = (0..251).cycle().take(251 * 1024).map(|i: u32| i as u8).collect();
+    let mut left = len as usize;
+    while left > 0 {
+        let part = left.min(pattern.len());
+        if stream.write_all(&pattern[..part]).is_err() {
+            return;
+        }
+        left -= part;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_read_on_is_not_received_on() {
+    let server = Script::serve(|_, mut stream| {
+        while read_head(&mut stream).is_some() {
+            head(&mut stream, LEN);
+            send(&mut stream, LEN);
+        }
+    });
+    for expected in [None, Some(LEN)] {
+        let lanes = lanes();
+        let mut request = get(&server.origin, "/");
+        request.expected = expected;
+        let body = read_slowly(&lanes, request, LEN).await;
+        assert!(body.iter().enumerate().all(|(i, byte)| *byte == (i % 251) as u8));
+        // The connection is good for the next one.
+        lanes.stream(get(&server.origin, "/")).await.unwrap();
+        assert_eq!(lanes.counters().connections, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped_frees_its_lane() {
+    let server = Script::serve(|_, mut stream| {
+        while read_head(&mut stream).is_some() {
+            head(&mut stream, LEN);
+            send(&mut stream, LEN);
+        }
+    });
+    let lanes = Lanes::start(Config { connections_max: Some(1), ..Config::default() }).unwrap();
+    for _ in 0..4 {
+        let Streamed { head, mut body } = lanes.stream(get(&server.origin, "/")).await.unwrap();
+        assert_eq!(head.content_length(), Some(LEN));
+        body.next().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_came_before_a_body_broke_off_is_read_and_then_why_it_ended() {
+    let server = Script::serve(|number, mut stream| {
+        read_head(&mut stream);
+        if number == 0 {
+            head(&mut stream, LEN);
+            send(&mut stream, LEN / 4);
+        }
+    });
+    let lanes = lanes();
+    let mut body = lanes.stream(get(&server.origin, "/")).await.unwrap().body;
+    let mut read = 0;
+    let error = loop {
+        match body.next().await.unwrap() {
+            Ok(chunk) => read += chunk.len() as u64,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((read, error.kind()), (LEN / 4, Kind::Interrupted));
+    assert!(body.next().await.is_none());
+    // Without a head there is no body that could say so.
+    let error = lanes.stream(get(&server.origin, "/")).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Interrupted);
+}
+
+#[tokio::test]
+async fn bodies_of_errors_and_empty_ones_are_there_with_their_heads() {
+    let (ask, asked) = mpsc::channel::<&str>();
+    let asked = std::sync::Mutex::new(asked);
+    let server = Script::serve(move |_, mut stream| {
+        while read_head(&mut stream).is_some() {
+            let answer = asked.lock().unwrap().recv().unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let lanes = lanes();
+    for (answer, status, text) in [
+        ("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone", 404, "gone"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 200, ""),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200, "abc"),
+    ] {
+        ask.send(answer).unwrap();
+        let Streamed { head, body } = lanes.stream(get(&server.origin, "/")).await.unwrap();
+        let chunks: Vec<_> = body.map(|chunk| chunk.unwrap().to_vec()).collect().await;
+        assert_eq!((head.status.as_u16(), chunks.concat()), (status, text.as_bytes().to_vec()));
+    }
+}

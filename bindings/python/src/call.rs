@@ -66,11 +66,12 @@ impl Call {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn wait_if_need_be(mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match (&mut self.future).now_or_never() {
+    pub(crate) fn wait_if_need_be(mut self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let answer = match (&mut self.future).now_or_never() {
             Some(done) => done.map_err(|error| error::raised(py, &error))?(py),
             None => self.wait(py),
-        }
+        };
+        Ok(answer?.into_bound(py))
     }
 
     /// What an event loop's task awaits: a future of asyncio's, or under trio something that it waits for.

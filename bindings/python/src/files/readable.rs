@@ -204,93 +204,117 @@ async fn fill(reader: &mut Reader, buffer: &mut [u8]) -> Result<(), Error> {
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct ReadableFile(pub(crate) Readable);
 
+/// An object as a file whose reads are awaited.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct AsyncReadableFile(pub(crate) Readable);
+
+/// The methods of both, which differ in how the call is waited for.
+macro_rules! methods {
+    ($file:ident, $answer:ident) => {
+        #[pymethods]
+        impl $file {
+            /// The next `size` bytes, fewer at the end; all that are left where no size is given.
+            #[pyo3(signature = (size = None, /))]
+            fn read<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+                self.0.read(py, size)?.$answer(py)
+            }
+
+            /// All bytes that are left.
+            #[pyo3(signature = ())]
+            fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                self.0.read(py, None)?.$answer(py)
+            }
+
+            /// Fills a buffer of the caller's, and says with how many bytes: fewer than there is room for at the end.
+            #[pyo3(signature = (buffer, /))]
+            fn readinto<'py>(
+                &self,
+                py: Python<'py>,
+                buffer: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                self.0.readinto(buffer)?.$answer(py)
+            }
+
+            /// The next line, with its end.
+            #[pyo3(signature = (size = None, /))]
+            fn readline<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+                let line =
+                    self.0.readline(py, size, |py, line| Ok(PyBytes::new(py, &line).into_any().unbind()));
+                line?.$answer(py)
+            }
+
+            /// The lines that are left, until they are `hint` bytes.
+            #[pyo3(signature = (hint = None, /))]
+            fn readlines<'py>(&self, py: Python<'py>, hint: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+                self.0.readlines(py, hint)?.$answer(py)
+            }
+
+            /// Goes on elsewhere, and says where.
+            #[pyo3(signature = (offset, whence = 0, /))]
+            fn seek<'py>(&self, py: Python<'py>, offset: i64, whence: i32) -> PyResult<Bound<'py, PyAny>> {
+                self.0.seek(py, offset, whence)?.$answer(py)
+            }
+
+            /// Where reading goes on.
+            #[pyo3(signature = ())]
+            fn tell<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                self.0.tell(py)?.$answer(py)
+            }
+
+            /// Ranges of the object, by as few requests as pay; the place where reading goes on stays.
+            #[pyo3(signature = (*, starts, ends))]
+            fn read_ranges<'py>(
+                &self,
+                py: Python<'py>,
+                starts: Vec<u64>,
+                ends: Vec<u64>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                self.0.read_ranges(py, starts, ends)?.$answer(py)
+            }
+
+            /// What the store told of the object when it was opened.
+            #[getter]
+            fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                meta::described(py, &self.0.meta)
+            }
+
+            /// Its size in bytes.
+            #[getter]
+            fn size(&self) -> u64 {
+                self.0.meta.size
+            }
+
+            /// Whether it was closed.
+            #[getter]
+            fn closed(&self) -> bool {
+                self.0.is_closed()
+            }
+
+            /// Nothing is read from it any more.
+            fn close(&self) {
+                self.0.close();
+            }
+
+            fn readable(&self) -> bool {
+                true
+            }
+
+            fn seekable(&self) -> bool {
+                true
+            }
+
+            fn writable(&self) -> bool {
+                false
+            }
+        }
+    };
+}
+
+methods!(ReadableFile, wait_if_need_be);
+methods!(AsyncReadableFile, awaited);
+
 #[pymethods]
 impl ReadableFile {
-    /// The next `size` bytes, fewer at the end; all that are left where no size is given.
-    #[pyo3(signature = (size = None, /))]
-    fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.0.read(py, size)?.wait_if_need_be(py)
-    }
-
-    /// All bytes that are left.
-    #[pyo3(signature = ())]
-    fn readall(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.read(py, None)?.wait_if_need_be(py)
-    }
-
-    /// Fills a buffer of the caller's, and says with how many bytes: fewer than there is room for at the end.
-    #[pyo3(signature = (buffer, /))]
-    fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.0.readinto(buffer)?.wait_if_need_be(py)
-    }
-
-    /// The next line, with its end.
-    #[pyo3(signature = (size = None, /))]
-    fn readline(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.0
-            .readline(py, size, |py, line| Ok(PyBytes::new(py, &line).into_any().unbind()))?
-            .wait_if_need_be(py)
-    }
-
-    /// The lines that are left, until they are `hint` bytes.
-    #[pyo3(signature = (hint = None, /))]
-    fn readlines(&self, py: Python<'_>, hint: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.0.readlines(py, hint)?.wait_if_need_be(py)
-    }
-
-    /// Goes on elsewhere, and says where.
-    #[pyo3(signature = (offset, whence = 0, /))]
-    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<Py<PyAny>> {
-        self.0.seek(py, offset, whence)?.wait_if_need_be(py)
-    }
-
-    /// Where reading goes on.
-    #[pyo3(signature = ())]
-    fn tell(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.tell(py)?.wait_if_need_be(py)
-    }
-
-    /// Ranges of the object, by as few requests as pay; the place where reading goes on stays.
-    #[pyo3(signature = (*, starts, ends))]
-    fn read_ranges(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Py<PyAny>> {
-        self.0.read_ranges(py, starts, ends)?.wait_if_need_be(py)
-    }
-
-    /// What the store told of the object when it was opened.
-    #[getter]
-    fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        meta::described(py, &self.0.meta)
-    }
-
-    /// Its size in bytes.
-    #[getter]
-    fn size(&self) -> u64 {
-        self.0.meta.size
-    }
-
-    /// Whether it was closed.
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// Nothing is read from it any more.
-    fn close(&self) {
-        self.0.close();
-    }
-
-    fn readable(&self) -> bool {
-        true
-    }
-
-    fn seekable(&self) -> bool {
-        true
-    }
-
-    fn writable(&self) -> bool {
-        false
-    }
-
     fn flush(&self) {}
 
     fn isatty(&self) -> bool {
@@ -310,7 +334,7 @@ impl ReadableFile {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let next = self.0.readline(py, None, |py, line| match line.is_empty() {
             true => Err(PyStopIteration::new_err(())),
             false => Ok(PyBytes::new(py, &line).into_any().unbind()),
@@ -319,100 +343,8 @@ impl ReadableFile {
     }
 }
 
-/// An object as a file whose reads are awaited.
-#[pyclass(frozen, module = "laneway")]
-pub(crate) struct AsyncReadableFile(pub(crate) Readable);
-
 #[pymethods]
 impl AsyncReadableFile {
-    /// The next `size` bytes, fewer at the end; all that are left where no size is given.
-    #[pyo3(signature = (size = None, /))]
-    fn read<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.read(py, size)?.awaited(py)
-    }
-
-    /// All bytes that are left.
-    #[pyo3(signature = ())]
-    fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.read(py, None)?.awaited(py)
-    }
-
-    /// Fills a buffer of the caller's, and says with how many bytes: fewer than there is room for at the end.
-    #[pyo3(signature = (buffer, /))]
-    fn readinto<'py>(&self, py: Python<'py>, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.readinto(buffer)?.awaited(py)
-    }
-
-    /// The next line, with its end.
-    #[pyo3(signature = (size = None, /))]
-    fn readline<'py>(&self, py: Python<'py>, size: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.readline(py, size, |py, line| Ok(PyBytes::new(py, &line).into_any().unbind()))?.awaited(py)
-    }
-
-    /// The lines that are left, until they are `hint` bytes.
-    #[pyo3(signature = (hint = None, /))]
-    fn readlines<'py>(&self, py: Python<'py>, hint: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.readlines(py, hint)?.awaited(py)
-    }
-
-    /// Goes on elsewhere, and says where.
-    #[pyo3(signature = (offset, whence = 0, /))]
-    fn seek<'py>(&self, py: Python<'py>, offset: i64, whence: i32) -> PyResult<Bound<'py, PyAny>> {
-        self.0.seek(py, offset, whence)?.awaited(py)
-    }
-
-    /// Where reading goes on.
-    #[pyo3(signature = ())]
-    fn tell<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.tell(py)?.awaited(py)
-    }
-
-    /// Ranges of the object, by as few requests as pay; the place where reading goes on stays.
-    #[pyo3(signature = (*, starts, ends))]
-    fn read_ranges<'py>(
-        &self,
-        py: Python<'py>,
-        starts: Vec<u64>,
-        ends: Vec<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.0.read_ranges(py, starts, ends)?.awaited(py)
-    }
-
-    /// What the store told of the object when it was opened.
-    #[getter]
-    fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        meta::described(py, &self.0.meta)
-    }
-
-    /// Its size in bytes.
-    #[getter]
-    fn size(&self) -> u64 {
-        self.0.meta.size
-    }
-
-    /// Whether it was closed.
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// Nothing is read from it any more.
-    fn close(&self) {
-        self.0.close();
-    }
-
-    fn readable(&self) -> bool {
-        true
-    }
-
-    fn seekable(&self) -> bool {
-        true
-    }
-
-    fn writable(&self) -> bool {
-        false
-    }
-
     fn __aiter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

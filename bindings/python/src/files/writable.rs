@@ -94,7 +94,7 @@ pub(crate) struct WritableFile(pub(crate) Writable);
 impl WritableFile {
     /// Puts bytes in, and says how many they are. Waits while too many are on their way.
     #[pyo3(signature = (buffer, /))]
-    fn write(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn write<'py>(&self, buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.0.write(buffer)?.wait_if_need_be(buffer.py())
     }
 

@@ -178,7 +178,7 @@ impl GetResult {
     }
 
     /// All bytes, in memory of the engine's.
-    fn bytes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.whole()?.wait_if_need_be(py)
     }
 
@@ -262,7 +262,7 @@ impl BytesStream {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let next = self.next(py, |py, bytes| match bytes.is_empty() {
             true => Err(PyStopIteration::new_err(())),
             false => Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind()),

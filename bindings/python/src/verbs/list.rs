@@ -57,7 +57,7 @@ impl ListStream {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let next = self.some(py, self.chunk_size, |py, metas| match metas.is_empty() {
             true => Err(PyStopIteration::new_err(())),
             false => listed(py, &metas),

@@ -17,8 +17,11 @@ pub(crate) const SMALL_DOWNLOAD_MAX: u64 = 1 << 20;
 /// Above it, parts in parallel pay for their two more, and a failure repeats less.
 pub(crate) const SMALL_UPLOAD_MAX: u64 = parts::PART_USUAL;
 
-/// Slices of one object, or parts of one upload, that may be under way at once. How many of them really are on the
-/// wire is the dispatcher's decision; this keeps it supplied.
+/// Slices of one object that are asked for at once. How many of them really are on the wire is the dispatcher's decision; this keeps it
+/// supplied. With four, a simulated path of 1 Gbit/s, 20 ms and .5 % loss took 1.65 times the least for one object, with sixteen 1.11.
+pub(crate) const SLICES_AT_ONCE: usize = 16;
+
+/// Parts of one upload, or slices that are kept in memory, that may be under way at once: the same, but each holds its bytes.
 pub(crate) fn requests_at_once(cores: usize) -> usize {
     (2 * cores).clamp(2, 16)
 }

@@ -16,7 +16,6 @@ use super::verify::store_small;
 use crate::checksum::{Crc, Wanted};
 use crate::folder::Place;
 use crate::location::url;
-use crate::plan::requests_at_once;
 use crate::plan::slices::is_sliced;
 use crate::running::Running;
 use crate::second_try::log_second_try;
@@ -58,9 +57,8 @@ async fn fetch_once(
     place: Place,
     collect_max: u64,
 ) -> Result<Fetched, Error> {
-    let in_flight = requests_at_once(job.engine.cores);
-    let destination = Destination { place, source: url(store.provider(), id), in_flight };
-    let rest = Rest { job, request, store, id, runs: BTreeMap::new(), in_flight };
+    let destination = Destination { place, source: url(store.provider(), id) };
+    let rest = Rest { job, request, store, id, runs: BTreeMap::new() };
     // With the state and a checksum known nothing has to be asked first.
     let is_planned =
         known.as_ref().is_some_and(|meta| meta.version.is_some() && Crc::given_in(&meta.checksums).is_some());

@@ -17,6 +17,7 @@ use super::verify::verify_file;
 use crate::checksum::{Crc, Run, Wanted};
 use crate::folder::{Place, Staged, Subject, TakeUp};
 use crate::location::url;
+use crate::plan::SLICES_AT_ONCE;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::platform::boot;
@@ -32,8 +33,6 @@ pub(crate) struct Destination {
     pub(crate) place: Place,
     /// The URL that the object comes from.
     pub(crate) source: String,
-    /// How many slices are under way at once.
-    pub(crate) in_flight: usize,
 }
 
 /// A large object of which the first bytes have come: what others need to help.
@@ -45,8 +44,8 @@ pub(crate) struct Large {
     /// What an earlier run has brought, by its first byte.
     pub(crate) done: Vec<(u64, Run)>,
     pub(crate) wanted: Wanted,
-    /// Whether slices may be fetched beside the opener.
-    pub(crate) is_shared: bool,
+    /// How many slices are fetched at once, an opener among them.
+    pub(crate) at_once: usize,
 }
 
 impl Large {
@@ -55,7 +54,7 @@ impl Large {
     /// # Errors
     /// What the file system says.
     pub(crate) fn opened(meta: Box<ObjectMeta>, destination: &Destination) -> Result<Self, Error> {
-        let slices = |_: &[_], size, slice| Slices::opened(size, slice);
+        let slices = |_: &[_], size, slice, at_once| Slices::opened(size, slice, at_once);
         Self::prepare(meta, destination, &|| false, true, slices)
     }
 
@@ -69,9 +68,9 @@ impl Large {
         destination: &Destination,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size, slice| {
+        Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, Run)], size, slice, at_once| {
             let done = done.iter().map(|(start, run)| *start..*start + run.len);
-            Slices::planned(missing(done, size), slice)
+            Slices::planned(missing(done, size), slice, at_once)
         })
     }
 
@@ -80,9 +79,9 @@ impl Large {
         destination: &Destination,
         is_cancelled: &dyn Fn() -> bool,
         fresh: bool,
-        slices: impl FnOnce(&[(u64, Run)], u64, u64) -> Slices,
+        slices: impl FnOnce(&[(u64, Run)], u64, u64, usize) -> Slices,
     ) -> Result<Self, Error> {
-        let Destination { place, source, in_flight } = destination;
+        let Destination { place, source } = destination;
         let size = meta.size;
         let stored = &meta.checksums;
         let is_md5_only = Crc::given_in(stored).is_none() && stored.md5.is_some();
@@ -103,14 +102,15 @@ impl Large {
             }
         };
         let left = size - done.iter().map(|(_, run)| run.len).sum::<u64>();
-        let slice = if in_order { size } else { slice_len(left, *in_flight) };
+        let at_once = if is_shared { SLICES_AT_ONCE } else { 1 };
+        let slice = if in_order { size } else { slice_len(left, at_once) };
         Ok(Self {
             wanted,
             staged: Arc::new(staged),
-            slices: Arc::new(Mutex::new(slices(&done, size, slice))),
+            slices: Arc::new(Mutex::new(slices(&done, size, slice, at_once))),
             meta: Arc::from(meta),
             done,
-            is_shared,
+            at_once,
         })
     }
 
@@ -128,7 +128,6 @@ pub(super) struct Rest<'a> {
     pub(super) id: &'a ObjectId,
     /// What has come, by its first byte.
     pub(super) runs: BTreeMap<u64, Run>,
-    pub(super) in_flight: usize,
 }
 
 pub(super) type Stream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
@@ -184,8 +183,7 @@ impl Rest<'_> {
         };
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
-            let at_once = if large.is_shared { self.in_flight } else { 1 };
-            while slices.len() + usize::from(is_opening) < at_once {
+            while slices.len() + usize::from(is_opening) < large.at_once {
                 let Some(range) = large.slices().claim() else { break };
                 slices.push(bring(range, self.pinned(&large.meta)?));
             }

@@ -9,7 +9,7 @@ pub(crate) const SLICE_MIN: u64 = 8 << 20;
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
-/// Less than this is not worth a request of its own beside a stream that is about to bring it anyway.
+/// Less than this is not worth a request of its own: a stream beside it is about to bring it anyway.
 const STEAL_MIN: u64 = 4 << 20;
 
 /// The usual slice of an object of `size` bytes of which `in_flight` are fetched at once: an even share of it.
@@ -29,6 +29,8 @@ pub(crate) fn is_sliced(size: u64) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
     slice: u64,
+    /// How many are fetched at once.
+    at_once: usize,
     /// What nobody has, in no order; claims take the lowest.
     left: Vec<Range<u64>>,
     /// What the opener has before it: from its position to where it will be cut.
@@ -37,24 +39,32 @@ pub(crate) struct Slices {
 
 impl Slices {
     /// What is missing of an object, to be claimed slice by slice. The ranges don't overlap.
-    pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>, slice: u64) -> Self {
+    pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>, slice: u64, at_once: usize) -> Self {
         let left = missing.into_iter().filter(|range| !range.is_empty()).collect();
-        Self { slice: slice.max(1), left, opener: None }
+        Self { slice: slice.max(1), at_once: at_once.max(1), left, opener: None }
     }
 
     /// All of an object, which a stream has begun to bring from its first byte on.
-    pub(crate) fn opened(size: u64, slice: u64) -> Self {
-        Self { slice: slice.max(1), left: Vec::new(), opener: Some(0..size) }
+    pub(crate) fn opened(size: u64, slice: u64, at_once: usize) -> Self {
+        Self { slice: slice.max(1), at_once: at_once.max(1), left: Vec::new(), opener: Some(0..size) }
+    }
+
+    /// How large the next slice is: towards the end they become smaller, so that all that are fetched at once end about together.
+    fn next_len(&self) -> u64 {
+        let left: u64 = self.left.iter().chain(&self.opener).map(|range| range.end - range.start).sum();
+        let share = left.div_ceil(self.at_once as u64).next_multiple_of(CLAIM_LEN);
+        share.max(STEAL_MIN).min(self.slice)
     }
 
     /// Takes a slice: of what is left, or else from the end of what the opener has before it. Taking from its end
     /// keeps the opener going as long as there is work, since cutting it may cost its connection.
     pub(crate) fn claim(&mut self) -> Option<Range<u64>> {
+        let slice = self.next_len();
         if let Some(at) = (0..self.left.len()).min_by_key(|i| self.left[*i].start) {
             let range = &mut self.left[at];
             // What would remain as a crumb is taken along.
             let len = range.end - range.start;
-            let end = if len < self.slice + self.slice / 4 { range.end } else { range.start + self.slice };
+            let end = if len < slice + slice / 4 { range.end } else { range.start + slice };
             let claimed = range.start..end;
             range.start = end;
             if range.is_empty() {
@@ -67,7 +77,7 @@ impl Slices {
         if len < 2 * STEAL_MIN {
             return None;
         }
-        let start = before_opener.end - self.slice.min(len / 2);
+        let start = before_opener.end - slice.min(len / 2);
         let claimed = start..before_opener.end;
         before_opener.end = start;
         Some(claimed)
@@ -116,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_opener_that_nobody_helps_brings_everything() {
-        let mut slices = Slices::opened(10, 8);
+        let mut slices = Slices::opened(10, 8, 4);
         assert_eq!(slices.opener_takes(4), 4);
         assert_eq!(slices.opener_takes(9), 6);
         assert!(!opener_is_needed(&slices) && slices.claim().is_none());
@@ -124,7 +134,7 @@ mod tests {
 
     #[test]
     fn helpers_take_the_tail_and_the_opener_is_cut_where_they_meet() {
-        let mut slices = Slices::opened(64 * MIB, 16 * MIB);
+        let mut slices = Slices::opened(64 * MIB, 16 * MIB, 1);
         assert_eq!(slices.claim(), Some(48 * MIB..64 * MIB));
         assert_eq!(slices.claim(), Some(32 * MIB..48 * MIB));
         assert_eq!(slices.opener_takes(20 * MIB), 20 * MIB);
@@ -136,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_a_broken_opener_leaves_is_claimed_by_others() {
-        let mut slices = Slices::opened(40 * MIB, 16 * MIB);
+        let mut slices = Slices::opened(40 * MIB, 16 * MIB, 1);
         slices.opener_takes(5 * MIB);
         slices.opener_ended();
         assert_eq!(slices.claim(), Some(5 * MIB..21 * MIB));
@@ -145,9 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn slices_become_smaller_towards_the_end_so_that_all_end_about_together() {
+        let mut slices = Slices::planned([0..256 * MIB], 16 * MIB, 8);
+        let lens: Vec<_> =
+            std::iter::from_fn(|| slices.claim()).map(|range| (range.end - range.start) / MIB).collect();
+        assert_eq!(lens.iter().sum::<u64>(), 256);
+        assert!(lens.is_sorted_by(|a, b| a >= b) && lens[8] == 16, "{lens:?}");
+        assert!(lens[lens.len() - 8..].iter().all(|len| *len <= 4), "{lens:?}");
+    }
+
+    #[test]
     fn an_empty_object_has_nothing_to_claim() {
-        assert!(!opener_is_needed(&Slices::opened(0, 8)));
-        assert_eq!(Slices::planned([], 8).claim(), None);
+        assert!(!opener_is_needed(&Slices::opened(0, 8, 4)));
+        assert_eq!(Slices::planned([], 8, 4).claim(), None);
     }
 
     #[test]
@@ -155,7 +175,8 @@ mod tests {
         for seed in 0..2_000 {
             let mut random = Random(seed);
             let size = random.below(200 * MIB);
-            let slice = slice_len(size, 1 + random.below(8) as usize);
+            let at_once = 1 + random.below(8) as usize;
+            let slice = slice_len(size, at_once);
             let with_opener = random.below(3) > 0;
             // What a run before this one has left: all, or a few gaps.
             let mut done: Vec<Range<u64>> = Vec::new();
@@ -165,8 +186,8 @@ mod tests {
             }
             let done = settled(done, size, Clone::clone);
             let mut slices = match with_opener {
-                true => Slices::opened(size, slice),
-                false => Slices::planned(missing(done.clone(), size), slice),
+                true => Slices::opened(size, slice, at_once),
+                false => Slices::planned(missing(done.clone(), size), slice, at_once),
             };
             let mut opener_at = with_opener.then_some(0);
             let mut claimed: Vec<Range<u64>> = Vec::new();

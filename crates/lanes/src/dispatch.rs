@@ -347,6 +347,10 @@ impl Dispatcher {
     }
 
     fn finished(&mut self, now: Instant, id: AttemptId, reusable: bool) {
+        if let Some(origin) = self.attempts.get(&id).filter(|_| reusable).map(|attempt| attempt.origin) {
+            let origin = self.origin(origin);
+            origin.in_flight.ended(now, id, origin.rtt());
+        }
         let Some(attempt) = self.retire(id) else { return };
         if let Some(lane_id) = attempt.lane {
             if let Some(lane) = self.lanes.get_mut(&lane_id) {
@@ -375,6 +379,7 @@ impl Dispatcher {
         if origin.express_live == 0 {
             // What was found out has led to nothing more, or its attempts come now.
             origin.anticipated = 0;
+            origin.in_flight.begin_anew();
         }
         Some(attempt)
     }

@@ -51,6 +51,17 @@ fn percentile(times: &[Duration], of_100: usize) -> Duration {
 }
 
 #[test]
+fn a_thousand_requests_to_a_server_nearby_that_takes_its_time_go_over_many_lanes() {
+    let service = Duration::from_millis(30);
+    let mut world = world(Server { service, ..Server::new(0, Protocol::H1) }, CONNECTIONS_MAX);
+    for _ in 0..1000 {
+        world.submit(Duration::ZERO, Want::get(4 * KIB));
+    }
+    world.run();
+    assert!(world.last_end() <= service * 12, "{:?} over {} lanes", world.last_end(), world.lanes_peak);
+}
+
+#[test]
 fn fifty_cold_uploads_take_three_round_trips() {
     let mut world = world(Server::new(50, Protocol::H2), CONNECTIONS_MAX);
     for _ in 0..50 {

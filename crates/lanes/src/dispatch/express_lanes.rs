@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::in_flight::{SERVICE, Shown};
+use super::in_flight::Shown;
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -13,7 +13,7 @@ const HANDSHAKE_COST: Duration = Duration::from_micros(800);
 
 /// The first flight of a connection: ten segments (RFC 6928), of 1448 bytes where they are full.
 const INITIAL_SEGMENTS: f64 = 10.0;
-const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
+pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 
 /// What heads, frames, TLS records and packets that are not full add to the bytes of attempts. Reckoned without it, the last
 /// of 75 small files took a round trip more than the others.
@@ -69,6 +69,8 @@ pub(super) struct Known {
     pub(super) protocol: Protocol,
     pub(super) has_spoken: bool,
     pub(super) rtt: Option<Duration>,
+    /// What it takes to answer beside that.
+    pub(super) service: Duration,
     /// What the path has shown in the direction that most of the bytes go.
     pub(super) path: Shown,
 }
@@ -80,7 +82,7 @@ pub(super) fn wanted(work: Work, known: Known) -> usize {
     }
     match known.protocol {
         Protocol::H1 => h1(work, known),
-        Protocol::H2 => h2(work, known.rtt.unwrap_or(RTT_ASSUMED)),
+        Protocol::H2 => h2(work, known),
     }
 }
 
@@ -94,8 +96,8 @@ pub(super) fn missing(have: usize, wanted: usize) -> usize {
 /// n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
 /// n·(rtt + service)/handshake. But the attempts' bytes take their time on the path whatever the number of lanes, and
 /// once it is full another lane only divides it: beyond what goes at once none pays.
-fn h1(work: Work, Known { has_spoken, rtt, path, .. }: Known) -> usize {
-    let (live, turn) = (work.attempts as f64, rtt.unwrap_or(RTT_ASSUMED) + SERVICE);
+fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize {
+    let (live, turn) = (work.attempts as f64, rtt.unwrap_or(RTT_ASSUMED) + service);
     let best = (live * turn.as_secs_f64() / HANDSHAKE_COST.as_secs_f64()).sqrt().ceil() as usize;
     let mean = (work.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(turn) / mean).ceil() as usize;
@@ -106,7 +108,8 @@ fn h1(work: Work, Known { has_spoken, rtt, path, .. }: Known) -> usize {
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
 /// answers' segments; more attempts than streams go in turns.
-fn h2(work: Work, rtt: Duration) -> usize {
+fn h2(work: Work, Known { rtt, service, .. }: Known) -> usize {
+    let rtt = rtt.unwrap_or(RTT_ASSUMED);
     let live = work.attempts;
     let time = |lanes: usize| {
         // The fullest lane counts, and it must fit with room to spare.
@@ -117,7 +120,7 @@ fn h2(work: Work, rtt: Duration) -> usize {
         let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
         let turns = (live as f64 / (lanes * STREAMS)).ceil();
         rounds * rtt.as_secs_f64()
-            + turns * (rtt + SERVICE).as_secs_f64()
+            + turns * (rtt + service).as_secs_f64()
             + lanes * HANDSHAKE_COST.as_secs_f64()
     };
     let most = (live / ATTEMPTS_PER_LANE).clamp(H2_USUAL, H2_MAX).min(live);
@@ -126,6 +129,7 @@ fn h2(work: Work, rtt: Duration) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::in_flight::SERVICE;
     use super::*;
 
     const FAR: Option<Duration> = Some(Duration::from_millis(50));
@@ -138,7 +142,10 @@ mod tests {
     }
 
     fn over(path: Shown, protocol: Protocol, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
-        super::wanted(Work { attempts, bytes }, Known { protocol, has_spoken: true, rtt, path })
+        super::wanted(
+            Work { attempts, bytes },
+            Known { protocol, has_spoken: true, rtt, service: SERVICE, path },
+        )
     }
 
     #[test]
@@ -164,6 +171,20 @@ mod tests {
         assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
         assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_USUAL);
         assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
+    }
+
+    #[test]
+    fn a_server_nearby_that_takes_its_time_is_worth_as_many_lanes_as_one_far_away() {
+        let known = |service| Known {
+            protocol: Protocol::H1,
+            has_spoken: true,
+            rtt: NEAR,
+            service,
+            path: Shown::default(),
+        };
+        let work = Work { attempts: 1000, bytes: 1000 * 6000 };
+        assert!(super::wanted(work, known(SERVICE)) <= 48);
+        assert_eq!(super::wanted(work, known(Duration::from_millis(30))), H1_USUAL);
     }
 
     #[test]
@@ -195,7 +216,13 @@ mod tests {
 
     #[test]
     fn before_a_server_has_shown_what_it_speaks_there_are_not_too_many_lanes_for_h2() {
-        let known = Known { protocol: Protocol::H1, has_spoken: false, rtt: FAR, path: Shown::default() };
+        let known = Known {
+            protocol: Protocol::H1,
+            has_spoken: false,
+            rtt: FAR,
+            service: SERVICE,
+            path: Shown::default(),
+        };
         let work = Work { attempts: 1000, bytes: 1000 * 6000 };
         assert_eq!(super::wanted(work, known), H1_BLIND_MAX);
         assert!(super::wanted(work, Known { has_spoken: true, ..known }) > H1_BLIND_MAX);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use super::express_lanes::INITIAL_WINDOW;
 use super::{AttemptId, Direction};
 
 /// Attempts that are never held back: what one lane of a browser or an SDK carries, too few to be in each other's way.
@@ -67,8 +68,10 @@ pub(super) struct InFlight {
     counted: FxHashMap<AttemptId, Counted>,
     bytes: u64,
     up: u64,
-    /// What the server takes to answer, as far as it is known.
+    /// What the server takes to answer, as far as it is known: the least since nothing was on its way.
     service: Option<Duration>,
+    /// Whether the next answer says that anew.
+    begins_anew: bool,
     /// When they were sent, the first first; with some that have ended.
     sent: VecDeque<(Instant, AttemptId)>,
 }
@@ -88,7 +91,21 @@ impl InFlight {
         self.bytes = self.bytes - counted.bytes + bytes;
         counted.bytes = bytes;
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
-        self.service = Some(self.service.map_or(took, |known| known.min(took)));
+        self.served(took);
+    }
+
+    /// An attempt has ended well. What goes in one flight each way took no longer than the server did.
+    pub(super) fn ended(&mut self, now: Instant, attempt: AttemptId, rtt: Duration) {
+        let Some(counted) = self.counted.get(&attempt) else { return };
+        let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
+        if counted.bytes as f64 <= INITIAL_WINDOW {
+            self.served(took);
+        }
+    }
+
+    fn served(&mut self, took: Duration) {
+        let known = self.service.filter(|_| !std::mem::take(&mut self.begins_anew));
+        self.service = Some(known.map_or(took, |known| known.min(took)));
     }
 
     pub(super) fn remove(&mut self, attempt: AttemptId) {
@@ -99,6 +116,11 @@ impl InFlight {
         while self.sent.front().is_some_and(|(_, attempt)| !self.counted.contains_key(attempt)) {
             self.sent.pop_front();
         }
+    }
+
+    /// Nothing is on its way or waits: the next answers may be another kind's.
+    pub(super) fn begin_anew(&mut self) {
+        self.begins_anew = true;
     }
 
     /// Takes note that `now` has come.
@@ -114,9 +136,14 @@ impl InFlight {
         self.sent.front().map(|(at, _)| *at + COUNTED_FOR)
     }
 
+    /// What the server takes to answer beside the round trip.
+    pub(super) fn service(&self) -> Duration {
+        self.service.unwrap_or_default().max(SERVICE)
+    }
+
     /// What an attempt takes on an idle lane.
     pub(super) fn turn(&self, rtt: Duration) -> Duration {
-        rtt + self.service.unwrap_or_default().max(SERVICE)
+        rtt + self.service()
     }
 
     /// Whether another attempt keeps the path fuller in the direction that it goes in, of which so much was seen.
@@ -209,6 +236,30 @@ mod tests {
         assert!(has_room(&flight, near));
         flight.answered(now + near, AttemptId(1), 256 << 10, near);
         assert!(!has_room(&flight, near), "one that came at once shows that it doesn't");
+    }
+
+    #[test]
+    fn what_a_server_takes_is_told_by_answers_that_come_in_one_flight_and_anew_after_a_pause() {
+        let (now, near, mut flight) = (Instant::now(), Duration::from_millis(1), InFlight::default());
+        let mut served = |attempt, bytes, ms| {
+            flight.add(now, AttemptId(attempt), bytes, 0);
+            flight.ended(now + near + Duration::from_millis(ms), AttemptId(attempt), near);
+            flight.remove(AttemptId(attempt));
+            let service = flight.service();
+            if attempt == 3 {
+                flight.begin_anew();
+            }
+            service.as_millis()
+        };
+        assert_eq!(served(0, 4 << 10, 30), 30);
+        assert_eq!(
+            served(1, 256 << 10, 10),
+            30,
+            "what took longer than a flight may have waited for the path"
+        );
+        assert_eq!(served(2, 4 << 10, 40), 30);
+        assert_eq!(served(3, 4 << 10, 20), 20);
+        assert_eq!(served(4, 4 << 10, 50), 50);
     }
 
     #[test]

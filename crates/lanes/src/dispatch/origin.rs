@@ -235,7 +235,8 @@ impl OriginState {
     /// Takes note of an opener's size.
     pub(super) fn sized(&mut self, now: Instant, attempt: AttemptId, bytes: u64) {
         self.in_flight.answered(now, attempt, bytes, self.rtt());
-        self.opener_size = Some(self.opener_size.map_or(bytes, |size| size - size / 8 + bytes / 8));
+        let size = self.opener_size.unwrap_or(OPENER_ASSUMED);
+        self.opener_size = Some(size - size / 8 + bytes / 8);
     }
 
     /// Whether another small request may be sent that moves most in this direction.
@@ -266,7 +267,9 @@ impl OriginState {
         let known = self.express_weight.saturating_sub(openers * OPENER_ASSUMED.saturating_sub(size));
         let bytes = known + self.anticipated as u64 * size;
         let path = if self.up.small > bytes / 2 { self.up.shown() } else { self.down.shown() };
-        let known = Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), path };
+        let service = self.in_flight.service();
+        let known =
+            Known { protocol: self.likely(), has_spoken: self.has_spoken, rtt: self.path(), service, path };
         // Asked after every event while attempts queue, so the answer is kept while its ground has hardly moved.
         if let Some((of, then, wanted)) = self.wanted
             && of == known

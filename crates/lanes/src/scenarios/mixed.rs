@@ -1,5 +1,9 @@
 //! The job that mixes small and large objects, and what its links would take for it at best.
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
 use super::*;
 use crate::simulator::{Bottleneck, Control, Wire, on_wire};
 
@@ -62,22 +66,28 @@ impl Rig {
             servers: vec![Server { control, ..self.server(protocol) }],
             is_up,
             large: vec![256 * MIB; 4],
-            small: sizes(200, 32 * KIB, 512 * KIB).collect(),
+            small: shuffled(sizes(200, 32 * KIB, 512 * KIB).collect(), seed),
             seed,
         }
     }
+}
+
+/// In another order with each seed, since without loss nothing else differs.
+fn shuffled(mut sizes: Vec<u64>, seed: u64) -> Vec<u64> {
+    sizes.shuffle(&mut StdRng::seed_from_u64(seed));
+    sizes
 }
 
 impl Mixed {
     pub(super) fn run(&self) -> Took {
         let mut world = World::over(&self.wires, self.servers.clone(), CONNECTIONS_MAX, self.seed);
         for (i, bytes) in self.large.iter().enumerate() {
-            let mut left = *bytes;
+            let server = i % self.servers.len();
             // Files are known, and go in parts; objects aren't until they answer.
-            while left > 0 {
-                let part = if self.is_up { left.min(16 * MIB) } else { left };
-                world.submit(Duration::ZERO, self.want(part).of(i % self.servers.len()));
-                left -= part;
+            if self.is_up {
+                world.put_in_parts(*bytes, server);
+            } else {
+                world.submit(Duration::ZERO, self.want(*bytes).of(server));
             }
         }
         let of_small = self.small.iter().enumerate();

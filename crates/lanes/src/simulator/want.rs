@@ -10,15 +10,17 @@ pub(crate) struct Want {
     /// Whether the dispatcher knows the answer's size.
     pub(crate) known: bool,
     pub(crate) origin: usize,
+    /// The object that it is a part of, by its number.
+    pub(crate) part_of: Option<usize>,
 }
 
 impl Want {
     pub(crate) fn get(bytes: u64) -> Self {
-        Self { up: 0, down: bytes, known: true, origin: 0 }
+        Self { up: 0, down: bytes, known: true, origin: 0, part_of: None }
     }
 
     pub(crate) fn put(bytes: u64) -> Self {
-        Self { up: bytes, down: 0, known: true, origin: 0 }
+        Self { up: bytes, down: 0, known: true, origin: 0, part_of: None }
     }
 
     pub(crate) fn unknown(bytes: u64) -> Self {
@@ -27,6 +29,10 @@ impl Want {
 
     pub(crate) fn of(self, origin: usize) -> Self {
         Self { origin, ..self }
+    }
+
+    pub(crate) fn part_of(self, object: usize) -> Self {
+        Self { part_of: Some(object), ..self }
     }
 
     pub(crate) fn size(&self) -> Size {

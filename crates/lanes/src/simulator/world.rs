@@ -2,6 +2,7 @@
 
 mod driver;
 mod hedging;
+mod parts;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -11,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use hedging::Hedging;
+use parts::Object;
 
 use super::link::{Arrived, Place, Side};
 use super::network::Network;
@@ -112,6 +114,7 @@ pub(crate) struct World {
     pub(crate) hedged: u64,
     /// Whether the system says what has been acknowledged.
     pub(crate) tells_acknowledged: bool,
+    objects: Vec<Object>,
     hedging: Hedging,
     servers: Vec<Server>,
     /// Those of all servers, whose each is, and what is known of a server's addresses.
@@ -154,6 +157,7 @@ impl World {
             sent: 0,
             hedged: 0,
             tells_acknowledged: true,
+            objects: Vec::new(),
             hedging: Hedging::default(),
             ceiling,
             random: StdRng::seed_from_u64(seed),

@@ -12,8 +12,8 @@ const NO_PROGRESS: Nanos = 30_000_000_000;
 /// How many lanes may be gone when a request comes to them until it fails, as in the driver.
 const BOUNCES_MAX: u32 = 4;
 
-/// What a large object of unknown size is cut into once its size is known.
-const SLICE: u64 = 16 << 20;
+/// What the opener of a large object brings of it by itself, in bytes.
+const OPENS: u64 = 16 << 20;
 
 /// What it takes until a first packet that was lost is sent again, and one in the middle of a handshake.
 const SYN_TIMEOUT: Nanos = 1_000_000_000;
@@ -250,7 +250,7 @@ impl World {
     fn taken(&self, want: &Want, role: Role, lane: LaneId) -> u64 {
         match self.is_large_opener(want) {
             false => want.down,
-            true if self.is_h1(lane) || role == Role::Freight => SLICE.min(want.down),
+            true if self.is_h1(lane) || role == Role::Freight => OPENS.min(want.down),
             true => 0,
         }
     }
@@ -273,12 +273,7 @@ impl World {
         }
         if self.is_large_opener(&want) {
             // What the opener doesn't take itself is asked for in slices.
-            let mut left = want.down - self.taken(&want, role, lane);
-            while left > 0 {
-                let slice = left.clamp(FREIGHT_ABOVE + 1, SLICE);
-                self.submit(Duration::ZERO, Want::get(slice).of(want.origin));
-                left = left.saturating_sub(slice);
-            }
+            self.get_the_rest(want.down - self.taken(&want, role, lane), want.origin);
             if is_h1 && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
                 self.tell(Event::TurnedFreight { attempt });
@@ -297,6 +292,9 @@ impl World {
         (request.ended, request.running) = (Some(now), false);
         let lane = *request.lanes.last().unwrap();
         self.network.stop(lane, attempt);
+        if let Some(object) = self.request(attempt).want.part_of {
+            self.next_part(object);
+        }
         let mut reusable = false;
         if let Some(connection) = self.connections.get_mut(&lane) {
             let is_h2 = connection.protocol == Some(Protocol::H2);

@@ -1,0 +1,47 @@
+//! Large objects go in parts, of which a program has a few under way.
+
+use super::*;
+
+/// What a large object is usually cut into, in bytes, and how short the last slices of a download become.
+const USUAL: u64 = 16 << 20;
+const LEAST: u64 = 4 << 20;
+
+/// How many a program asks for at once, and sends at once, since it keeps in memory what it sends.
+const DOWN_AT_ONCE: u64 = 16;
+const UP_AT_ONCE: u64 = 4;
+
+/// A large object and what nobody has asked for yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    origin: usize,
+    is_up: bool,
+    left: u64,
+}
+
+impl World {
+    /// A program sends a file.
+    pub(crate) fn put_in_parts(&mut self, bytes: u64, origin: usize) {
+        self.objects.push(Object { origin, is_up: true, left: bytes });
+        (0..UP_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
+    }
+
+    /// The size of an object is known, of which an opener brings the first part itself.
+    pub(super) fn get_the_rest(&mut self, bytes: u64, origin: usize) {
+        self.objects.push(Object { origin, is_up: false, left: bytes });
+        (1..DOWN_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
+    }
+
+    /// The next part of an object is asked for, if there is one.
+    pub(super) fn next_part(&mut self, number: usize) {
+        let object = &mut self.objects[number];
+        let usual = if object.is_up { USUAL } else { object.left.div_ceil(DOWN_AT_ONCE).clamp(LEAST, USUAL) };
+        let part = if object.left < usual + usual / 4 { object.left } else { usual };
+        if part == 0 {
+            return;
+        }
+        object.left -= part;
+        let want = if object.is_up { Want::put(part) } else { Want::get(part) };
+        let want = want.of(object.origin).part_of(number);
+        self.submit(Duration::ZERO, want);
+    }
+}

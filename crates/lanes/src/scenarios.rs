@@ -15,7 +15,7 @@ mod worst;
 use std::time::{Duration, Instant};
 
 use crate::Protocol;
-use crate::dispatch::inspection::FREIGHT_WAIT_MAX;
+use crate::dispatch::inspection::TURN;
 use crate::dispatch::{
     Action, AttemptId, CONNECTIONS_MAX, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size,
 };
@@ -201,11 +201,7 @@ fn freight_is_not_starved_at_the_ceiling() {
         world.submit(Duration::ZERO, small());
     }
     world.run();
-    assert!(
-        world.end_of(&[large]) < FREIGHT_WAIT_MAX + Duration::from_secs(1),
-        "{:?}",
-        world.end_of(&[large])
-    );
+    assert!(world.end_of(&[large]) < TURN + Duration::from_secs(1), "{:?}", world.end_of(&[large]));
 }
 
 #[test]

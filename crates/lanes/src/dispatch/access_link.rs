@@ -7,18 +7,15 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::bulk_in_flight::Beside;
-use super::path_estimate::{GROWS, Load, PathEstimate};
+use super::path_estimate::{GROWS, Load, PathEstimate, REMEMBERED, TOGETHER};
 use super::yielding::Yielding;
 
 /// How long after small requests more of them are expected.
 const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(1);
 
-/// Small requests that have found no quarter more in so many readings of 100 ms don't grow: they wait for something else than bulk, their
-/// server or a path of its own. The first four still count what moved before.
-const SETTLED_AFTER: usize = 8;
-
-/// How long what they don't need is bulk's, before they show it anew.
-const LEFT_FOR: Duration = Duration::from_secs(10);
+/// Small requests that have found no quarter more in two rates that share no reading don't grow: they wait for something else than bulk,
+/// their server or a path of its own.
+const SETTLED_AFTER: usize = 2 * TOGETHER;
 
 /// One direction of it.
 #[derive(Debug, Default)]
@@ -106,7 +103,7 @@ impl LeftOver {
         // Room is left for them to grow.
         let need = latest * GROWS;
         if latest <= before * GROWS && need < carries {
-            self.found = Some((carries - need, now + LEFT_FOR));
+            self.found = Some((carries - need, now + REMEMBERED));
         }
     }
 

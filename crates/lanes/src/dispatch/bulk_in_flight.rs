@@ -18,8 +18,10 @@
 use std::time::{Duration, Instant};
 
 use super::Direction;
-use super::path_estimate::PathEstimate;
+use super::in_flight::SERVICE;
+use super::path_estimate::{GROWS, PathEstimate};
 use super::strangling::Strangling;
+use super::yielding::MOMENT;
 
 /// What the lanes may have on their way together: so many bandwidth-delay products, and so many bytes in addition, which the
 /// two ends hold while their threads are not running.
@@ -34,7 +36,7 @@ struct Share {
 const ALONE: Share = Share { products: 4.0, bytes: 128.0 * 1024.0 };
 
 /// Senders that probe for more (BBR by a quarter) must find it.
-const BESIDE_DOWN: Share = Share { products: 1.25, bytes: 128.0 * 1024.0 };
+const BESIDE_DOWN: Share = Share { products: GROWS, bytes: 128.0 * 1024.0 };
 
 /// The kernel asks for more only when a third of a buffer is free, and most of the time little less is: on average they were seen to be
 /// filled by three quarters, and by a packet of up to 64 KiB beyond their size. So bulk fills the path, and can become faster than measured
@@ -51,15 +53,9 @@ const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 /// it was taken for, or nobody would ever find that out.
 const CHANGE_MIN: u32 = 16;
 
-/// A server nearer than this is in the same house: there is no queue to speak of, and a round trip is not the network's.
-const NEARBY: Duration = Duration::from_millis(1);
-
-/// What the kernel takes of bulk beyond what it may send at once, as time of what the path carries, shared by the lanes: it goes before
+/// The kernel takes as much of bulk beyond what it may send at once as the path carries in a [`MOMENT`], shared by the lanes: it goes before
 /// the clamp is felt. Four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs
-/// wake-ups: with 256 KiB a lane a GiB over loopback took a tenth more CPU.
-const UNSENT: Duration = Duration::from_millis(10);
-
-/// A lane's part of it, in bytes, is never smaller: its writer is woken when half of it is left.
+/// wake-ups: with 256 KiB a lane a GiB over loopback took a tenth more CPU. A lane's part of it, in bytes, is never smaller: its writer is woken when half of it is left.
 const UNSENT_MIN: f64 = 64.0 * 1024.0;
 
 /// A lane's part before anything is known.
@@ -116,7 +112,8 @@ impl BulkInFlight {
         let may_hold = self.strangling.may_hold(now, is_held, sharing.lanes, path) && path.is_full_of_bulk();
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
-            _ if sharing.lanes == 0 || sharing.rtt < NEARBY => None,
+            // A server that is nearer than it takes to answer is in the same house: there is no queue to speak of.
+            _ if sharing.lanes == 0 || sharing.rtt < SERVICE => None,
             (Direction::Down, Some(allowed)) => Some((BESIDE_DOWN, allowed as f64)),
             _ if !may_hold => None,
             (Direction::Down, None) if expects_small => Some((BESIDE_DOWN, seen)),
@@ -145,7 +142,7 @@ impl BulkInFlight {
     /// when that differs by much from what was said last.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
-        let unsent = (rate * UNSENT.as_secs_f64() / lanes as f64).max(UNSENT_MIN) as u32;
+        let unsent = (rate * MOMENT.as_secs_f64() / lanes as f64).max(UNSENT_MIN) as u32;
         if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
             return None;
         }
@@ -191,7 +188,7 @@ mod tests {
             assert_eq!(share(direction, 2, NEAR, &PathEstimate::default()), None);
         }
         for direction in Direction::BOTH {
-            assert_eq!(share(direction, 32, NEARBY / 2, &full(GIGABIT)), None);
+            assert_eq!(share(direction, 32, SERVICE / 2, &full(GIGABIT)), None);
         }
     }
 

@@ -6,8 +6,9 @@ use super::lane::{Lane, LaneState};
 use super::origin::OriginState;
 use super::{Action, Dispatcher, LaneId, OriginId, Role, express_lanes};
 
-/// At the ceiling, how long an origin keeps its only lane while another has none. A turn costs a dial.
-const TURN: Duration = Duration::from_secs(1);
+/// At the ceiling, how long an origin keeps its only lane while another has none, and how long freight waits for express attempts. A turn
+/// costs a dial.
+pub(super) const TURN: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
     pub(super) fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {

@@ -1,17 +1,14 @@
 //! What moves in each direction, and how much more may.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::access_link::AccessLink;
 use super::bulk_in_flight::{BulkInFlight, Sharing};
 use super::in_flight::Shown;
 use super::lane::Lane;
-use super::origin::OriginState;
+use super::origin::{DIAL_AGAIN_AFTER, OriginState};
 use super::path_estimate::{Load, PathEstimate};
 use super::{Action, AttemptState, Direction, Dispatcher, LaneId, OriginId, Role};
-
-/// Small requests of an origin that has no connection yet are about to move, unless one has been dialled for so long.
-const ABOUT_TO_MOVE: Duration = Duration::from_secs(1);
 
 /// One direction of the path to an origin.
 #[derive(Debug, Default)]
@@ -168,7 +165,7 @@ impl Dispatcher {
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |id: &LaneId| {
             let lane = self.lanes.get(id).filter(|lane| lane.role == Role::Express);
-            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + ABOUT_TO_MOVE)
+            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + DIAL_AGAIN_AFTER)
         };
         let small = |origin: &OriginState| match direction {
             Direction::Down => origin.down.small,

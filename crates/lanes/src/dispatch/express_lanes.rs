@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::in_flight::Shown;
+use super::lane::STREAMS_MAX;
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -22,12 +23,6 @@ const FRAMING: f64 = 1.12;
 /// A server sends the head and the body of each small answer as segments of their own, however short they are. With 8
 /// lanes for 50 uploads, five answers came a round trip after the others; with 16 none did.
 const ANSWER_SEGMENTS: f64 = 2.0;
-
-/// What a server sends before its first answer: SETTINGS, the acknowledgement of ours, session tickets.
-const PREAMBLE_SEGMENTS: f64 = 3.0;
-
-/// Streams that a lane carries at once.
-const STREAMS: f64 = 100.0;
 
 /// The round trip assumed before any handshake has shown one: a laptop to a far region. Assuming too much opens a few
 /// lanes too many once; assuming too little costs a round trip in every cold start.
@@ -50,10 +45,6 @@ const FILL_MIN: usize = 8;
 /// Beyond this many h1 lanes, too, each has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
 /// to a server on two cores, and with 128 0.85 s.
 const H1_USUAL: usize = 128;
-
-/// Most h1 lanes dialled before the server has shown that it speaks h1, and how far it is. Of one that turns out to speak h2 they are
-/// too many.
-const H1_BLIND_MAX: usize = 32;
 
 /// The attempts of an origin, queued and running, and their bytes.
 #[derive(Clone, Copy, Debug)]
@@ -102,23 +93,24 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
     let mean = (work.bytes as f64 / live).max(1.0);
     let fill = (path.at_once(turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
-    let most = if is_known { H1_USUAL.max(work.attempts / ATTEMPTS_PER_LANE) } else { H1_BLIND_MAX };
+    // What turns out to speak h2 has no more lanes than if it had been known.
+    let most = if is_known { H1_USUAL.max(work.attempts / ATTEMPTS_PER_LANE) } else { H2_MAX };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
 /// Bytes leave in the rounds that slow start allows, doubling from the initial window of each lane, and so do the
-/// answers' segments; more attempts than streams go in turns.
-fn h2(work: Work, Known { rtt, service, .. }: Known) -> usize {
+/// answers' segments; more attempts than streams go in turns. What doesn't go at once finds windows that have grown.
+fn h2(work: Work, Known { rtt, service, path, .. }: Known) -> usize {
     let rtt = rtt.unwrap_or(RTT_ASSUMED);
-    let live = work.attempts;
+    let (live, bytes) = (work.attempts, (work.bytes as f64).min(path.at_once(rtt + service)));
     let time = |lanes: usize| {
         // The fullest lane counts, and it must fit with room to spare.
-        let fullest = live.div_ceil(lanes) as f64 * work.bytes as f64 / live as f64;
+        let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
         let windows = fullest * FRAMING / INITIAL_WINDOW;
         let lanes = lanes as f64;
-        let answers = (live as f64 / lanes * ANSWER_SEGMENTS + PREAMBLE_SEGMENTS) / INITIAL_SEGMENTS;
+        let answers = live as f64 / lanes * ANSWER_SEGMENTS / INITIAL_SEGMENTS;
         let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
-        let turns = (live as f64 / (lanes * STREAMS)).ceil();
+        let turns = (live as f64 / (lanes * STREAMS_MAX as f64)).ceil();
         rounds * rtt.as_secs_f64()
             + turns * (rtt + service).as_secs_f64()
             + lanes * HANDSHAKE_COST.as_secs_f64()
@@ -224,8 +216,8 @@ mod tests {
             path: Shown::default(),
         };
         let work = Work { attempts: 1000, bytes: 1000 * 6000 };
-        assert_eq!(super::wanted(work, known), H1_BLIND_MAX);
-        assert!(super::wanted(work, Known { has_spoken: true, ..known }) > H1_BLIND_MAX);
+        assert_eq!(super::wanted(work, known), H2_MAX);
+        assert!(super::wanted(work, Known { has_spoken: true, ..known }) > H2_MAX);
     }
 
     #[test]

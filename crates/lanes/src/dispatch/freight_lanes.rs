@@ -2,15 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use super::path_estimate::GROWS;
+
 /// Lanes to begin with: beside a lane that recovers from a loss, or goes from one slice to the next, three others use what it leaves. With two
 /// the simulated path of 1 Gbit/s and 20 ms was used by a twentieth less.
 const FIRST: usize = 4;
 
 /// Most freight lanes of one origin: at 90 MB/s a stream this is 2.9 GB/s, a 25 Gbit/s link.
 pub(super) const MAX: usize = 32;
-
-/// A larger set of lanes has to move this much more to be kept; below it, noise would keep adding.
-const GAIN: f64 = 1.2;
 
 /// The shortest time over which goodput is measured. A window also spans eight round trips, in which senders that begin with ten
 /// segments come to fill any path. Over half of it, noise alone took the simulated path of 100 Mbit/s and 20 ms to 32 lanes.
@@ -102,7 +101,7 @@ impl FreightLanes {
     /// One measured window in which every lane was busy.
     fn decide(&mut self, goodput: f64) {
         let before = std::mem::replace(&mut self.before, goodput);
-        let gained = goodput >= before * GAIN;
+        let gained = goodput >= before * GROWS;
         if self.stepped && !gained {
             // The step did not pay: back to what was enough.
             self.target = (self.target / 2).max(1);

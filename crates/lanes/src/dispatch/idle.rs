@@ -23,10 +23,6 @@ const USABLE_MIN: Duration = Duration::from_millis(1);
 /// How long what was seen once is believed. A restart looks the same, and lanes that are given up show nothing new.
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
 
-/// Beside a lane that turned out to be gone, others are given up that were idle for half as long, or for this: what was
-/// used since is as good as new.
-const OF_ONE_AGE: Duration = Duration::from_secs(1);
-
 /// What is known of how long a server keeps idle connections.
 #[derive(Debug, Default)]
 pub(super) struct IdleLimit {
@@ -92,7 +88,8 @@ impl Dispatcher {
             return;
         }
         self.origin(origin).idle.gone(now, rested);
-        let age = (rested / 2).min(OF_ONE_AGE);
+        // What was used since is as good as new.
+        let age = rested / 2;
         self.give_up_idle(origin, |lane| now.saturating_duration_since(lane.idle_since) >= age);
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Direction, Dispatcher, sending};
+use super::{Direction, Dispatcher, ceiling};
 
-pub(crate) const FREIGHT_WAIT_MAX: Duration = sending::FREIGHT_WAIT_MAX;
+pub(crate) const TURN: Duration = ceiling::TURN;
 
 impl Dispatcher {
     /// Whether small requests are counted in a direction, which bulk may yield to.

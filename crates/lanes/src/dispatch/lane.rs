@@ -8,7 +8,7 @@ use crate::Protocol;
 
 /// Streams on one h2 express lane until the server has announced its limit, and at most: GCS announces 100, and
 /// beyond it another connection's window is worth more than another stream.
-const STREAMS_MAX: usize = 100;
+pub(super) const STREAMS_MAX: usize = 100;
 
 /// Streams on one h2 freight lane: enough to hide a request's round trip behind the other's body.
 const FREIGHT_STREAMS: usize = 2;

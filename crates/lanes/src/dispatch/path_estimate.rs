@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 /// Readings closer together than this say more of bursts than of the path: a thread that had no core for 20 ms reads
 /// what came meanwhile in one go. Read over 20 ms, a path of 1 Gbit/s was once taken for one of 4.
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Readings that lie further apart have a time between them in which nothing was under way.
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// So many readings together are a rate. What stood behind a lost packet comes at once when that does, so that one reading by
 /// itself says up to twice of what the path carries.
-const TOGETHER: usize = 4;
+pub(super) const TOGETHER: usize = 4;
 
 /// How long a rate is remembered: paths change.
-const REMEMBERED: Duration = Duration::from_secs(10);
+pub(super) const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// What has found more of the path by less than this in so many readings has filled it, as BBR has it.
 pub(super) const GROWS: f64 = 1.25;

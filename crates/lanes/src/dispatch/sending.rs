@@ -1,12 +1,9 @@
 //! Which waiting attempt goes on which lane.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::ceiling::all_but_a_quarter;
+use super::ceiling::{TURN, all_but_a_quarter};
 use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role};
-
-/// At the ceiling, where express and freight share lanes in turn, freight that has waited this long goes first.
-pub(super) const FREIGHT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Dispatcher {
     pub(super) fn send_queued(&mut self, now: Instant, origin: OriginId, role: Role) {
@@ -109,6 +106,6 @@ impl Dispatcher {
         let since =
             self.attempts.get(&front).map(|w| state.freight_sent.map_or(w.submitted, |s| s.max(w.submitted)));
         let waited = since.map(|since| now.saturating_duration_since(since));
-        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= FREIGHT_WAIT_MAX)
+        self.lanes.len() >= self.ceiling(Role::Freight) && waited.is_some_and(|w| w >= TURN)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::path_estimate::PathEstimate;
+use super::path_estimate::{PathEstimate, REMEMBERED};
 
 /// Slower than this part of what it was, in so many readings on end, a second of them: when small requests have ended, bulk
 /// needs some tenths to find its pace.
@@ -16,11 +16,6 @@ const READINGS: u32 = 10;
 /// What it was is forgotten by this part with each reading, a tenth in ten seconds: a path may become slower, but not as
 /// fast as one that is strangled.
 const FORGOTTEN: f64 = 0.001;
-
-/// How long it is left to TCP, each time for twice as long, unless it bore being held for some time.
-const LIFTED: Duration = Duration::from_secs(10);
-const LIFTED_MAX: Duration = Duration::from_secs(600);
-const BORNE: Duration = Duration::from_secs(60);
 
 /// The memory of one thing that holds bulk.
 #[derive(Debug, Default)]
@@ -33,7 +28,8 @@ pub(super) struct Strangling {
     last: f64,
     slow: u32,
     lifted_until: Option<Instant>,
-    lifted: u32,
+    /// For how long it was left to TCP the last time.
+    lifted: Duration,
 }
 
 impl Strangling {
@@ -56,9 +52,10 @@ impl Strangling {
         }
         if self.slow >= READINGS {
             (self.slow, self.best) = (0, 0.0);
-            let is_again = self.lifted_until.is_some_and(|until| now < until + BORNE);
-            self.lifted = if is_again { (self.lifted + 1).min(10) } else { 0 };
-            self.lifted_until = Some(now + (LIFTED * 2_u32.saturating_pow(self.lifted)).min(LIFTED_MAX));
+            // Each time for twice as long, unless it bore being held for that long.
+            let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
+            self.lifted = if is_again { self.lifted.saturating_mul(2) } else { REMEMBERED };
+            self.lifted_until = now.checked_add(self.lifted);
         }
         self.lifted_until.is_none_or(|until| now >= until)
     }

@@ -7,11 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-/// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
-const MOMENT: Duration = Duration::from_millis(10);
+use super::FREIGHT_ABOVE;
+use super::path_estimate::INTERVAL_MIN;
 
-/// The most that makes bulk yield, in outstanding bytes beside those on their way: a fast path's estimate isn't believed without end.
-const OUTSTANDING_MAX: f64 = (1 << 20) as f64;
+/// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
+pub(super) const MOMENT: Duration = Duration::from_millis(10);
 
 /// The part of what the path carries that bulk gains with each [`AGEING`] that it has yielded. With a tenth from the start, the
 /// last of 200 small objects beside bulk came 0.1 s later, and nothing was done sooner.
@@ -23,9 +23,6 @@ const AGEING: Duration = Duration::from_secs(1);
 /// for slow, and finds more by a quarter in eight round trips; meanwhile its kernel's buffer is filled, whatever we read of it. Beginning
 /// after [`AGEING`] alone, the simulated paths of 50 ms and more carried a tenth less.
 const BEGINS_AFTER: u32 = 16;
-
-/// How often it is decided again while bulk yields: what the path carries is measured meanwhile.
-const TICK: Duration = Duration::from_millis(100);
 
 /// The least that bulk keeps: below it, servers give up connections as dead.
 const FLOOR_MIN: f64 = 256.0 * 1024.0;
@@ -54,7 +51,7 @@ impl Yielding {
         self.rtt = rtt;
         let carries = rate.unwrap_or_default();
         let on_the_way = carries * rtt.as_secs_f64() / 2.0;
-        let above = ((carries * MOMENT.as_secs_f64()).min(OUTSTANDING_MAX) + on_the_way) as u64;
+        let above = ((carries * MOMENT.as_secs_f64()).min(FREIGHT_ABOVE as f64) + on_the_way) as u64;
         // What has begun to yield goes on until half of that is left, so that single ends don't flip it.
         let yields = outstanding > if self.since.is_some() { above / 2 } else { above };
         if !yields {
@@ -100,7 +97,7 @@ impl Yielding {
 
     /// When to decide again without anything having happened.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.since.and(self.decided).map(|at| at + TICK)
+        self.since.and(self.decided).map(|at| at + INTERVAL_MIN)
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn slices_become_smaller_towards_the_end_so_that_all_end_about_together() {
-        let mut slices = Slices::planned([0..256 * MIB], 16 * MIB, 8);
+        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 8);
         let lens: Vec<_> =
             std::iter::from_fn(|| slices.claim()).map(|range| (range.end - range.start) / MIB).collect();
         assert_eq!(lens.iter().sum::<u64>(), 256);

@@ -68,10 +68,12 @@ pub(super) struct InFlight {
     counted: FxHashMap<AttemptId, Counted>,
     bytes: u64,
     up: u64,
-    /// What the server takes to answer, as far as it is known: the least since nothing was on its way.
+    /// What the server takes to answer, as far as it is known.
     service: Option<Duration>,
-    /// Whether the next answer says that anew.
-    begins_anew: bool,
+    /// How many answers have come since that was said, and the least that one of them took.
+    answers: (usize, Duration),
+    /// Whether that was said since nothing was on its way: until then queues of our own make it longer, and it becomes no longer.
+    is_said: bool,
     /// When they were sent, the first first; with some that have ended.
     sent: VecDeque<(Instant, AttemptId)>,
 }
@@ -103,9 +105,15 @@ impl InFlight {
         }
     }
 
+    /// The first answers of a burst wait for its handshakes, so that some must have come before the least of them says something.
     fn served(&mut self, took: Duration) {
-        let known = self.service.filter(|_| !std::mem::take(&mut self.begins_anew));
-        self.service = Some(known.map_or(took, |known| known.min(took)));
+        self.service = self.service.map(|known| known.min(took));
+        let (count, least) = self.answers;
+        self.answers = (count + 1, if count == 0 { took } else { least.min(took) });
+        if !self.is_said && self.answers.0 >= ATTEMPTS_MIN {
+            self.service = Some(self.answers.1);
+            (self.answers, self.is_said) = ((0, Duration::ZERO), true);
+        }
     }
 
     pub(super) fn remove(&mut self, attempt: AttemptId) {
@@ -120,7 +128,9 @@ impl InFlight {
 
     /// Nothing is on its way or waits: the next answers may be another kind's.
     pub(super) fn begin_anew(&mut self) {
-        self.begins_anew = true;
+        if std::mem::take(&mut self.is_said) {
+            self.answers = (0, Duration::ZERO);
+        }
     }
 
     /// Takes note that `now` has come.
@@ -224,42 +234,49 @@ mod tests {
         assert_eq!(flight.bytes, 0, "one that has ended counts for nothing");
     }
 
-    #[test]
-    fn a_server_that_thinks_longer_is_asked_more_at_once() {
+    /// So many answers of so many bytes come, each after so long beside the round trip.
+    fn answers(flight: &mut InFlight, count: usize, bytes: u64, ms: u64) {
         let (now, near) = (Instant::now(), Duration::from_millis(1));
-        let (mut flight, gigabit) = (InFlight::default(), shown(125e6, false));
-        let has_room = |flight: &InFlight, rtt| flight.has_room(Direction::Down, gigabit, rtt);
-        (0..16).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
-        assert!(!has_room(&flight, near));
-        flight.answered(now + Duration::from_millis(51), AttemptId(0), 256 << 10, near);
-        (16..40).for_each(|attempt| flight.add(now, AttemptId(attempt), 256 << 10, 0));
-        assert!(has_room(&flight, near));
-        flight.answered(now + near, AttemptId(1), 256 << 10, near);
-        assert!(!has_room(&flight, near), "one that came at once shows that it doesn't");
+        for _ in 0..count {
+            flight.add(now, AttemptId(u64::MAX), bytes, 0);
+            flight.ended(now + near + Duration::from_millis(ms), AttemptId(u64::MAX), near);
+            flight.remove(AttemptId(u64::MAX));
+        }
     }
 
     #[test]
-    fn what_a_server_takes_is_told_by_answers_that_come_in_one_flight_and_anew_after_a_pause() {
-        let (now, near, mut flight) = (Instant::now(), Duration::from_millis(1), InFlight::default());
-        let mut served = |attempt, bytes, ms| {
-            flight.add(now, AttemptId(attempt), bytes, 0);
-            flight.ended(now + near + Duration::from_millis(ms), AttemptId(attempt), near);
-            flight.remove(AttemptId(attempt));
-            let service = flight.service();
-            if attempt == 3 {
-                flight.begin_anew();
-            }
-            service.as_millis()
-        };
-        assert_eq!(served(0, 4 << 10, 30), 30);
+    fn what_a_server_takes_is_the_least_of_some_answers_that_come_in_one_flight_and_anew_after_a_pause() {
+        let mut flight = InFlight::default();
+        answers(&mut flight, ATTEMPTS_MIN - 1, 4 << 10, 30);
+        flight.begin_anew();
+        assert_eq!(flight.service(), SERVICE, "too few");
+        answers(&mut flight, 1, 4 << 10, 40);
+        assert_eq!(flight.service().as_millis(), 30, "but they count together with those of the next burst");
+        answers(&mut flight, 1, 256 << 10, 10);
         assert_eq!(
-            served(1, 256 << 10, 10),
+            flight.service().as_millis(),
             30,
             "what took longer than a flight may have waited for the path"
         );
-        assert_eq!(served(2, 4 << 10, 40), 30);
-        assert_eq!(served(3, 4 << 10, 20), 20);
-        assert_eq!(served(4, 4 << 10, 50), 50);
+        answers(&mut flight, 1, 4 << 10, 20);
+        assert_eq!(flight.service().as_millis(), 20);
+        answers(&mut flight, 100, 4 << 10, 50);
+        assert_eq!(flight.service().as_millis(), 20, "it may be ourselves who keep it busy");
+        flight.begin_anew();
+        answers(&mut flight, ATTEMPTS_MIN, 4 << 10, 50);
+        assert_eq!(flight.service().as_millis(), 50);
+    }
+
+    #[test]
+    fn a_server_that_thinks_longer_is_asked_more_at_once() {
+        let near = Duration::from_millis(1);
+        let (mut flight, gigabit) = (InFlight::default(), shown(125e6, false));
+        let has_room = |flight: &InFlight, rtt| flight.has_room(Direction::Down, gigabit, rtt);
+        answers(&mut flight, ATTEMPTS_MIN, 4 << 10, 50);
+        (0..40).for_each(|attempt| flight.add(Instant::now(), AttemptId(attempt), 256 << 10, 0));
+        assert!(has_room(&flight, near));
+        answers(&mut flight, 1, 4 << 10, 0);
+        assert!(!has_room(&flight, near), "one that came at once shows that it doesn't");
     }
 
     #[test]

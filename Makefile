@@ -1,6 +1,7 @@
 # `make` lists the tasks. A task that needs something installs it; none of them touches anything outside this folder,
 # cargo's and ~/.cache/laneway-interop.
 CARGO ?= cargo
+BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test python consumers soak lint platforms bench docs public-api interop
@@ -12,7 +13,7 @@ demo: ## build the program and watch it work, without an account or a network; l
 	$(CARGO) run --release --locked -p laneway-cli -- demo
 
 test: ## run every test
-	$(CARGO) test --workspace --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector --locked
+	$(CARGO) test --workspace $(BINDINGS) --locked
 	.ci/python
 
 python: ## build the Python package as a wheel, into target/wheels
@@ -31,9 +32,9 @@ soak: ## run the dispatcher against 100000 random networks, kill and resume down
 
 lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(BINDINGS) --locked -- -D warnings
 	$(CARGO) clippy -p laneway-cli --no-default-features --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(BINDINGS) --locked
 	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny --locked check bans licenses sources
 
@@ -44,7 +45,7 @@ bench: ## measure Laneway beside the usual ways on an embedded store; leaves lan
 	$(CARGO) run --release --locked -p laneway-cli -- bench all
 
 docs: ## build the documentation of the crates
-	$(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) doc --workspace --no-deps $(BINDINGS) --locked
 
 public-api: ## write crates/laneway/public-api.txt anew, the list of what the library shows
 	LANEWAY_WRITE_PUBLIC_API=1 $(CARGO) test -p laneway-testkit --locked --test public_api

@@ -11,7 +11,7 @@ use http::header::{HOST, RANGE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body::{Body as _, Frame, SizeHint};
 use laneway::Client;
-use laneway_lanes::{Body, BodyStream, Error as LanesError, Kind, Origin, Request, Streamed};
+use laneway_lanes::{Body, BodyStream, Error as LanesError, Kind, Origin, Request, Scheme, Streamed};
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
     HttpResponse, HttpResponseBody, HttpService,
@@ -63,8 +63,11 @@ impl HttpConnector for LanewayConnector {
             return Err(refused("addresses of names are set up at Laneway's client".to_owned()));
         }
         let mut headers = options.get_default_headers().cloned().unwrap_or_default();
-        let agent = value(ClientConfigKey::UserAgent).and_then(|agent| HeaderValue::try_from(agent).ok());
-        headers.extend(agent.map(|agent| (USER_AGENT, agent)));
+        if let Some(agent) = value(ClientConfigKey::UserAgent) {
+            let agent =
+                HeaderValue::try_from(agent).map_err(|e| refused(format!("the user agent is none: {e}")))?;
+            headers.insert(USER_AGENT, agent);
+        }
         let no_progress = value(ClientConfigKey::ReadTimeout).or_else(|| value(ClientConfigKey::Timeout));
         let no_progress = no_progress.map(|text| duration(&text)).transpose()?;
         let allow_http = value(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
@@ -111,14 +114,13 @@ impl HttpService for Service {
 impl Service {
     async fn request(&self, request: HttpRequest) -> Result<Request, HttpError> {
         let (parts, body) = request.into_parts();
-        if !self.allow_http && parts.uri.scheme_str() == Some("http") {
-            let why = LanewayError(format!(
-                "{} is no https:// URL, and allow_http isn't set",
-                parts.uri.authority().map_or("", |a| a.as_str())
-            ));
+        let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
+        if !self.allow_http && origin.scheme == Scheme::Http {
+            // Not by the URL, which may hold a password.
+            let why =
+                LanewayError(format!("{} is asked over http://, and allow_http isn't set", origin.host));
             return Err(HttpError::new(HttpErrorKind::Unknown, why));
         }
-        let origin = Origin::parse(&parts.uri.to_string()).map_err(http_error)?;
         let mut request = Request::new(origin, parts.method, parts.uri);
         request.headers = self.headers.clone();
         for name in parts.headers.keys().filter(|name| *name != HOST) {

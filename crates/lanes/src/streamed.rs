@@ -22,7 +22,8 @@ pub struct Streamed {
     pub body: BodyStream,
 }
 
-/// A body as it comes. Of what isn't read on no more than [`BodyStream::ROOM`] and what a connection reads at once is held: the
+/// A body as it comes. Of what isn't read on no more than [`BodyStream::ROOM`] and what a connection reads at once is held, and over HTTP/2
+/// its stream's window: the
 /// connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
 pub struct BodyStream {
     shared: Arc<Mutex<Waiting>>,

@@ -45,6 +45,8 @@ struct Counted {
     since: Instant,
     bytes: u64,
     up: u64,
+    /// Whether its answer has begun, which said what the server takes.
+    is_answered: bool,
 }
 
 /// What the path has shown, in bytes a second, and whether that is all that it carries.
@@ -80,7 +82,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     pub(super) fn add(&mut self, now: Instant, attempt: AttemptId, bytes: u64, up: u64) {
-        self.counted.insert(attempt, Counted { since: now, bytes, up });
+        self.counted.insert(attempt, Counted { since: now, bytes, up, is_answered: false });
         self.bytes += bytes;
         self.up += up;
         self.sent.push_back((now, attempt));
@@ -91,16 +93,16 @@ impl InFlight {
         let Some(counted) = self.counted.get_mut(&attempt) else { return };
         let bytes = bytes + counted.up;
         self.bytes = self.bytes - counted.bytes + bytes;
-        counted.bytes = bytes;
+        (counted.bytes, counted.is_answered) = (bytes, true);
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
         self.served(took);
     }
 
-    /// An attempt has ended well. What goes in one flight each way took no longer than the server did.
+    /// An attempt has ended, and its lane is as good as before; quick refusals count too, and make for fewer lanes. What goes in one flight each way took no longer than the server did.
     pub(super) fn ended(&mut self, now: Instant, attempt: AttemptId, rtt: Duration) {
         let Some(counted) = self.counted.get(&attempt) else { return };
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);
-        if counted.bytes as f64 <= INITIAL_WINDOW {
+        if !counted.is_answered && counted.bytes as f64 <= INITIAL_WINDOW {
             self.served(took);
         }
     }

@@ -17,6 +17,9 @@ use crate::Protocol;
 /// was dialled 32 times where 14 connections were worth having.
 const PROBE: Duration = Duration::from_millis(4);
 
+/// Where our own timers come late it is begun again, but goes on for no longer than so many of them.
+const PROBES: u32 = 16;
+
 /// A TLS flight that takes this many times the TCP handshake went further than that.
 const PROXY_FACTOR: u32 = 8;
 
@@ -56,6 +59,7 @@ pub(super) struct OriginState {
     reached: Option<Duration>,
     /// While nothing is known of the path, when more than one lane may be dialled.
     probing_until: Option<Instant>,
+    probing_since: Option<Instant>,
     /// Whether that time has come.
     probed: bool,
     /// How long the last dial took that succeeded.
@@ -130,7 +134,7 @@ impl OriginState {
         }
         match self.probing_until {
             None => {
-                self.probing_until = Some(now + PROBE);
+                (self.probing_since, self.probing_until) = (Some(now), Some(now + PROBE));
                 1
             }
             // A tick ends it, before which everything else is heard that has come.
@@ -160,7 +164,7 @@ impl OriginState {
         if let Some(at) = self.probing_until.filter(|at| *at <= now && !self.probed) {
             // A machine that is so busy that this comes late may have kept the answer from coming, too. With 200 files to read, two cores
             // noticed it 10 ms late, a server 2 ms away was taken for one far away, and the handshakes of 32 lanes and more took 0.1 s.
-            if now > at + PROBE {
+            if now > at + PROBE && now < self.probing_since.unwrap_or(now) + PROBE * PROBES {
                 self.probing_until = Some(now + PROBE);
             } else {
                 self.probed = true;
@@ -296,6 +300,17 @@ mod tests {
         }
         now += PROBE;
         origin.tick(now);
+        assert_eq!(origin.may_dial(now, 9), 9);
+    }
+
+    #[test]
+    fn where_timers_always_come_late_a_probe_ends_too() {
+        let (mut origin, mut now) = (OriginState::default(), Instant::now());
+        assert_eq!(origin.may_dial(now, 9), 1);
+        for _ in 0..PROBES {
+            now += PROBE + Duration::from_millis(1);
+            origin.tick(now);
+        }
         assert_eq!(origin.may_dial(now, 9), 9);
     }
 

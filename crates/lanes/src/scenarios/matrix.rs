@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::mixed::{CASES, Rig, Took, case};
+use super::mixed::{CASES, Mixed, Rig, Took, case};
 use crate::simulator::Control;
 
 pub(super) const LINKS: [Rig; 8] = [
@@ -29,23 +29,27 @@ fn matrix() {
     };
     let cells: Vec<_> = LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
     let rows = in_parallel(&cells, |(rig, (protocol, is_up))| {
-        median_of(|seed| rig.mixed(*protocol, *is_up, control, seed).run())
+        let mixed = |seed| rig.mixed(*protocol, *is_up, control, seed);
+        let one_object = |seed| Mixed { large: vec![1 << 30], small: vec![64 << 10; 8], ..mixed(seed) };
+        (median_of(|seed| mixed(seed).run()), median_of(|seed| one_object(seed).run()))
     });
     println!(
-        "{control:?}; small p50, small p99 and total as multiples of the floor, lanes, packets lost; medians of {SEEDS} seeds"
+        "{control:?}; small p50, small p99 and total as multiples of the floor, lanes, packets lost, and of one object of 1 GiB total and lanes; medians of {SEEDS} seeds"
     );
     for (rows, rig) in rows.chunks(CASES.len()).zip(LINKS) {
         let Rig(half_ms, mbit, queue, loss) = rig;
         println!("{half_ms} ms one way, {mbit} Mbit/s, {queue} KiB, {loss} %");
-        for (took, (protocol, is_up)) in rows.iter().zip(CASES) {
+        for ((took, one_object), (protocol, is_up)) in rows.iter().zip(CASES) {
             let (over, case) = (took.over_floor, case(protocol, is_up));
             println!(
-                "  {case:8} {:5.2} {:5.2} {:5.2} {:4} {:5.1} %",
+                "  {case:8} {:5.2} {:5.2} {:5.2} {:4} {:5.1} %  {:5.2} {:4}",
                 over.small_p50,
                 over.small_p99,
                 over.total,
                 took.lanes,
-                took.lost * 1e2
+                took.lost * 1e2,
+                one_object.over_floor.total,
+                one_object.lanes
             );
         }
     }
@@ -89,21 +93,4 @@ pub(super) fn in_parallel<T: Sync, U: Send>(these: &[T], each: impl Fn(&T) -> U 
     });
     done.sort_by_key(|(i, _)| *i);
     done.into_iter().map(|(_, done)| done).collect()
-}
-
-#[test]
-#[ignore = "it prints, and asserts nothing"]
-fn one_object() {
-    let cells: Vec<_> = LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
-    let rows = in_parallel(&cells, |(rig, (protocol, is_up))| {
-        median_of(|seed| {
-            let job = rig.mixed(*protocol, *is_up, Control::Rate, seed);
-            super::mixed::Mixed { large: vec![1 << 30], small: vec![64 << 10; 8], ..job }.run()
-        })
-    });
-    for (rows, rig) in rows.chunks(CASES.len()).zip(LINKS) {
-        let totals: Vec<_> =
-            rows.iter().map(|took| format!("{:.2} {:3}", took.over_floor.total, took.lanes)).collect();
-        println!("{rig:?} {}", totals.join("  "));
-    }
 }

@@ -4,20 +4,6 @@
 macro_rules! describable {
     ($verb:ty) => {
         impl $verb {
-            /// Only where there is no such object. Where there is one, that is an error of kind
-            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or [`Precondition`](crate::ErrorKind::Precondition).
-            pub fn if_absent(mut self) -> Self {
-                self.options.condition = ::laneway_store::Condition::Absent;
-                self
-            }
-
-            /// Only over this state of the object: one that was replaced meanwhile is an error of kind
-            /// [`Precondition`](crate::ErrorKind::Precondition).
-            pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
-                self.options.condition = ::laneway_store::Condition::Matches(version.clone());
-                self
-            }
-
             /// Its `Content-Type`; without one a copy has its source's, and for anything else it is guessed from the key's extension.
             pub fn content_type(mut self, value: impl Into<String>) -> Self {
                 self.options.content_type = Some(value.into());
@@ -44,4 +30,25 @@ macro_rules! describable {
     };
 }
 
-pub(super) use describable;
+/// The setters of what such a verb finds before it writes.
+macro_rules! conditional {
+    ($verb:ty) => {
+        impl $verb {
+            /// Only where there is no such object. Where there is one, that is an error of kind
+            /// [`AlreadyExists`](crate::ErrorKind::AlreadyExists) or [`Precondition`](crate::ErrorKind::Precondition).
+            pub fn if_absent(mut self) -> Self {
+                self.options.condition = ::laneway_store::Condition::Absent;
+                self
+            }
+
+            /// Only over this state of the object: one that was replaced meanwhile is an error of kind
+            /// [`Precondition`](crate::ErrorKind::Precondition).
+            pub fn if_version(mut self, version: &::laneway_store::Version) -> Self {
+                self.options.condition = ::laneway_store::Condition::Matches(version.clone());
+                self
+            }
+        }
+    };
+}
+
+pub(super) use {conditional, describable};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway_store::{ObjectId, PutOptions};
 
-use super::attributes::describable;
+use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
 use crate::{Bucket, Error, Written};
 
@@ -70,6 +70,7 @@ impl Bucket {
 }
 
 callable!(Copy, Written);
+conditional!(Copy);
 describable!(Copy);
 
 impl Copy {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use laneway_store::{Checksums, PutOptions};
 
-use super::attributes::describable;
+use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
 use super::handed::{InMemory, hashed};
 use crate::checksum::Wanted;
@@ -67,6 +67,7 @@ impl Bucket {
 }
 
 callable!(Put, Written);
+conditional!(Put);
 describable!(Put);
 
 impl Put {

@@ -11,7 +11,7 @@ use laneway_store::PutOptions;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc::{self, OwnedPermit, Sender};
 
-use super::attributes::describable;
+use super::attributes::{conditional, describable};
 use super::call::{Pending, cleaning, job, pending};
 use super::handed::Handed;
 use super::put::write;
@@ -89,6 +89,7 @@ impl Bucket {
     }
 }
 
+conditional!(Writer);
 describable!(Writer);
 
 impl Writer {

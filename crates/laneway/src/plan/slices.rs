@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-/// The smallest usual slice. Range requests of 8 to 16 MiB are where S3's and GCS's throughput for a request peaks.
+/// The smallest usual slice, but for an object's end. Range requests of 8 to 16 MiB are where S3's and GCS's throughput for a request peaks.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
 /// The largest usual slice: short enough that a straggler costs little.
 pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// What of a slice is claimed at a time in the journal of its download, at whose multiples slices are cut.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
-/// Less than this is not worth a request of its own: a stream beside it is about to bring it anyway.
-const STEAL_MIN: u64 = 4 << 20;
+/// The shortest slice, near an object's end: less is not worth a request of its own, since a stream beside it is about to bring it anyway.
+const SLICE_LEAST: u64 = 4 << 20;
 
 /// The usual slice of an object of `size` bytes of which `in_flight` are fetched at once: an even share of it.
 pub(crate) fn slice_len(size: u64, in_flight: usize) -> u64 {
@@ -49,11 +49,12 @@ impl Slices {
         Self { slice: slice.max(1), at_once: at_once.max(1), left: Vec::new(), opener: Some(0..size) }
     }
 
-    /// How large the next slice is: towards the end they become smaller, so that all that are fetched at once end about together.
+    /// How large the next slice is: towards the end they become smaller, so that all lanes end about together. They are seldom
+    /// more than half of what is asked for at once.
     fn next_len(&self) -> u64 {
         let left: u64 = self.left.iter().chain(&self.opener).map(|range| range.end - range.start).sum();
-        let share = left.div_ceil(self.at_once as u64).next_multiple_of(CLAIM_LEN);
-        share.max(STEAL_MIN).min(self.slice)
+        let share = left.div_ceil(self.at_once.div_ceil(2) as u64).next_multiple_of(CLAIM_LEN);
+        share.max(SLICE_LEAST).min(self.slice)
     }
 
     /// Takes a slice: of what is left, or else from the end of what the opener has before it. Taking from its end
@@ -74,7 +75,7 @@ impl Slices {
         }
         let before_opener = self.opener.as_mut()?;
         let len = before_opener.end - before_opener.start;
-        if len < 2 * STEAL_MIN {
+        if len < 2 * SLICE_LEAST {
             return None;
         }
         let start = before_opener.end - slice.min(len / 2);
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn slices_become_smaller_towards_the_end_so_that_all_end_about_together() {
-        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 8);
+        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 16);
         let lens: Vec<_> =
             std::iter::from_fn(|| slices.claim()).map(|range| (range.end - range.start) / MIB).collect();
         assert_eq!(lens.iter().sum::<u64>(), 256);

@@ -9,12 +9,12 @@ use laneway_testkit::{Changes, claimed};
 use crate::stage::{DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, names, noise};
 
 const SIZE: usize = 64 * MIB;
-/// More than may be fetched twice, and less than two bodies bring.
+/// More than may be fetched twice, and less than four bodies bring.
 const ENOUGH: u64 = 10 * MIB as u64;
 
-/// A server whose bodies stop after 7 MiB each, less than any slice has, so that no download ends before its job is cancelled.
+/// A server whose bodies stop after 3 MiB each, less than any slice has, so that no download ends before its job is cancelled.
 fn halting(kind: Kind) -> Stage {
-    let stage = Stage::with_faults(kind, &["get stall@7MiB"]);
+    let stage = Stage::with_faults(kind, &["get stall@3MiB"]);
     std::fs::create_dir_all(stage.path("out")).unwrap();
     stage
 }

@@ -186,11 +186,14 @@ class LanewayFileSystem(Listing):
         local, path = cast("str", make_path_posix(lpath)).rstrip("/") or "/", self._strip_protocol(rpath)
         if (trailing_sep(rpath) or await self._isdir(path)) and not trailing_sep(lpath):
             path = f"{path}/{local.rpartition('/')[2]}"
-        await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
-        folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
-        for folder in folders:
-            await self._mkdir(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
-        self.invalidate_cache(path)
+        try:
+            await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
+        finally:
+            # Of a job that fails the rest has been done.
+            folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
+            for folder in folders:
+                await self._mkdir(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
+            self.invalidate_cache(path)
 
     async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
         """Copies what is below a directory into another one. The callback counts files."""
@@ -199,6 +202,7 @@ class LanewayFileSystem(Listing):
             callback.set_size(progress.items_found)
             callback.absolute_update(progress.items_done)
 
+        wishes = {name: wish for name, wish in wishes.items() if wish is not None}
         wishes |= {"recursive": True, "contents": True}
         await run_async(Job.copy(self._settings(), [source], destination, wishes), report)
 

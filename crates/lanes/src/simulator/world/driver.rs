@@ -273,7 +273,7 @@ impl World {
         }
         if self.is_large_opener(&want) {
             // What the opener doesn't take itself is asked for in slices.
-            self.get_the_rest(want.down - self.taken(&want, role, lane), want.origin);
+            self.get_the_rest(attempt, want.down - self.taken(&want, role, lane), want.origin);
             if is_h1 && role == Role::Express {
                 self.request(attempt).role = Role::Freight;
                 self.tell(Event::TurnedFreight { attempt });

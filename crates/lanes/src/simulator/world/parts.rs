@@ -26,15 +26,18 @@ impl World {
     }
 
     /// The size of an object is known, of which an opener brings the first part itself.
-    pub(super) fn get_the_rest(&mut self, bytes: u64, origin: usize) {
+    pub(super) fn get_the_rest(&mut self, opener: AttemptId, bytes: u64, origin: usize) {
+        let object = self.objects.len();
         self.objects.push(Object { origin, is_up: false, left: bytes });
-        (1..DOWN_AT_ONCE).for_each(|_| self.next_part(self.objects.len() - 1));
+        self.request(opener).want.part_of = Some(object);
+        (1..DOWN_AT_ONCE).for_each(|_| self.next_part(object));
     }
 
     /// The next part of an object is asked for, if there is one.
     pub(super) fn next_part(&mut self, number: usize) {
         let object = &mut self.objects[number];
-        let usual = if object.is_up { USUAL } else { object.left.div_ceil(DOWN_AT_ONCE).clamp(LEAST, USUAL) };
+        let usual =
+            if object.is_up { USUAL } else { object.left.div_ceil(DOWN_AT_ONCE / 2).clamp(LEAST, USUAL) };
         let part = if object.left < usual + usual / 4 { object.left } else { usual };
         if part == 0 {
             return;

@@ -1,6 +1,6 @@
 //! Uploads whose parts a program sends and names itself.
 
-use laneway::{ErrorKind, UploadedPart, Verified};
+use laneway::{Condition, ErrorKind, PutOptions, UploadedPart, Verified};
 use laneway_testkit::random_bytes;
 
 use super::bucket;
@@ -58,7 +58,9 @@ fn what_no_upload_can_be_made_of_is_an_error_before_anything_is_sent() {
         let usage = |error: laneway::Error, why: &str| {
             assert!(error.kind() == ErrorKind::Usage && error.to_string().contains(why), "{error}");
         };
-        usage(bucket.begin_multipart("k").if_absent().call().unwrap_err(), "no condition");
+        let mut absent = PutOptions::default();
+        absent.condition = Condition::Absent;
+        usage(bucket.begin_multipart("k").options(absent).call().unwrap_err(), "no condition");
         let upload = bucket.begin_multipart("k").call().unwrap();
         let asked = stage.client.counters().requests;
         for number in [0, 10_001] {

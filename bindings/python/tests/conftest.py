@@ -1,6 +1,7 @@
 """A store of its own for each test run: the program's `serve`, reached in both dialects."""
 
 import os
+import signal
 import subprocess
 import uuid
 
@@ -12,6 +13,9 @@ for name in list(os.environ):
     if name.startswith(("AWS_", "GOOGLE_", "LANEWAY_", "STORAGE_EMULATOR")):
         if name not in ("LANEWAY_PROGRAM",):
             del os.environ[name]
+
+# A shell's background job ignores Ctrl-C, and so would the tests of it and their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

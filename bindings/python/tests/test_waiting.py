@@ -81,9 +81,11 @@ async def cancel_what_is_held(store, read):
     for _ in range(3):
         before = store.counters()["bytes_received"]
         held = asyncio.ensure_future(READS[read](store))
+        # Another process's bytes are waited for, of which nothing but the counter tells.
         while store.counters()["bytes_received"] < before + 1024:
             await asyncio.sleep(0.001)
         waiting = asyncio.ensure_future(store.get_range_async("free", start=0, length=5))
+        # A task's first turn, in which it asks.
         await asyncio.sleep(0)
         assert not held.done() and not waiting.done()
         held.cancel()

@@ -37,8 +37,8 @@ def copy(
 def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     """Copies: an object within a store, or as a job whatever sources name to a destination.
 
-    A job takes files, trees (`recursive`; into a folder without their own names: `contents`) and patterns to a store, from one, or between two, compares all bytes with the stores'
-    checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
+    A job takes files, trees (`recursive`; into a folder without their own names: `contents`) and patterns to a store, from one, or
+    between two, compares all bytes with the stores' checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
     `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):

@@ -53,9 +53,8 @@ const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 /// it was taken for, or nobody would ever find that out.
 const CHANGE_MIN: u32 = 16;
 
-/// The kernel takes as much of bulk beyond what it may send at once as the path carries in a [`MOMENT`], shared by the lanes: it goes before
-/// the clamp is felt. Four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs
-/// wake-ups: with 256 KiB a lane a GiB over loopback took a tenth more CPU. A lane's part of it, in bytes, is never smaller: its writer is woken when half of it is left.
+/// A lane's part of what the kernel takes of bulk beyond what it may send at once is never smaller, in bytes: its writer is woken when half
+/// of it is left.
 const UNSENT_MIN: f64 = 64.0 * 1024.0;
 
 /// A lane's part before anything is known.
@@ -139,7 +138,9 @@ impl BulkInFlight {
     }
 
     /// How much bulk the kernel may hold, small requests or not, that it may not send yet, in bytes for each of `lanes`: `Some`
-    /// when that differs by much from what was said last.
+    /// when that differs by much from what was said last. Together as much as the path carries in a [`MOMENT`], since it goes before the
+    /// clamp is felt: four lanes with their 4 MiB each had 0.1 s of a 1 Gbit/s path. Less costs wake-ups: with 256 KiB a lane a GiB over
+    /// loopback took a tenth more CPU.
     pub(super) fn unsent(&mut self, lanes: usize, rate: Option<f64>) -> Option<u32> {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * MOMENT.as_secs_f64() / lanes as f64).max(UNSENT_MIN) as u32;

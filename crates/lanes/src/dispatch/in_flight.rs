@@ -98,7 +98,8 @@ impl InFlight {
         self.served(took);
     }
 
-    /// An attempt has ended, and its lane is as good as before; quick refusals count too, and make for fewer lanes. What goes in one flight each way took no longer than the server did.
+    /// An attempt has ended, and its lane is as good as before. What goes in one flight each way took no longer than the server did. Quick
+    /// refusals count too, and make for fewer lanes.
     pub(super) fn ended(&mut self, now: Instant, attempt: AttemptId, rtt: Duration) {
         let Some(counted) = self.counted.get(&attempt) else { return };
         let took = now.saturating_duration_since(counted.since).saturating_sub(rtt);

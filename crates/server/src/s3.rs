@@ -156,8 +156,8 @@ pub(crate) async fn answer(
         Err(_) => refused(500, None),
     };
     clock::show(&state.config, answer.headers_mut());
-    if anonymous && answer.status().is_success() {
-        unmarked::tell(&state.objects, bucket, key, answer.headers_mut());
+    if anonymous {
+        unmarked::tell(&mut answer);
     }
     answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
     // By it clients recognise S3 among servers with ETags.
@@ -350,7 +350,7 @@ impl S3 for Dialect {
     }
 
     async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
-        put::put(self, request).await.map(S3Response::new)
+        put::put(self, request).await
     }
 
     async fn copy_object(

@@ -10,7 +10,7 @@ use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 use super::asked::{customer_of, tell_encryption, tell_lock};
 use super::checksums::{kind, set_checksum};
 use super::directory::{self, is_directory};
-use super::{Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp};
+use super::{Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp, unmarked};
 use crate::body::ObjectStream;
 use crate::objects::{Object, Refused};
 
@@ -60,7 +60,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         None => object.content.clone(),
     };
     output.body = Some(StreamingBlob::new(ObjectStream(content.reader())));
-    Ok(S3Response::new(output))
+    Ok(unmarked::about(S3Response::new(output), &object))
 }
 
 pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
@@ -110,7 +110,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
     if !asked.tags.is_empty() {
         answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
     }
-    Ok(answer)
+    Ok(unmarked::about(answer, &object))
 }
 
 fn find(

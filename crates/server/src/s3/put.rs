@@ -3,17 +3,20 @@
 use futures_util::StreamExt;
 use http::{Extensions, HeaderMap};
 use s3s::dto::*;
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError, TrailingHeaders};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, TrailingHeaders};
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, encryption, refusal, refusals};
+use super::{Dialect, conditions, encryption, refusal, refusals, unmarked};
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, now_us};
 
-pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -> S3Result<PutObjectOutput> {
+pub(super) async fn put(
+    dialect: &Dialect,
+    request: S3Request<PutObjectInput>,
+) -> S3Result<S3Response<PutObjectOutput>> {
     let S3Request { input, headers, trailing_headers, extensions, .. } = request;
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
@@ -51,7 +54,7 @@ pub(super) async fn put(dialect: &Dialect, request: S3Request<PutObjectInput>) -
         output.checksum_type = Some(kind(checksum.composite));
         set_checksum!(output, checksum.algorithm, checksum.value);
     }
-    Ok(output)
+    Ok(unmarked::about(S3Response::new(output), &object))
 }
 
 /// Reads a body into the store.

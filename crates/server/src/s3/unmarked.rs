@@ -1,11 +1,14 @@
 //! Requests that bear no mark of S3's. They may as well be meant for the XML API of GCS: `object_store` writes nothing but
 //! method and path to an emulator of it. So their answers hold what either dialect's do.
 
-use http::header::{AUTHORIZATION, ETAG};
-use http::{HeaderMap, Uri};
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Response, Uri};
+use s3s::S3Response;
 
 use crate::gcs::xml;
-use crate::objects::Objects;
+use crate::objects::Object;
 
 pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
     let marked = headers.keys().any(|name| name.as_str().starts_with("x-amz-"));
@@ -13,12 +16,16 @@ pub(super) fn is(uri: &Uri, headers: &HeaderMap) -> bool {
     !marked && !signed && !headers.contains_key(AUTHORIZATION)
 }
 
-/// Adds what the XML API says of an object, if it is still the one that the answer is about.
-pub(super) fn tell(objects: &Objects, bucket: &str, key: &str, headers: &mut HeaderMap) {
-    let Some(object) = objects.object(bucket, key) else { return };
-    let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
-    if etag.map(|etag| etag.trim_matches('"')) == Some(object.etag.as_str()) {
-        xml::tell_all(headers, &object);
+/// Notes of which object an answer speaks.
+pub(super) fn about<T>(mut answer: S3Response<T>, object: &Arc<Object>) -> S3Response<T> {
+    answer.extensions.insert(Arc::clone(object));
+    answer
+}
+
+/// Adds what the XML API says of the object that an answer is about.
+pub(super) fn tell<B>(answer: &mut Response<B>) {
+    if let Some(object) = answer.extensions_mut().remove::<Arc<Object>>() {
+        xml::tell_all(answer.headers_mut(), &object);
     }
 }
 

@@ -30,9 +30,17 @@ pub(crate) struct Running {
     canceller: Canceller,
     /// One permit for each group of files that is being written: the job ends only after the last of them.
     writes: Arc<Semaphore>,
+    /// One reference for each slice that was asked for and of which nothing has come.
+    awaited: Arc<()>,
     events: mpsc::Sender<Event>,
     outcomes: Outcomes,
     started: Instant,
+}
+
+/// A slice that was asked for: nothing of it has come until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    _of_job: Arc<()>,
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +116,7 @@ impl Running {
             stopped,
             canceller,
             writes,
+            awaited: Arc::default(),
             events,
             outcomes,
             started,
@@ -240,6 +249,16 @@ impl Running {
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
+    }
+
+    /// Takes note of a slice that is asked for.
+    pub(crate) fn awaits(&self) -> Awaited {
+        Awaited { _of_job: Arc::clone(&self.awaited) }
+    }
+
+    /// Whether of some slice that was asked for nothing has come, since it waits for a lane or for its answer.
+    pub(crate) fn is_awaiting(&self) -> bool {
+        Arc::strong_count(&self.awaited) > 1
     }
 
     /// Tells the job's end.

@@ -125,6 +125,13 @@ impl<O: Output> RangeWriter<O> {
         with(&mut state.output)
     }
 
+    /// Changes where the writing ends, which is after what has been written.
+    pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
+        let mut state = self.lock();
+        let State { at, output, .. } = &mut *state;
+        with(*at, output)
+    }
+
     /// The state that was known beforehand, or that the first answer has shown.
     pub(super) fn of(&self) -> Option<Pinned> {
         self.lock().of.clone()
@@ -302,6 +309,22 @@ mod tests {
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
         assert!(matches!(landed.hedge(), GetHedge::Nothing));
+    }
+
+    #[test]
+    fn a_slice_that_is_halved_stops_where_the_other_begins() {
+        let size = 4 << 20;
+        let pinned = Pinned::of(&meta(size, 1));
+        let writer =
+            RangeWriter::new(0..size, pinned, Wanted::CRC32C, Into::Memory(Vec::new()), Arc::default());
+        let mut sink = writer.sink();
+        sink.begin(&meta(size, 1), 0..size).unwrap();
+        assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
+        assert_eq!(writer.halve(), Some(3 << 20..size));
+        assert_eq!(writer.halve(), Some(2 << 20..3 << 20));
+        assert_eq!(writer.halve(), None);
+        assert_eq!(sink.write(&[7; 4 << 20]).unwrap(), Route::Stop);
+        assert_eq!(writer.finish().0, Run::of(&[7; 2 << 20], Wanted::CRC32C));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::range_writer::{Output, Pinned, RangeWriter};
 use crate::checksum::{Run, Wanted};
 use crate::folder::Staged;
 use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::plan::slices::middle;
+use crate::running::Awaited;
 use crate::{Error, Progress};
 
 /// How often a slice is asked for again without a single byte having come since the last time, in answers that were whole.
@@ -19,8 +21,8 @@ const FRUITLESS_MAX: u32 = 3;
 /// Where the bytes of a slice go.
 #[derive(Debug)]
 pub(crate) enum Into {
-    /// To their place in a file.
-    File(Arc<Staged>),
+    /// To their place in a file, whose job is told when the first of them come.
+    File(Arc<Staged>, Option<Awaited>),
     /// To memory, which the caller has reserved.
     Memory(Vec<u8>),
 }
@@ -47,9 +49,10 @@ impl Output for Slice {
         let take = (bytes.len() as u64).min(self.end - at);
         let own = &bytes[..take as usize];
         match &mut self.into {
-            Into::File(staged) => {
+            Into::File(staged, awaited) => {
                 staged.write_at(own, at)?;
                 self.claims.update(own, Some(staged));
+                drop(awaited.take());
             }
             Into::Memory(memory) => {
                 memory.extend_from_slice(own);
@@ -118,11 +121,19 @@ impl RangeWriter<Slice> {
         }
     }
 
+    /// Leaves the later half of what is still to come to another, where that is worth a request.
+    pub(crate) fn halve(&self) -> Option<Range<u64>> {
+        self.cut(|at, slice| {
+            let middle = middle(&(at..slice.end))?;
+            Some(middle..std::mem::replace(&mut slice.end, middle))
+        })
+    }
+
     /// What was written: the checksums, and the bytes if they went to memory.
     pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
         self.end(|slice| match &mut slice.into {
             Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
-            Into::File(staged) => (slice.claims.finish(Some(staged)), Vec::new()),
+            Into::File(staged, _) => (slice.claims.finish(Some(staged)), Vec::new()),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A large object into a file: slices in parallel, an opening stream among them where the store had to be asked first.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt;
@@ -21,7 +22,7 @@ use crate::plan::SLICES_AT_ONCE;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::platform::boot;
-use crate::running::{Moved, Running};
+use crate::running::{Awaited, Moved, Running};
 use crate::{CopyRequest, Error};
 
 /// An object whose checksum is only an MD5 is fetched by one stream up to this size, since MD5s can't be combined.
@@ -172,20 +173,36 @@ impl Rest<'_> {
         };
         let mut is_opening = opening.is_some();
         let (job, store, id) = (self.job, self.store, self.id);
-        let bring = |range: std::ops::Range<u64>, pinned: Pinned| {
-            let into = Into::File(Arc::clone(&large.staged));
-            let progress = Arc::clone(&job.progress);
-            let writer = RangeWriter::new(range.clone(), pinned, large.wanted, into, progress);
-            async move {
-                writer.bring(store, id).await?;
-                Ok::<_, Error>((range.start, writer.finish().0))
-            }
+        let writer = |range: Range<u64>, pinned: Pinned, awaited: Option<Awaited>| {
+            let into = Into::File(Arc::clone(&large.staged), awaited);
+            RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
         };
+        let bring = |start: u64, writer: Arc<RangeWriter>| async move {
+            let (_, asked) = writer.position();
+            writer.bring(store, id).await?;
+            let (_, end) = writer.position();
+            Ok::<_, Error>((start, writer.finish().0, end < asked))
+        };
+        let mut under_way: BTreeMap<u64, Arc<RangeWriter>> = BTreeMap::new();
+        let mut is_lane_free = false;
         let mut cancelled = std::pin::pin!(job.cancel.wait());
         loop {
             while slices.len() + usize::from(is_opening) < large.at_once {
                 let Some(range) = large.slices().claim() else { break };
-                slices.push(bring(range, self.pinned(&large.meta)?));
+                let (start, pinned) = (range.start, self.pinned(&large.meta)?);
+                let writer = writer(range, pinned, Some(job.awaits()));
+                under_way.insert(start, Arc::clone(&writer));
+                slices.push(bring(start, writer));
+                is_lane_free = false;
+            }
+            // Nothing is left, and the lane that has become free waits for nobody: it helps whoever would end last.
+            if std::mem::take(&mut is_lane_free)
+                && !job.is_awaiting()
+                && let Some(range) = halve(&large, &under_way)
+            {
+                let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?, None));
+                under_way.insert(start, Arc::clone(&writer));
+                slices.push(bring(start, writer));
             }
             if !is_opening && slices.is_empty() {
                 break;
@@ -194,14 +211,16 @@ impl Rest<'_> {
                 biased;
                 () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
                 ended = &mut stream, if is_opening => {
-                    is_opening = false;
+                    (is_opening, is_lane_free) = (false, true);
                     if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
                         self.opener_ended(ended, run)?;
                     }
                 }
                 Some(slice) = slices.next(), if !slices.is_empty() => {
-                    let (start, run) = slice?;
+                    let (start, run, is_cut) = slice?;
+                    under_way.remove(&start);
                     self.runs.insert(start, run);
+                    is_lane_free = !is_cut;
                 }
             }
         }
@@ -241,6 +260,17 @@ impl Rest<'_> {
         }
         Ok(Pinned::of(meta))
     }
+}
+
+/// Takes over the later half of what still comes on the stream that has most before it.
+fn halve(large: &Large, under_way: &BTreeMap<u64, Arc<RangeWriter>>) -> Option<Range<u64>> {
+    let left = |writer: &Arc<RangeWriter>| {
+        let (at, end) = writer.position();
+        end - at
+    };
+    let longest = under_way.values().map(|writer| (left(writer), writer)).max_by_key(|(left, _)| *left);
+    let of_opener = large.slices().halve_opener(longest.map_or(0, |(left, _)| left));
+    of_opener.or_else(|| longest?.1.halve())
 }
 
 /// Leaves what has come to a later run, where that can go on with it: the object is as it was, and it was nothing about

@@ -18,6 +18,12 @@ pub(crate) fn slice_len(size: u64, in_flight: usize) -> u64 {
     share.next_multiple_of(1 << 20).clamp(SLICE_MIN, SLICE_MAX)
 }
 
+/// Where what a stream still brings is cut, so that another brings the rest: in its middle, unless less would come than is claimed at a time.
+pub(crate) fn middle(left: &Range<u64>) -> Option<u64> {
+    let middle = (left.start + (left.end - left.start) / 2).next_multiple_of(CLAIM_LEN);
+    (middle >= left.start + CLAIM_LEN && middle + CLAIM_LEN <= left.end).then_some(middle)
+}
+
 /// Whether an object is worth more than one stream.
 pub(crate) fn is_sliced(size: u64) -> bool {
     size > SLICE_MAX
@@ -82,6 +88,13 @@ impl Slices {
         let claimed = start..before_opener.end;
         before_opener.end = start;
         Some(claimed)
+    }
+
+    /// Takes over the later half of what the opener has before it, if that is more than any slice has.
+    pub(crate) fn halve_opener(&mut self, longest: u64) -> Option<Range<u64>> {
+        let before = self.opener.as_mut().filter(|before| before.end - before.start > longest)?;
+        let middle = middle(before)?;
+        Some(middle..std::mem::replace(&mut before.end, middle))
     }
 
     /// The opener brings `bytes` more: how many of them are its own. Fewer than it brings means that it is cut.
@@ -166,6 +179,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_stream_still_brings_is_halved_where_claims_end_and_not_below_them() {
+        assert_eq!(middle(&(0..4 * MIB)), Some(2 * MIB));
+        assert_eq!(middle(&(MIB / 2..4 * MIB)), Some(3 * MIB));
+        assert_eq!(middle(&(0..2 * MIB)), Some(MIB));
+        assert_eq!(middle(&(1..2 * MIB)), None, "less than a claim would be left");
+        assert_eq!(middle(&(0..2 * MIB - 1)), None, "or taken");
+        let mut slices = Slices::opened(7 * MIB, 16 * MIB, 4);
+        assert_eq!(slices.claim(), None);
+        assert_eq!(slices.halve_opener(8 * MIB), None, "a slice has more");
+        assert_eq!(slices.halve_opener(6 * MIB), Some(4 * MIB..7 * MIB));
+        assert_eq!(slices.opener_end(), Some(4 * MIB));
+    }
+
+    #[test]
     fn an_empty_object_has_nothing_to_claim() {
         assert!(!opener_is_needed(&Slices::opened(0, 8, 4)));
         assert_eq!(Slices::planned([], 8, 4).claim(), None);
@@ -199,7 +226,7 @@ mod tests {
                     break;
                 }
                 match random.below(4) {
-                    0 => claimed.extend(slices.claim()),
+                    0 => claimed.extend(slices.claim().or_else(|| slices.halve_opener(0))),
                     1 => {
                         if let Some(at) = &mut opener_at {
                             let own = slices.opener_takes(1 + random.below(3 * MIB));

@@ -67,6 +67,22 @@ fn a_body_that_breaks_is_gone_on_with_where_it_stood() {
 }
 
 #[test]
+fn what_a_slow_connection_still_has_to_bring_at_the_end_is_shared_with_others() {
+    at_once(&KINDS, |kind| {
+        let bytes = noise(40 * MIB, 1);
+        let requests = |faults: &[&str]| {
+            let stage = Stage::with_faults(kind, faults);
+            stage.object("k", &bytes);
+            stage.cp(stage.url("k"), stage.path("k")).all_done();
+            assert!(std::fs::read(stage.path("k")).unwrap() == bytes, "{kind:?}");
+            stage.requests("get")
+        };
+        // The stream that opens and nine slices; most of the slow one is left when all others are there.
+        assert!(requests(&["get:3 slow 1MiB/s"]) > 10, "{kind:?}: nobody helped");
+    });
+}
+
+#[test]
 fn a_body_whose_every_answer_breaks_after_a_few_bytes_is_asked_for_with_pauses_and_given_up() {
     at_once(&KINDS, |kind| {
         let stage = Stage::with_faults(kind, &["get reset@20KiB"]);

@@ -102,6 +102,11 @@ impl Error {
         Self::own(ErrorKind::NotFound, target, message)
     }
 
+    /// A listing that can't be what is in the store.
+    pub(crate) fn disorder(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::own(ErrorKind::Server, target, message)
+    }
+
     /// The job was cancelled before the item was done.
     pub(crate) fn cancelled(target: impl Into<String>) -> Self {
         Self::own(ErrorKind::Cancelled, target, "cancelled")

@@ -14,8 +14,8 @@ use crate::pattern::Pattern;
 use crate::state::State;
 use crate::{Error, ListRequest, Location};
 
-/// How many entries wait for a listing's reader before the listing does.
-const ENTRIES_WAITING_MAX: usize = 1024;
+/// How many portions of entries, of a page at most, wait for a listing's reader before the listing does.
+const PORTIONS_WAITING_MAX: usize = 2;
 
 /// What a listing holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,11 +33,18 @@ pub enum Entry {
 /// its process: in a child of a `fork` an error says so.
 #[derive(Debug)]
 pub struct Listing {
-    entries: OfProcess<mpsc::Receiver<Result<Entry, Error>>>,
+    entries: OfProcess<Coming>,
     /// Whether all entries have been sent: where the channel ends before, whoever filled it is gone.
     is_whole: Arc<AtomicBool>,
     at: String,
     is_over: bool,
+}
+
+#[derive(Debug)]
+struct Coming {
+    portions: mpsc::Receiver<Result<Vec<Entry>, Error>>,
+    /// What is left of the portion that came last.
+    rest: std::vec::IntoIter<Entry>,
 }
 
 impl Listing {
@@ -65,42 +72,60 @@ impl Listing {
     }
 
     fn begun(at: String) -> (Out, Self) {
-        let (out, entries) = mpsc::channel(ENTRIES_WAITING_MAX);
-        let entries = OfProcess::new(entries);
+        let (out, portions) = mpsc::channel(PORTIONS_WAITING_MAX);
+        let entries = OfProcess::new(Coming { portions, rest: Vec::new().into_iter() });
         (out, Self { entries, is_whole: Arc::default(), at, is_over: false })
     }
 
     /// The next entry; `None` at the end. After an error nothing follows.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
-        if self.is_over {
-            return None;
+        while !self.is_over {
+            let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
+            if let Some(entry) = coming.rest.next() {
+                return Some(Ok(entry));
+            }
+            let portion = coming.portions.recv().await;
+            if let Some(error) = self.take(portion) {
+                return Some(Err(error));
+            }
         }
-        let some = match self.entries.get_mut() {
-            Some(entries) => Some(entries.recv().await),
-            None => None,
-        };
-        self.taken(some)
+        None
     }
 
     /// Like [`next`](Self::next), blocking the thread. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Entry, Error>> {
-        if self.is_over {
-            return None;
+        while !self.is_over {
+            let Some(coming) = self.entries.get_mut() else { return Some(Err(self.forked())) };
+            if let Some(entry) = coming.rest.next() {
+                return Some(Ok(entry));
+            }
+            let portion = coming.portions.blocking_recv();
+            if let Some(error) = self.take(portion) {
+                return Some(Err(error));
+            }
         }
-        let some = self.entries.get_mut().map(mpsc::Receiver::blocking_recv);
-        self.taken(some)
+        None
     }
 
-    /// What has come: nothing at all where a parent of this process has begun.
-    fn taken(&mut self, some: Option<Option<Result<Entry, Error>>>) -> Option<Result<Entry, Error>> {
-        let entry = match some {
-            Some(None) if self.is_whole.load(Ordering::Acquire) => None,
-            Some(None) => Some(Err(Error::cancelled(&self.at))),
-            Some(entry) => entry,
-            None => Some(Err(Error::forked(&self.at))),
+    /// Takes what has come; the error with which the listing ends.
+    fn take(&mut self, portion: Option<Result<Vec<Entry>, Error>>) -> Option<Error> {
+        let error = match portion {
+            Some(Ok(entries)) => {
+                self.entries.get_mut()?.rest = entries.into_iter();
+                return None;
+            }
+            Some(Err(error)) => Some(error),
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Error::cancelled(&self.at)),
         };
-        self.is_over = !matches!(entry, Some(Ok(_)));
-        entry
+        self.is_over = true;
+        error
+    }
+
+    /// What a listing ends with in a child of the process that began it.
+    fn forked(&mut self) -> Error {
+        self.is_over = true;
+        Error::forked(&self.at)
     }
 }
 
@@ -116,7 +141,7 @@ impl<E: Into<Error>> From<E> for Ended {
     }
 }
 
-type Out = mpsc::Sender<Result<Entry, Error>>;
+type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
 async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
@@ -124,10 +149,8 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
     };
     let store = engine.store(*provider)?;
     if bucket.is_empty() {
-        for bucket in store.buckets().await? {
-            send(out, Entry::Bucket(bucket)).await?;
-        }
-        return Ok(());
+        let buckets = store.buckets().await?;
+        return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
     }
     // What lies in the folders that match, as a shell lists them.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
@@ -186,35 +209,25 @@ async fn matching(
     let mut found = false;
     let mut seen = Folders::new(store.lists_in_order(bucket));
     let mut pages = pages(store, list);
+    let folder_url = |folder: &str| url(store.provider(), &ObjectId::new(bucket, folder));
     while let Some(page) = pages.next().await {
         let page = page?;
         let folders = page.prefixes.iter().filter(|prefix| pattern.matches(prefix.trim_end_matches('/')));
-        for prefix in folders {
-            found = true;
-            let prefix = url(store.provider(), &ObjectId::new(bucket, prefix));
-            send(out, Entry::Prefix(prefix)).await?;
-        }
+        let mut portion: Vec<Entry> = folders.map(|folder| Entry::Prefix(folder_url(folder))).collect();
         for object in page.objects {
-            let folder = pattern.matching_folder(&object.id.key);
-            match folder {
+            match pattern.matching_folder(&object.id.key) {
                 Some(folder) if !recursive && !pattern.matches(&object.id.key) => {
                     found = true;
                     if seen.is_new(folder) {
-                        let prefix = url(store.provider(), &ObjectId::new(bucket, format!("{folder}/")));
-                        send(out, Entry::Prefix(prefix)).await?;
+                        portion.push(Entry::Prefix(folder_url(&format!("{folder}/"))));
                     }
                 }
-                Some(_) => {
-                    found = true;
-                    send(out, Entry::Object(Box::new(object))).await?;
-                }
-                None if pattern.matches(&object.id.key) => {
-                    found = true;
-                    send(out, Entry::Object(Box::new(object))).await?;
-                }
-                None => {}
+                None if !pattern.matches(&object.id.key) => {}
+                _ => portion.push(Entry::Object(Box::new(object))),
             }
         }
+        found |= !portion.is_empty();
+        send(out, portion).await?;
     }
     Ok(found)
 }
@@ -266,7 +279,7 @@ async fn level(
         match object {
             Ok(meta) => {
                 found = true;
-                send(out, Entry::Object(Box::new(meta))).await?;
+                send(out, vec![Entry::Object(Box::new(meta))]).await?;
             }
             Err(e) if e.is_not_found() => {}
             // Who may list need not be allowed to read.
@@ -281,14 +294,12 @@ async fn level(
     let mut next = first;
     while let Some(page) = next {
         let page = page?;
-        for prefix in page.prefixes {
-            found = true;
-            send(out, Entry::Prefix(url(provider, &ObjectId::new(bucket, prefix)))).await?;
-        }
-        for object in page.objects {
-            found = true;
-            send(out, Entry::Object(Box::new(object))).await?;
-        }
+        let prefixes = page.prefixes.into_iter();
+        let prefixes = prefixes.map(|prefix| Entry::Prefix(url(provider, &ObjectId::new(bucket, prefix))));
+        let objects = page.objects.into_iter().map(|object| Entry::Object(Box::new(object)));
+        let portion: Vec<Entry> = prefixes.chain(objects).collect();
+        found |= !portion.is_empty();
+        send(out, portion).await?;
         next = pages.next().await;
     }
     if found || key.is_empty() {
@@ -297,8 +308,8 @@ async fn level(
     Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
 }
 
-async fn send(out: &Out, entry: Entry) -> Result<(), Ended> {
-    out.send(Ok(entry)).await.map_err(|_| Ended::Unheard)
+async fn send(out: &Out, portion: Vec<Entry>) -> Result<(), Ended> {
+    out.send(Ok(portion)).await.map_err(|_| Ended::Unheard)
 }
 
 #[cfg(test)]
@@ -307,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_listing_that_nobody_fills_any_more_is_an_error_and_no_end() {
-        let one = || Ok(Entry::Prefix("s3://b/a/".to_owned()));
+        let one = || Ok(vec![Entry::Prefix("s3://b/a/".to_owned())]);
         let (out, mut lost) = Listing::begun("s3://b/".to_owned());
         out.try_send(one()).unwrap();
         drop(out);

@@ -1,9 +1,10 @@
 //! Plans, as pure functions and state machines: how a download is sliced, who takes which slice, how an upload is cut
-//! into parts, and what goes as one request.
+//! into parts, what goes as one request, and how a listing goes through the keys of a bucket.
 
 pub(crate) mod boundaries;
 pub(crate) mod copies;
 pub(crate) mod kept_parts;
+pub(crate) mod keyspace;
 pub(crate) mod parts;
 #[cfg(test)]
 pub(crate) mod random;

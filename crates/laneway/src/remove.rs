@@ -6,7 +6,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, Deletion, ObjectId, Provider, Store};
 
 use crate::event::Verified;
-use crate::listing::{Source, SourceObject};
+use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Moved, Running};
@@ -54,7 +54,7 @@ async fn search_one(
     units: &Units,
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
-    let mut objects = source.objects(store);
+    let mut objects = source.objects(store, Order::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let ended = loop {
         let arrived = match objects.next().await {

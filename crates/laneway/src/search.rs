@@ -5,6 +5,7 @@ use std::sync::Arc;
 use laneway_store::{ObjectId, Provider, Store};
 
 use crate::existing::{EXISTS, Existing};
+use crate::listing::Order;
 use crate::names::Names;
 use crate::pattern::Pattern;
 use crate::pump::{Cancelled, Units};
@@ -45,6 +46,11 @@ impl Search {
         let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
         let existing = (request.no_clobber && request.destination.is_object()).then(Existing::default);
         Self { job, request, units, names: Names::new(may_meet), existing }
+    }
+
+    /// In which order listings are gone through: what is there already is looked up by neighbouring keys.
+    pub(crate) fn order(&self) -> Order {
+        if self.request.no_clobber { Order::Keys } else { Order::Arrival }
     }
 
     /// Reports what never became an item.

@@ -35,7 +35,7 @@ impl Copies<'_> {
         let name = self.search.request.tree_name(&source.bucket, &source.key);
         let prefix = tree_prefix(self.to.key, is_folder, &name);
         let tree = source.recursive.then_some(prefix.as_str());
-        let mut objects = source.objects(&ends.from);
+        let mut objects = source.objects(&ends.from, self.search.order());
         while let Some(page) = objects.next().await? {
             let mut group = Group::new();
             for from in page {

@@ -67,7 +67,7 @@ impl<'a> Downloads<'a> {
         let is_folder = matches!(self.to, To::Folder(_));
         let name = self.search.request.tree_name(&source.bucket, &source.key);
         let tree_prefix = tree_prefix("", is_folder, &name);
-        let mut objects = source.objects(&store);
+        let mut objects = source.objects(&store, self.search.order());
         while let Some(page) = objects.next().await? {
             let mut group = Group::new();
             for mut object in page {

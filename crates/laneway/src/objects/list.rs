@@ -10,11 +10,12 @@ use laneway_store::ObjectMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::fork::OfProcess;
+use crate::listing::{self, Order};
 use crate::runtime::Task;
 use crate::{Bucket, Error};
 
-/// Pages that are fetched or wait for their reader at once.
-const PAGES_AT_ONCE: usize = 2;
+/// Pages that wait here for their reader; more are on their way.
+const PAGES_WAITING_MAX: usize = 2;
 
 /// The objects below a prefix, as a stream that is read while pages arrive; made by [`Bucket::list`]. Nothing is asked
 /// before it is polled, and dropped it asks no more. After an error nothing follows.
@@ -142,7 +143,7 @@ impl Stream for ListDir {
     }
 }
 
-/// Pages of a listing, fetched on the engine's thread a page ahead of their reader.
+/// Pages of a listing, fetched on the engine's thread ahead of their reader.
 #[derive(Debug)]
 struct Pages {
     bucket: Bucket,
@@ -257,7 +258,7 @@ impl Pages {
     }
 }
 
-async fn fill(bucket: Bucket, mut list: laneway_store::List, out: mpsc::UnboundedSender<Batch>) {
+async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSender<Batch>) {
     let store = match bucket.store() {
         Ok(store) => store,
         Err(error) => return drop(out.send(Batch::Failed(error))),
@@ -266,29 +267,26 @@ async fn fill(bucket: Bucket, mut list: laneway_store::List, out: mpsc::Unbounde
         bucket.relative(&mut meta);
         Listed::Object(Box::new(meta))
     };
-    let pages = Arc::new(Semaphore::new(PAGES_AT_ONCE));
+    let below =
+        |prefix: String| Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(&prefix).to_owned());
+    let pages = Arc::new(Semaphore::new(PAGES_WAITING_MAX));
+    let mut listing = listing::arriving(&store, list, Order::Keys);
     loop {
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&pages).acquire_owned().await else { return };
-        let hand_on = |arrived: Vec<ObjectMeta>| {
-            drop(out.send(Batch::Entries(arrived.into_iter().map(relative).collect(), None)));
-        };
-        let page = match store.list_arriving(&list, hand_on).await {
-            Ok(page) => page,
-            Err(error) => return drop(out.send(Batch::Failed(error.into()))),
-        };
-        let below = |prefix: &String| {
-            Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(prefix).to_owned())
-        };
-        let mut last: Vec<Listed> = page.prefixes.iter().map(below).collect();
-        last.extend(page.objects.into_iter().map(relative));
-        let next = page.next;
-        if out.send(Batch::Entries(last, Some(permit))).is_err() {
-            return;
+        let mut permit = Some(permit);
+        while permit.is_some() {
+            let arrived = match listing.next().await {
+                Some(Ok(arrived)) => arrived,
+                Some(Err(error)) => return drop(out.send(Batch::Failed(error))),
+                None => return drop(out.send(Batch::Over)),
+            };
+            let prefixes = arrived.prefixes.into_iter().map(below);
+            let entries = prefixes.chain(arrived.objects.into_iter().map(relative)).collect();
+            let page = permit.take_if(|_| arrived.ends_page);
+            if out.send(Batch::Entries(entries, page)).is_err() {
+                return;
+            }
         }
-        if next.is_none() {
-            return drop(out.send(Batch::Over));
-        }
-        list.token = next;
     }
 }

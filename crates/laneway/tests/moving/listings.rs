@@ -1,9 +1,11 @@
 //! Listings and single looks.
 
-use laneway::{Entry, ListRequest, Location};
-use laneway_server::{Config, Habits};
+use std::time::Duration;
 
-use crate::stage::{BUCKET, DIALECTS, KINDS, Stage};
+use laneway::{CopyRequest, Entry, ListRequest, Location};
+use laneway_server::{Config, Faults, Habits};
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, Stage, at_once};
 
 fn listed(stage: &Stage, at: Location, recursive: bool) -> Result<Vec<String>, laneway::Error> {
     let mut listing = stage.client.list(ListRequest::new(at).recursive(recursive));
@@ -48,6 +50,96 @@ fn many_pages_come_in_order_and_whole() {
         keys.sort();
         assert_eq!(listed(&stage, stage.url("k"), true).unwrap(), keys, "{kind:?}");
     }
+}
+
+/// Keys of several shapes, most of them in one folder, in order.
+fn skewed(count: usize) -> Vec<String> {
+    let mut keys: Vec<_> = (0..count)
+        .map(|i| match i % 10 {
+            0 => format!("t/{i}"),
+            1 => format!("t/ü{}/{i:05}", i % 7),
+            2 => format!("t/{:02x}/{:02x}/{i}", i % 251, i % 241),
+            _ => format!("t/hot/day={:02}/part-{i:06}", i % 3),
+        })
+        .collect();
+    keys.sort();
+    keys
+}
+
+/// Most requests that a listing of so many keys takes, whatever they look like.
+fn requests_max(keys: usize) -> u64 {
+    let pages = keys.div_ceil(1000) as u64;
+    pages + 1 + (2 * pages).min(24) + pages / 4
+}
+
+/// A server so far away that pages are asked for side by side, with the keys.
+fn far_away(kind: crate::stage::Kind, keys: &[String]) -> Stage {
+    let stage = Stage::with(kind, Config { rtt: Duration::from_millis(40), ..Config::default() });
+    keys.iter().for_each(|key| stage.object(key, b"x"));
+    stage
+}
+
+#[test]
+fn pages_that_are_asked_for_side_by_side_come_in_order_and_whole() {
+    let keys = skewed(15_000);
+    at_once(&KINDS, |kind| {
+        let stage = far_away(kind, &keys);
+        assert!(listed(&stage, stage.url("t"), true).unwrap() == keys, "{kind:?}");
+        let requests = stage.requests("list");
+        assert!((16..=requests_max(keys.len())).contains(&requests), "{kind:?}: {requests}");
+        // One level: what is rolled up is told once.
+        let level = listed(&stage, stage.url("t/"), false).unwrap();
+        let mut below: Vec<String> = keys
+            .iter()
+            .map(|key| match key[2..].split_once('/') {
+                Some((folder, _)) => stage.url(&format!("t/{folder}/")).to_string(),
+                None => key.clone(),
+            })
+            .collect();
+        below.sort();
+        below.dedup();
+        assert!(level.iter().collect::<std::collections::BTreeSet<_>>().into_iter().eq(&below), "{kind:?}");
+        assert_eq!(level.len(), below.len());
+    });
+}
+
+#[test]
+fn trees_that_are_listed_side_by_side_are_copied_and_removed_whole() {
+    let keys = skewed(6000);
+    at_once(&DIALECTS, |kind| {
+        let stage = far_away(kind, &keys);
+        let request = CopyRequest::new(vec![stage.url("t")], stage.url("to/")).recursive(true).dry_run(true);
+        let planned = stage.copy(request);
+        let mut sources: Vec<_> = planned.items.iter().map(|item| item.source.clone()).collect();
+        sources.sort();
+        let mut urls: Vec<_> = keys.iter().map(|key| stage.url(key).to_string()).collect();
+        urls.sort();
+        assert!(sources == urls, "{kind:?}: {}", sources.len());
+        stage.rm(vec![stage.url("t")], true).all_done();
+        assert_eq!(stage.keys(), [""; 0], "{kind:?}");
+    });
+}
+
+#[test]
+fn a_listing_that_fails_on_the_way_says_so_and_ends() {
+    let keys = skewed(9000);
+    at_once(&DIALECTS, |kind| {
+        let faults = Faults::parse(["list:5-999 status 403"]).unwrap();
+        let stage = Stage::with(kind, Config { rtt: Duration::from_millis(40), faults, ..Config::default() });
+        keys.iter().for_each(|key| stage.object(key, b"x"));
+        let mut listing = stage.client.list(ListRequest::new(stage.url("t")).recursive(true));
+        let mut before = Vec::new();
+        let error = loop {
+            match listing.next_blocking() {
+                Some(Ok(Entry::Object(meta))) => before.push(meta.id.key),
+                Some(Err(error)) => break error,
+                other => panic!("{kind:?}: {other:?}"),
+            }
+        };
+        assert!(listing.next_blocking().is_none());
+        assert!(error.to_string().contains(BUCKET), "{error}");
+        assert!(before.len() >= 1000 && keys.starts_with(&before), "{kind:?}: {}", before.len());
+    });
 }
 
 #[test]

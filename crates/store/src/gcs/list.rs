@@ -48,7 +48,7 @@ impl Reader for Arriving {
         let mut objects = Vec::new();
         for item in self.0.take(bytes) {
             let item: Resource = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
-            if list.start_after.as_deref().is_some_and(|after| item.name() <= after) {
+            if list.start_after.as_deref() == Some(item.name()) {
                 continue;
             }
             let id = ObjectId::new(&list.bucket, item.name());

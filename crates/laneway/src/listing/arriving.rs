@@ -1,0 +1,273 @@
+//! A listing as it arrives: asks for the pages that [`Keyspace`] plans, and hands on what they bring.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use laneway_lanes::tally;
+use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
+use tokio::sync::mpsc;
+
+use crate::Error;
+use crate::location::url;
+use crate::plan::keyspace::{Ask, Disorder, End, Keyspace, Kind, Listed, Order, StretchId};
+
+/// What arrived together that waits for its reader beside what is planned to; a page at most each.
+const WAITING_MAX: usize = 2;
+/// What ends behind a cut, so that the key at which it was cut is still before the end. What lies between is left to what comes
+/// after the cut.
+const BEHIND: char = ' ';
+
+/// What arrives of a listing at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// In the order of their keys, if the store has one.
+    pub(crate) objects: Vec<ObjectMeta>,
+    /// Common prefixes.
+    pub(crate) prefixes: Vec<String>,
+    /// Whether a page ends with it.
+    pub(crate) ends_page: bool,
+}
+
+/// All of a listing as it arrives. Dropped, it ends the listing.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    /// `None` at the end: where the channel ends without it, whoever filled it is gone.
+    arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>,
+    url: String,
+    is_over: bool,
+}
+
+impl Arriving {
+    /// What has arrived next. After an error nothing follows.
+    pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
+        if self.is_over {
+            return None;
+        }
+        let arrived = match self.arrived.recv().await {
+            Some(arrived) => arrived.transpose(),
+            None => Some(Err(Error::cancelled(&self.url))),
+        };
+        self.is_over = !matches!(arrived, Some(Ok(_)));
+        arrived
+    }
+}
+
+/// Begins to list.
+pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
+    let (out, arrived) = mpsc::channel(WAITING_MAX);
+    let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
+    let store = store.clone();
+    // What it asks for counts where the listing does.
+    tokio::spawn(tally::scope(tally::current(), async move { fetch(&store, &list, order, out).await }));
+    Arriving { arrived, url, is_over: false }
+}
+
+/// A page that has come, whose objects went ahead of it as far as they could.
+type Came = (StretchId, Result<Page, laneway_store::Error>, Duration);
+
+async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Result<Option<Arrived>, Error>>) {
+    let listed = Listed {
+        prefix: list.prefix.clone(),
+        delimiter: list.delimiter.clone(),
+        start_after: list.start_after.clone(),
+        end_before: list.end_before.clone(),
+    };
+    let mut keyspace = Keyspace::new(listed, order, store.lists_in_order(&list.bucket));
+    let mut shelf = Shelf { order, lines: HashMap::new() };
+    let (ahead, mut coming) = mpsc::unbounded_channel();
+    let mut pages = FuturesUnordered::new();
+    let mut failure = None;
+    loop {
+        while failure.is_none()
+            && let Some(ask) = keyspace.ask()
+        {
+            pages.push(page(store, list, ask, ahead.clone()));
+        }
+        let is_ready = shelf.has_next(&keyspace);
+        if !is_ready && (failure.is_some() || keyspace.is_over()) {
+            // Where nobody listens any more, nobody has to be told.
+            drop(out.send(failure.map_or(Ok(None), Err)).await);
+            return;
+        }
+        let took = tokio::select! {
+            biased;
+            room = out.reserve(), if is_ready => {
+                let Ok(room) = room else { return };
+                if let Some(arrived) = shelf.take(&mut keyspace) {
+                    room.send(Ok(Some(arrived)));
+                }
+                Ok(())
+            }
+            () = out.closed(), if !is_ready => return,
+            Some((stretch, objects)) = coming.recv(), if failure.is_none() => {
+                shelf.put(&mut keyspace, stretch, objects)
+            }
+            Some(came) = pages.next(), if failure.is_none() => {
+                // What went ahead of it comes first.
+                let mut took = Ok(());
+                while let Ok((stretch, objects)) = coming.try_recv() {
+                    took = took.and_then(|()| shelf.put(&mut keyspace, stretch, objects));
+                }
+                match (took, came) {
+                    (Ok(()), (_, Err(error), _)) => {
+                        failure = Some(error.into());
+                        Ok(())
+                    }
+                    (Ok(()), (stretch, Ok(page), time)) => shelf.end_page(&mut keyspace, stretch, page, time),
+                    (Err(disorder), _) => Err(disorder),
+                }
+            }
+        };
+        if let Err(disorder) = took {
+            let about = ObjectId::new(&list.bucket, disorder.key().unwrap_or(&list.prefix));
+            failure = Some(Error::disorder(url(store.provider(), &about), disorder.to_string()));
+        }
+    }
+}
+
+async fn page(
+    store: &Store,
+    list: &List,
+    ask: Ask,
+    ahead: mpsc::UnboundedSender<(StretchId, Vec<ObjectMeta>)>,
+) -> Came {
+    let end_before = match ask.end {
+        End::Open => None,
+        End::Before(end) => Some(end),
+        End::At(end) => Some(format!("{end}{BEHIND}")),
+    };
+    let list = List { start_after: ask.start_after, end_before, token: ask.token, ..list.clone() };
+    let asked = Instant::now();
+    // Unbounded, but a page holds a thousand. Where nobody takes it, the listing is over.
+    let page = store.list_arriving(&list, |objects| drop(ahead.send((ask.stretch, objects)))).await;
+    (ask.stretch, page, asked.elapsed())
+}
+
+/// What has arrived and not been handed on.
+struct Shelf {
+    order: Order,
+    /// By stretch where the order of keys is asked for, else all in one line.
+    lines: HashMap<Option<StretchId>, VecDeque<(StretchId, Arrived)>>,
+}
+
+impl Shelf {
+    fn put(
+        &mut self,
+        keyspace: &mut Keyspace,
+        stretch: StretchId,
+        mut objects: Vec<ObjectMeta>,
+    ) -> Result<(), Disorder> {
+        let taken =
+            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        objects.truncate(taken);
+        if !objects.is_empty() {
+            self.add(stretch, Arrived { objects, ..Arrived::default() });
+        }
+        Ok(())
+    }
+
+    fn end_page(
+        &mut self,
+        keyspace: &mut Keyspace,
+        stretch: StretchId,
+        page: Page,
+        time: Duration,
+    ) -> Result<(), Disorder> {
+        let Page { mut objects, mut prefixes, next } = page;
+        let taken =
+            keyspace.came(stretch, Kind::Objects, objects.iter().map(|object| object.id.key.as_str()))?;
+        objects.truncate(taken);
+        let taken = keyspace.came(stretch, Kind::Prefixes, prefixes.iter().map(String::as_str))?;
+        prefixes.truncate(taken);
+        keyspace.ended(stretch, next, time)?;
+        self.add(stretch, Arrived { objects, prefixes, ends_page: true });
+        Ok(())
+    }
+
+    fn add(&mut self, stretch: StretchId, arrived: Arrived) {
+        let line = (self.order == Order::Keys).then_some(stretch);
+        self.lines.entry(line).or_default().push_back((stretch, arrived));
+    }
+
+    /// The line whose turn it is.
+    fn line(&self, keyspace: &Keyspace) -> Option<StretchId> {
+        keyspace.front().filter(|_| self.order == Order::Keys)
+    }
+
+    fn has_next(&self, keyspace: &Keyspace) -> bool {
+        self.lines.contains_key(&self.line(keyspace))
+    }
+
+    /// What comes next, up to the end of its page.
+    fn take(&mut self, keyspace: &mut Keyspace) -> Option<Arrived> {
+        let key = self.line(keyspace);
+        let line = self.lines.get_mut(&key)?;
+        let (stretch, mut arrived) = line.pop_front()?;
+        while !arrived.ends_page
+            && line.front().is_some_and(|(next, _)| *next == stretch)
+            && let Some((_, more)) = line.pop_front()
+        {
+            arrived.objects.extend(more.objects);
+            arrived.prefixes.extend(more.prefixes);
+            arrived.ends_page = more.ends_page;
+        }
+        if line.is_empty() {
+            self.lines.remove(&key);
+        }
+        if arrived.ends_page {
+            keyspace.taken(stretch);
+        }
+        Some(arrived)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pollster::block_on;
+
+    use super::*;
+
+    fn begun() -> (mpsc::Sender<Result<Option<Arrived>, Error>>, Arriving) {
+        let (out, arrived) = mpsc::channel(4);
+        (out, Arriving { arrived, url: "s3://b/k".to_owned(), is_over: false })
+    }
+
+    #[test]
+    fn a_listing_that_nobody_goes_on_with_is_an_error_and_no_end() {
+        let one = || Ok(Some(Arrived { ends_page: true, ..Arrived::default() }));
+        let (out, mut lost) = begun();
+        assert!(out.try_send(one()).is_ok());
+        drop(out);
+        assert!(block_on(lost.next()).unwrap().is_ok());
+        let error = block_on(lost.next()).unwrap().unwrap_err();
+        assert!(error.is_cancelled() && error.url() == Some("s3://b/k"), "{error}");
+        assert!(block_on(lost.next()).is_none());
+        let (out, mut whole) = begun();
+        assert!(out.try_send(one()).is_ok() && out.try_send(Ok(None)).is_ok());
+        drop(out);
+        assert!(block_on(whole.next()).unwrap().is_ok() && block_on(whole.next()).is_none());
+    }
+
+    #[test]
+    fn what_arrived_of_a_page_is_handed_on_together() {
+        let listed = || Listed::default();
+        let object = |key: &str| ObjectMeta::new(ObjectId::new("b", key), 0);
+        for order in [Order::Keys, Order::Arrival] {
+            let mut keyspace = Keyspace::new(listed(), order, true);
+            let mut shelf = Shelf { order, lines: HashMap::new() };
+            let first = keyspace.ask().unwrap().stretch;
+            shelf.put(&mut keyspace, first, vec![object("a"), object("b")]).unwrap();
+            let arrived = shelf.take(&mut keyspace).unwrap();
+            assert_eq!((arrived.objects.len(), arrived.ends_page), (2, false));
+            assert!(!shelf.has_next(&keyspace));
+            shelf.put(&mut keyspace, first, vec![object("c")]).unwrap();
+            let rest = Page { objects: vec![object("d")], ..Page::default() };
+            shelf.end_page(&mut keyspace, first, rest, Duration::ZERO).unwrap();
+            let arrived = shelf.take(&mut keyspace).unwrap();
+            assert_eq!((arrived.objects.len(), arrived.ends_page), (2, true));
+            assert!(keyspace.is_over() && !shelf.has_next(&keyspace));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The characters of the keys that were seen, by which the keyspace is measured.
+
+use std::collections::BTreeSet;
+
+/// Beyond so many characters no more are noted: keys in scripts with thousands of them are measured well enough by some.
+const CHARACTERS_MAX: usize = 1024;
+
+/// Characters that keys were seen to have, in order, and which of them stand at which place of a key.
+#[derive(Debug, Default)]
+pub(crate) struct Alphabet {
+    /// Those of ASCII, a bit each.
+    ascii: u128,
+    others: BTreeSet<char>,
+    in_order: Vec<char>,
+    places: Vec<Place>,
+    /// Not taken in: where it rolls keys up, nothing is cut inside of what it rolls up.
+    delimiter: Option<char>,
+}
+
+/// A place in keys, counted in characters.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    least: char,
+    greatest: char,
+    /// Whether it has begun anew while a place before it went on, as a digit does after the last one: then what was seen here
+    /// is taken for all that there is. The foremost places have only shown how far the listing has come.
+    has_turned: bool,
+}
+
+impl Alphabet {
+    pub(crate) fn without(delimiter: Option<char>) -> Self {
+        Self { delimiter, ..Self::default() }
+    }
+
+    /// Takes in the characters of a key, but for those that a store or XML may refuse.
+    pub(crate) fn observe(&mut self, key: &str) {
+        let before = (self.ascii, self.others.len());
+        for (at, c) in key.chars().enumerate() {
+            if is_refused(c) || self.delimiter == Some(c) {
+                continue;
+            }
+            if c.is_ascii() {
+                self.ascii |= 1 << (c as u32);
+            } else if self.others.len() < CHARACTERS_MAX {
+                self.others.insert(c);
+            }
+            match self.places.get_mut(at) {
+                Some(place) => {
+                    place.least = place.least.min(c);
+                    place.greatest = place.greatest.max(c);
+                }
+                None => self.places.resize(at + 1, Place { least: c, greatest: c, has_turned: false }),
+            }
+        }
+        if before != (self.ascii, self.others.len()) {
+            let ascii = (0..128_u8).filter(|code| self.ascii & (1 << code) != 0).map(char::from);
+            self.in_order = ascii.chain(self.others.iter().copied()).collect();
+        }
+    }
+
+    /// Takes in that one key is followed by another soon.
+    pub(crate) fn observe_turn(&mut self, key: &str, next: &str) {
+        let differs = key.chars().zip(next.chars()).position(|(a, b)| a != b);
+        if let Some(turned) = differs.and_then(|at| self.places.get_mut(at + 1..)) {
+            let both = key.chars().count().min(next.chars().count());
+            let len = both.saturating_sub(differs.unwrap_or(0) + 1).min(turned.len());
+            turned[..len].iter_mut().for_each(|place| place.has_turned = true);
+        }
+    }
+
+    /// How many digits there are at a place: one for each character, and the least for the end of a key.
+    pub(crate) fn base(&self, place: usize) -> u64 {
+        self.of_place(place).len() as u64 + 1
+    }
+
+    /// The digit that stands for a character; one that was never seen has that of the one before it.
+    pub(crate) fn digit(&self, place: usize, c: char) -> u64 {
+        self.of_place(place).partition_point(|seen| *seen <= c) as u64
+    }
+
+    /// The character that a digit stands for; none for the end of a key.
+    pub(crate) fn character(&self, place: usize, digit: u64) -> Option<char> {
+        self.of_place(place).get(usize::try_from(digit).ok()?.checked_sub(1)?).copied()
+    }
+
+    fn of_place(&self, place: usize) -> &[char] {
+        let Some(place) = self.places.get(place).filter(|place| place.has_turned) else {
+            return &self.in_order;
+        };
+        let from = self.in_order.partition_point(|c| *c < place.least);
+        let to = self.in_order.partition_point(|c| *c <= place.greatest);
+        self.in_order.get(from..to).filter(|some| !some.is_empty()).unwrap_or(&self.in_order)
+    }
+}
+
+/// Whether a character is left out of keys that are made up: control characters, which XML can't hold, and what is no character.
+pub(crate) fn is_refused(c: char) -> bool {
+    c.is_control() || matches!(c as u32 & 0xffff, 0xfffe | 0xffff) || matches!(c, '\u{fdd0}'..='\u{fdef}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_in_the_order_of_the_characters() {
+        let mut alphabet = Alphabet::default();
+        alphabet.observe("b/a\u{1}é");
+        assert_eq!(alphabet.base(0), 5);
+        assert_eq!(['/', 'a', 'b', 'é'].map(|c| alphabet.digit(9, c)), [1, 2, 3, 4]);
+        assert_eq!((alphabet.digit(0, '.'), alphabet.digit(0, 'c'), alphabet.digit(0, 'z')), (0, 3, 3));
+        assert_eq!((alphabet.character(0, 0), alphabet.character(0, 4)), (None, Some('é')));
+        assert_eq!(alphabet.character(0, 5), None);
+    }
+
+    #[test]
+    fn a_place_that_has_begun_anew_has_the_characters_that_were_seen_there() {
+        let mut alphabet = Alphabet::default();
+        for key in ["x07q", "x08q", "x13q"] {
+            alphabet.observe(key);
+        }
+        assert_eq!((alphabet.base(1), alphabet.base(2)), (8, 8));
+        alphabet.observe_turn("x08q", "x13q");
+        // 0, 1, 3, 7, 8, q and x at a place that only went on; 3, 7 and 8 at one that turned.
+        assert_eq!((alphabet.base(1), alphabet.base(2), alphabet.base(3)), (8, 4, 2));
+        assert_eq!((alphabet.digit(2, '9'), alphabet.character(2, 3)), (3, Some('8')));
+    }
+
+    #[test]
+    fn a_delimiter_is_left_out() {
+        let mut alphabet = Alphabet::without(Some('/'));
+        alphabet.observe("a/");
+        assert_eq!(alphabet.base(0), 2);
+    }
+}

@@ -1,0 +1,470 @@
+//! Whole listings of keys of all shapes, in virtual time.
+
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
+
+use super::*;
+use crate::plan::random::Random;
+
+const PAGE: usize = 100;
+const PAGE_TIME: Duration = Duration::from_millis(100);
+
+/// A store with keys in order.
+struct Store {
+    keys: Vec<String>,
+    /// Whether it stops at the end that is asked for, as GCS does; else what lies beyond comes too, and is cut off.
+    stops: bool,
+    page: usize,
+}
+
+/// What a page of it holds.
+struct Answer {
+    objects: Vec<String>,
+    prefixes: Vec<String>,
+    next: Option<String>,
+}
+
+impl Store {
+    fn new(keys: impl IntoIterator<Item = String>, stops: bool) -> Self {
+        let keys: BTreeSet<String> = keys.into_iter().collect();
+        Self { keys: keys.into_iter().collect(), stops, page: PAGE }
+    }
+
+    fn answer(&self, listed: &Listed, ask: &Ask) -> Answer {
+        let from = ask.token.as_deref().or(ask.start_after.as_deref());
+        let mut at = from.map_or(0, |from| self.keys.partition_point(|key| key.as_str() <= from));
+        at = at.max(self.keys.partition_point(|key| *key < listed.prefix));
+        let (mut objects, mut prefixes): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        let mut last = None;
+        while let Some(key) = self.keys.get(at).filter(|key| key.starts_with(&listed.prefix)) {
+            if self.stops && !ask.end.has(key) {
+                return Answer { objects, prefixes, next: None };
+            }
+            if objects.len() + prefixes.len() == self.page {
+                return Answer { objects, prefixes, next: last };
+            }
+            let below = &key[listed.prefix.len()..];
+            let rolled = listed.delimiter.as_deref().and_then(|delimiter| below.split_once(delimiter));
+            if let Some((first, _)) = rolled {
+                let prefix = format!("{}{first}/", listed.prefix);
+                at += self.keys[at..].partition_point(|key| key.starts_with(&prefix));
+                last = self.keys.get(at - 1).cloned();
+                prefixes.push(prefix);
+                continue;
+            }
+            last = Some(key.clone());
+            objects.push(key.clone());
+            at += 1;
+        }
+        Answer { objects, prefixes, next: None }
+    }
+}
+
+/// What a listing was.
+#[derive(Debug)]
+struct Outcome {
+    entries: Vec<String>,
+    requests: usize,
+    /// In times that a page takes.
+    turns: f64,
+    held_max: usize,
+}
+
+/// Pages that have arrived, each with what of it is the stretch's.
+type Shelf = HashMap<StretchId, VecDeque<Vec<String>>>;
+
+/// Lists a store, each page of which takes some 100 ms. `change` may change it before each answer.
+fn list(
+    store: &mut Store,
+    listed: &Listed,
+    order: Order,
+    seed: u64,
+    mut change: impl FnMut(&mut Store, &mut Random),
+) -> Result<Outcome, Disorder> {
+    let mut random = Random(seed);
+    let mut keyspace = Keyspace::new(listed.clone(), order, true);
+    let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
+    let mut asks: HashMap<u64, Ask> = HashMap::new();
+    let (mut entries, mut shelf, mut now_us) = (Vec::new(), Shelf::new(), 0);
+    let (mut requests, mut held_max) = (0_usize, 0);
+    loop {
+        while let Some(ask) = keyspace.ask() {
+            requests += 1;
+            assert!(requests < 200_000, "the listing doesn't end");
+            let took = PAGE_TIME.as_micros() as u64 + random.below(20_000);
+            under_way.push((std::cmp::Reverse(now_us + took), requests as u64));
+            asks.insert(requests as u64, ask);
+        }
+        assert!(under_way.len() <= AT_ONCE_MAX);
+        held_max = held_max.max(under_way.len() + shelf.values().map(VecDeque::len).sum::<usize>());
+        let Some((std::cmp::Reverse(at), number)) = under_way.pop() else { break };
+        now_us = at;
+        let ask = asks.remove(&number).unwrap();
+        change(store, &mut random);
+        let answer = store.answer(listed, &ask);
+        let mut page = Vec::new();
+        // They come in two portions.
+        let half = answer.objects.len() / 2;
+        for (kind, keys) in [
+            (Kind::Objects, &answer.objects[..half]),
+            (Kind::Objects, &answer.objects[half..]),
+            (Kind::Prefixes, &answer.prefixes[..]),
+        ] {
+            let taken = keyspace.came(ask.stretch, kind, keys.iter().map(String::as_str))?;
+            page.extend_from_slice(&keys[..taken]);
+        }
+        page.sort();
+        keyspace.ended(ask.stretch, answer.next, PAGE_TIME)?;
+        match order {
+            Order::Arrival => {
+                entries.extend(page);
+                keyspace.taken(ask.stretch);
+            }
+            Order::Keys => {
+                shelf.entry(ask.stretch).or_default().push_back(page);
+                while let Some(front) = keyspace.front()
+                    && let Some(page) = shelf.get_mut(&front).and_then(VecDeque::pop_front)
+                {
+                    entries.extend(page);
+                    keyspace.taken(front);
+                }
+            }
+        }
+    }
+    assert!(keyspace.is_over(), "{keyspace:?}");
+    let turns = now_us as f64 / PAGE_TIME.as_micros() as f64;
+    Ok(Outcome { entries, requests, turns, held_max })
+}
+
+fn unchanged(_: &mut Store, _: &mut Random) {}
+
+/// Most requests that a listing of so many keys may take.
+fn bound(keys: usize) -> usize {
+    let pages = keys.div_ceil(PAGE).max(1);
+    pages + 1 + (2 * pages).min(24) + pages / 4
+}
+
+fn text(random: &mut Random, alphabet: &[char], len: u64) -> String {
+    (0..len).map(|_| alphabet[random.below(alphabet.len() as u64) as usize]).collect()
+}
+
+/// Keys of a shape, by its name.
+fn shaped(shape: &str, keys: usize, random: &mut Random) -> Vec<String> {
+    let hex: Vec<char> = "0123456789abcdef".chars().collect();
+    let letters: Vec<char> = ('a'..='z').collect();
+    let n = keys as u64;
+    let one = |i: u64, random: &mut Random| match shape {
+        "numbered" => format!("k/{i:06}"),
+        "parts" => format!("warehouse/db/table/part-{i:05}-7f3a1c.parquet"),
+        "folders" => format!("d{}/f{:04}", i / 100, i % 100),
+        "unpadded" => format!("k/{i}"),
+        "hex" => text(random, &hex, 32),
+        "uuid" => format!(
+            "{}-{}-4{}-{}",
+            text(random, &hex, 8),
+            text(random, &hex, 4),
+            text(random, &hex, 3),
+            text(random, &hex, 12)
+        ),
+        "dates" => format!(
+            "logs/20{:02}/{:02}/{:02}/{}.gz",
+            20 + i * 6 / n,
+            1 + i * 72 / n % 12,
+            1 + random.below(28),
+            text(random, &hex, 8)
+        ),
+        "deep" => {
+            let depth = 1 + random.below(8);
+            let folders: Vec<_> = (0..depth).map(|_| text(random, &letters[..4], 3)).collect();
+            format!("{}/{i}", folders.join("/"))
+        }
+        "skewed" if i.is_multiple_of(20) => format!("{}/{i}", text(random, &letters, 2)),
+        "skewed" => format!("m/very/deep/hot/{}", text(random, &hex, 12)),
+        "long prefix" => format!("{}{}", "x".repeat(900), text(random, &hex, 8)),
+        "unicode" => text(random, &['é', 'ü', '中', '文', '鍵', '😀', '~', 'a'], 8),
+        "base64" => {
+            let all: Vec<char> = ('0'..='9').chain('A'..='Z').chain('_'..='_').chain('a'..='z').collect();
+            text(random, &all, 11)
+        }
+        "any" => {
+            let len = 1 + random.below(40);
+            (0..len).map(|_| char::from_u32(1 + random.below(0x2fff) as u32).unwrap_or('x')).collect()
+        }
+        _ => panic!("{shape}"),
+    };
+    (0..n).map(|i| one(i, random)).collect()
+}
+
+const SHAPES: [&str; 13] = [
+    "numbered",
+    "parts",
+    "folders",
+    "unpadded",
+    "hex",
+    "uuid",
+    "dates",
+    "deep",
+    "skewed",
+    "long prefix",
+    "unicode",
+    "base64",
+    "any",
+];
+
+#[test]
+fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
+    for shape in SHAPES {
+        for (seed, keys) in [(1, 50), (2, 250), (3, 1000), (4, 5000), (5, 30_000)] {
+            for (stops, order) in
+                [(false, Order::Keys), (true, Order::Keys), (false, Order::Arrival), (true, Order::Arrival)]
+            {
+                let mut random = Random(seed);
+                let mut store = Store::new(shaped(shape, keys, &mut random), stops);
+                let mut outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
+                if order == Order::Arrival {
+                    outcome.entries.sort();
+                }
+                assert!(outcome.entries == store.keys, "{shape} {keys} {order:?}");
+                let allowed = bound(store.keys.len());
+                assert!(
+                    outcome.requests <= allowed,
+                    "{shape} {keys} {order:?}: {} requests, {allowed} allowed",
+                    outcome.requests
+                );
+                assert!(
+                    outcome.held_max <= PAGES_HELD_EACH * AT_ONCE_MAX + 1,
+                    "{shape}: {}",
+                    outcome.held_max
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
+    // What the worst seed takes, by the order that is asked for: of 300 pages one by one, and 19 that sixteen chains would take.
+    for (shape, in_order, as_they_arrive) in [
+        ("numbered", 90.0, 50.0),
+        ("parts", 150.0, 60.0),
+        ("folders", 190.0, 60.0),
+        ("unpadded", 110.0, 60.0),
+        ("hex", 90.0, 60.0),
+        ("uuid", 90.0, 60.0),
+        ("dates", 150.0, 80.0),
+        ("deep", 150.0, 100.0),
+        ("skewed", 110.0, 70.0),
+        ("long prefix", 90.0, 60.0),
+        ("unicode", 90.0, 60.0),
+        ("base64", 90.0, 60.0),
+        ("any", 90.0, 60.0),
+    ] {
+        for seed in 1..4 {
+            let mut store = Store::new(shaped(shape, 30_000, &mut Random(seed)), false);
+            for (order, turns) in [(Order::Keys, in_order), (Order::Arrival, as_they_arrive)] {
+                let outcome = list(&mut store, &Listed::default(), order, seed, unchanged).unwrap();
+                assert!(outcome.turns <= turns, "{shape} {order:?}: {outcome:?}", outcome = outcome.turns);
+            }
+        }
+    }
+}
+
+#[test]
+fn few_pages_and_quick_ones_stay_one_chain() {
+    let mut store = Store::new(shaped("hex", 200, &mut Random(1)), false);
+    let outcome = list(&mut store, &Listed::default(), Order::Keys, 1, unchanged).unwrap();
+    assert_eq!(outcome.requests, 2);
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true);
+    let mut store = Store::new(shaped("hex", 2000, &mut Random(1)), false);
+    store.page = 50;
+    let mut requests = 0;
+    while let Some(ask) = keyspace.ask() {
+        assert_eq!(keyspace.ask(), None, "a second page at once");
+        let answer = store.answer(&Listed::default(), &ask);
+        keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+        keyspace.ended(ask.stretch, answer.next, Duration::from_millis(2)).unwrap();
+        keyspace.taken(ask.stretch);
+        requests += 1;
+    }
+    assert_eq!(requests, 40);
+}
+
+#[test]
+fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
+    for shape in SHAPES {
+        for seed in 0..6 {
+            let mut random = Random(seed);
+            let keys = shaped(shape, 6000, &mut random);
+            let (stays, goes): (Vec<_>, Vec<_>) =
+                keys.into_iter().partition(|key| key.len() % 2 == 0 || key.ends_with('7'));
+            let comes: Vec<_> =
+                shaped(shape, 500, &mut random).into_iter().map(|key| format!("{key}+")).collect();
+            let mut store = Store::new(stays.iter().chain(&goes).cloned(), seed % 2 == 0);
+            let order = if seed % 3 == 0 { Order::Arrival } else { Order::Keys };
+            let change = |store: &mut Store, random: &mut Random| {
+                let (coming, going) =
+                    (random.below(1 + comes.len() as u64), random.below(1 + goes.len() as u64));
+                if let Some(key) = goes.get(going as usize)
+                    && let Ok(at) = store.keys.binary_search(key)
+                {
+                    store.keys.remove(at);
+                }
+                if let Some(key) = comes.get(coming as usize)
+                    && let Err(at) = store.keys.binary_search(key)
+                {
+                    store.keys.insert(at, key.clone());
+                }
+            };
+            let outcome = list(&mut store, &Listed::default(), order, seed, change).unwrap();
+            let mut times: HashMap<&str, usize> = HashMap::new();
+            outcome.entries.iter().for_each(|key| *times.entry(key).or_default() += 1);
+            assert!(order == Order::Arrival || outcome.entries.is_sorted());
+            assert!(times.values().all(|times| *times == 1), "{shape} {seed}");
+            let lost = stays.iter().find(|key| !times.contains_key(key.as_str()));
+            assert_eq!(lost, None, "{shape} {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
+    for seed in 0..20 {
+        let mut random = Random(seed);
+        let hex: Vec<char> = "0123456789abcdef".chars().collect();
+        let keys = (0..20_000).map(|i| match i % 3 {
+            0 => format!("p/{}/{i}", text(&mut random, &hex, 3)),
+            1 => format!("p/{}", text(&mut random, &hex, 6)),
+            _ => format!("p/{}/x/{i}", text(&mut random, &hex, 2)),
+        });
+        let mut store = Store::new(keys, seed % 2 == 0);
+        let listed = Listed { prefix: "p/".into(), delimiter: Some("/".into()), ..Listed::default() };
+        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let level: BTreeSet<String> = store
+            .keys
+            .iter()
+            .map(|key| match key[2..].split_once('/') {
+                Some((first, _)) => format!("p/{first}/"),
+                None => key.clone(),
+            })
+            .collect();
+        assert!(outcome.entries.iter().eq(&level), "{seed}");
+        assert!(outcome.turns < level.len() as f64 / PAGE as f64 * 0.8, "{}", outcome.turns);
+    }
+}
+
+#[test]
+fn bounds_of_the_caller_hold_for_every_stretch() {
+    for seed in 0..20 {
+        let mut store = Store::new(shaped("hex", 8000, &mut Random(seed)), seed % 2 == 0);
+        let listed = Listed {
+            start_after: Some("2".into()),
+            end_before: Some(["d", "zz", "2f"][seed as usize % 3].into()),
+            ..Listed::default()
+        };
+        let outcome = list(&mut store, &listed, Order::Keys, seed, unchanged).unwrap();
+        let inside = |key: &&String| key.as_str() > "2" && Some(key.as_str()) < listed.end_before.as_deref();
+        assert!(outcome.entries.iter().eq(store.keys.iter().filter(inside)), "{seed}");
+    }
+}
+
+/// A keyspace whose first page of 100 numbered keys has come, and more follow.
+fn begun() -> (Keyspace, Ask) {
+    let mut keyspace = Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true);
+    let first = keyspace.ask().unwrap();
+    come(&mut keyspace, &first, 0..100).unwrap();
+    keyspace.ended(first.stretch, Some("t".into()), PAGE_TIME).unwrap();
+    let second = keyspace.ask().unwrap();
+    assert_eq!(second.token.as_deref(), Some("t"));
+    (keyspace, second)
+}
+
+fn come(keyspace: &mut Keyspace, ask: &Ask, numbers: std::ops::Range<usize>) -> Result<usize, Disorder> {
+    let keys: Vec<_> = numbers.map(|n| format!("k/{n:04}")).collect();
+    keyspace.came(ask.stretch, Kind::Objects, keys.iter().map(String::as_str))
+}
+
+#[test]
+fn a_listing_that_goes_backwards_or_elsewhere_is_an_error_that_names_the_key() {
+    let (mut keyspace, ask) = begun();
+    let repeated = come(&mut keyspace, &ask, 0..100).unwrap_err();
+    assert_eq!(repeated, Disorder::Backwards("k/0099".into(), "k/0000".into()));
+    assert_eq!(repeated.key(), Some("k/0000"));
+    let (mut keyspace, ask) = begun();
+    let keys = ["k/0200", "k/0202", "k/0201"];
+    let unsorted = keyspace.came(ask.stretch, Kind::Objects, keys.into_iter()).unwrap_err();
+    assert_eq!(unsorted, Disorder::Backwards("k/0202".into(), "k/0201".into()));
+    let (mut keyspace, ask) = begun();
+    let twice = keyspace.came(ask.stretch, Kind::Objects, ["k/0200", "k/0200"].into_iter()).unwrap_err();
+    assert!(matches!(twice, Disorder::Backwards(..)));
+    let (mut keyspace, ask) = begun();
+    let outside = keyspace.came(ask.stretch, Kind::Objects, ["l/0200"].into_iter()).unwrap_err();
+    assert_eq!(outside, Disorder::Outside("l/0200".into()));
+}
+
+#[test]
+fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
+    let (mut keyspace, ask) = begun();
+    assert_eq!(
+        keyspace.ended(ask.stretch, Some("t".into()), PAGE_TIME),
+        Err(Disorder::Repeated(Some("k/0099".into())))
+    );
+    // A ring of pages without keys.
+    let (mut keyspace, mut ask) = begun();
+    let mut ended = Ok(());
+    for token in ["a", "b", "a"] {
+        ended = keyspace.ended(ask.stretch, Some(token.into()), PAGE_TIME);
+        keyspace.taken(ask.stretch);
+        if let Some(next) = keyspace.ask() {
+            ask = next;
+        }
+    }
+    assert!(matches!(ended, Err(Disorder::Repeated(_))));
+    // And one without end.
+    let (mut keyspace, mut ask) = begun();
+    let endless = (0..).find_map(|n| {
+        let ended = keyspace.ended(ask.stretch, Some(n.to_string()), PAGE_TIME);
+        keyspace.taken(ask.stretch);
+        if let Some(next) = keyspace.ask() {
+            ask = next;
+        }
+        ended.err()
+    });
+    assert!(matches!(endless, Some(Disorder::Endless(_))));
+}
+
+#[test]
+fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true);
+    let keys: Vec<String> = (0..3000).map(|n| format!("{n:05}")).collect();
+    let (mut entries, mut waiting, mut requests) = (Vec::new(), VecDeque::new(), 0);
+    loop {
+        while let Some(ask) = keyspace.ask() {
+            requests += 1;
+            waiting.push_back(ask);
+        }
+        // What was asked for last is answered first, so that cuts are answered before the stretch goes on.
+        let Some(ask) = waiting.pop_back() else { break };
+        let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
+        let page = &keys[from..keys.len().min(from + PAGE)];
+        let taken = keyspace.came(ask.stretch, Kind::Objects, page.iter().map(String::as_str)).unwrap();
+        entries.extend_from_slice(&page[..taken]);
+        let next = (from + PAGE < keys.len()).then(|| (from + PAGE).to_string());
+        keyspace.ended(ask.stretch, next, PAGE_TIME).unwrap();
+        keyspace.taken(ask.stretch);
+    }
+    assert!(keyspace.is_over() && entries == keys);
+    assert!((31..40).contains(&requests), "{requests}");
+}
+
+#[test]
+fn what_a_store_lists_in_no_order_is_one_chain() {
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false);
+    for token in [Some("1"), Some("2"), Some("3"), None] {
+        let ask = keyspace.ask().unwrap();
+        assert_eq!(keyspace.ask(), None);
+        assert_eq!(keyspace.came(ask.stretch, Kind::Objects, ["b", "c", "a"].into_iter()), Ok(3));
+        keyspace.ended(ask.stretch, token.map(str::to_owned), PAGE_TIME).unwrap();
+        keyspace.taken(ask.stretch);
+    }
+    assert!(keyspace.is_over());
+}

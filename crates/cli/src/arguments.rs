@@ -2,6 +2,7 @@
 
 pub(crate) mod encryption;
 pub(crate) mod environment;
+pub(crate) mod filters;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
 
@@ -19,7 +20,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, ls, man, mv, rm, sign, stat};
+use crate::verbs::{cat, completions, cp, ls, man, mv, rm, sign, stat, sync};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -45,6 +46,8 @@ pub(crate) enum Verb {
     Cat(cat::Cat),
     Rm(rm::Rm),
     Mv(mv::Mv),
+    #[command(visible_alias = "rsync")]
+    Sync(sync::Sync),
     Sign(sign::Sign),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),

@@ -83,6 +83,7 @@ fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Cat(verb) => verb.run(context),
         Verb::Rm(verb) => verb.run(context),
         Verb::Mv(verb) => verb.run(context),
+        Verb::Sync(verb) => verb.run(context),
         Verb::Sign(verb) => verb.run(context),
         #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(context),

@@ -15,3 +15,4 @@ pub(crate) mod rm;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod stat;
+pub(crate) mod sync;

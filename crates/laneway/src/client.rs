@@ -6,15 +6,15 @@ use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{ObjectMeta, Provider, Requests};
 
 use crate::fork::PerProcess;
-use crate::running::Running;
+use crate::running::{Purpose, Running};
 use crate::runtime::Task;
 use crate::settings::Settings;
 use crate::shared::Common;
 use crate::state::State;
 use crate::worker::Worker;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, Stats, copy, remove,
-    stat,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, Stats, SyncRequest,
+    copy, remove, stat, sync,
 };
 
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
@@ -74,7 +74,7 @@ impl Client {
     fn begin<F: Future<Output = ()> + Send + 'static>(
         &self,
         op: Op,
-        (moves, common): (bool, Common),
+        (purpose, common): (Purpose, Common),
         run: impl FnOnce(Arc<Running>) -> F,
     ) -> Job {
         let (job, ends) = Job::new();
@@ -82,7 +82,7 @@ impl Client {
             Ok(state) => {
                 let tally = self.tally.as_ref().map_or_else(Tally::default, Tally::part);
                 ends.progress.counts_in(&tally);
-                let running = Running::new(Arc::clone(&state), ends, moves, common);
+                let running = Running::new(Arc::clone(&state), ends, purpose, common);
                 Worker { state, tally: Some(tally) }.spawn(run(running));
             }
             Err(error) => ends.fail(op, error),
@@ -138,14 +138,42 @@ impl Client {
 
     /// Copies files and objects.
     pub fn copy(&self, request: CopyRequest) -> Job {
-        let about = (request.remove_source, Common::of_copy(&request));
+        let purpose = if request.remove_source { Purpose::Move } else { Purpose::Plain };
+        let about = (purpose, Common::of_copy(&request));
         self.begin(Op::Copy, about, |running| copy::run(running, request))
     }
 
     /// Removes objects.
     pub fn remove(&self, request: RemoveRequest) -> Job {
-        let about = (false, Common::of_remove(&request));
+        let about = (Purpose::Plain, Common::of_remove(&request));
         self.begin(Op::Remove, about, |running| remove::run(running, request))
+    }
+
+    /// Makes one place equal to another.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).gcs_endpoint(server.url()).build()?;
+    /// use laneway::{Event, SyncRequest};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("laneway-sync-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder).expect("a folder");
+    /// # std::fs::write(folder.join("a"), "a").expect("a file");
+    /// for expected in [(1, 0), (0, 1)] {
+    ///     let mut job = client.sync(SyncRequest::new(folder.as_path().into(), "gs://lake/backup".parse()?));
+    ///     while let Some(event) = job.next_blocking() {
+    ///         if let Event::Done(summary) = event {
+    ///             assert_eq!((summary.files, summary.unchanged), expected);
+    ///         }
+    ///     }
+    /// }
+    /// # std::fs::remove_dir_all(&folder).expect("removed");
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    pub fn sync(&self, request: SyncRequest) -> Job {
+        let about = (Purpose::Sync, Common::of_sync(&request));
+        self.begin(Op::Copy, about, |running| sync::run(running, request))
     }
 
     /// Lists objects.

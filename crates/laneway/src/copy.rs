@@ -19,7 +19,7 @@ use crate::search::{Prefix, Search};
 use crate::upload::{Sent, Uploads};
 use crate::{CopyRequest, Error, Location, Op, existing, moved};
 
-use search::Copies;
+pub(crate) use search::{Copies, one};
 
 /// Carries out a copy request to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
@@ -38,7 +38,8 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
                 job.progress.counts_sent();
             }
             let (units, found) = units();
-            let search = Search::new(Arc::clone(&job), Arc::new(request.with_condition()), units);
+            let request = Arc::new(request.with_condition());
+            let search = Search::new(Arc::clone(&job), Arc::clone(&request), units);
             let searching = async {
                 // A search that is given up because the job was cancelled has nothing to report.
                 if job.unless_cancelled(look_through(search)).await.is_ok() {
@@ -46,6 +47,7 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
                 }
             };
             tokio::join!(searching, pump(&job, found));
+            job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
         }
     }
     job.finish().await;
@@ -127,7 +129,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
             Location::Standard => (Uploads { search, to }).standard_input().await,
             Location::Object { provider, bucket, key } => {
                 let source = listed(bucket, key, &request);
-                Copies { search, to }.source(*provider, &source).await
+                Copies::new(search, to).source(*provider, &source).await
             }
             Location::Local(_) => Ok(()),
         };
@@ -154,20 +156,24 @@ fn listed(bucket: &str, key: &str, request: &CopyRequest) -> Source {
 
 /// One object and the object it becomes.
 #[derive(Debug)]
-struct Item {
+pub(crate) struct Item {
     from: SourceObject,
     to: ObjectId,
 }
 
 /// What all copies between the same two stores have in common.
 #[derive(Clone, Debug)]
-struct Ends {
+pub(crate) struct Ends {
     from: Store,
     to: Store,
     request: Arc<CopyRequest>,
 }
 
 impl Item {
+    pub(crate) fn new(from: SourceObject, to: ObjectId) -> Self {
+        Self { from, to }
+    }
+
     /// Its size, as far as it is known.
     fn size(&self) -> u64 {
         self.from.meta.as_ref().map_or(0, |meta| meta.size)
@@ -175,6 +181,18 @@ impl Item {
 }
 
 impl Ends {
+    pub(crate) fn new(from: Store, to: Store, request: Arc<CopyRequest>) -> Self {
+        Self { from, to, request }
+    }
+
+    pub(crate) fn from(&self) -> &Store {
+        &self.from
+    }
+
+    pub(crate) fn to(&self) -> &Store {
+        &self.to
+    }
+
     fn begin(&self, job: &Running, item: &Item) -> Begun {
         let source = url(self.from.provider(), &item.from.id);
         job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to)))

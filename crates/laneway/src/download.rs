@@ -14,15 +14,16 @@ mod verify;
 
 use std::sync::Arc;
 
-use laneway_store::{ObjectId, ObjectMeta, Store, Version};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
 use crate::folder::{Place, Placing};
 use crate::location::url;
+use crate::preserve::Attributes;
 use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error, Op, moved};
 
 pub(crate) use range_writer::{Pinned, RangeWriter};
-pub(crate) use search::Downloads;
+pub(crate) use search::{Downloads, one};
 pub(crate) use slice::Into;
 
 /// What an item's download left behind.
@@ -42,16 +43,27 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    fn begin(&self, job: &Running, store: &Store) -> Begun {
+    /// An object that a listing has brought.
+    pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
+        Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place }
+    }
+
+    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
         let destination = self.place.path().display().to_string();
         job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
     }
 }
 
 impl CopyRequest {
-    /// How files are put in their places.
-    fn placing(&self) -> Placing {
-        Placing { durable: self.durable, only_absent: self.no_clobber }
+    /// How the file that an object becomes is put in its place. The first of the descriptions that tells the object's metadata counts.
+    fn placing(&self, provider: Provider, described: [Option<&ObjectMeta>; 2]) -> Placing {
+        let metadata = described.into_iter().flatten().find_map(|meta| meta.metadata.as_ref());
+        let attributes = metadata.map(Attributes::of_object).unwrap_or_default();
+        Placing {
+            durable: self.durable,
+            only_absent: self.no_clobber,
+            attributes: attributes.to_be_set(self.preserves(provider)),
+        }
     }
 }
 

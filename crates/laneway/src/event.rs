@@ -180,6 +180,12 @@ pub struct Summary {
     pub failed: u64,
     /// Items that were left as they were.
     pub skipped: u64,
+    /// What a sync has removed at its destination (in a dry run: would have), which is not among the [`files`](Self::files).
+    pub removed: u64,
+    /// What a sync found to be the same on both sides. No event tells of each.
+    pub unchanged: u64,
+    /// Objects that a sync had to ask for one by one, because no listing tells their checksums, or the times that they carry.
+    pub asked: u64,
     /// Bytes of the items that were done.
     pub bytes: u64,
     /// From the job's start to its end.

@@ -4,6 +4,7 @@
 mod journal;
 mod partial;
 mod place;
+mod remove;
 mod staged;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use crate::relative::Relative;
 pub(crate) use journal::Subject;
 pub(crate) use partial::{TakeUp, hold};
 pub(crate) use place::{Destination, Place, file_in_the_way};
+pub(crate) use remove::folds_case;
 pub(crate) use staged::{Placing, Staged, is_temporary_name};
 
 /// Directories kept open. Listings come sorted, so that few are in use at a time.

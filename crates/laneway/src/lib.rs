@@ -108,6 +108,7 @@ mod error;
 mod event;
 mod existing;
 mod files;
+mod filter;
 mod folder;
 mod fork;
 mod glob;
@@ -125,6 +126,7 @@ mod objects;
 mod pattern;
 mod plan;
 mod platform;
+mod preserve;
 mod progress;
 mod pump;
 mod put_options;
@@ -140,6 +142,7 @@ mod settings;
 mod shared;
 mod stat;
 mod state;
+mod sync;
 mod upload;
 mod walk;
 mod worker;
@@ -149,6 +152,7 @@ pub use client::{Client, Spawned};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
+pub use filter::Filter;
 pub use gzip::Gzip;
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
@@ -165,7 +169,7 @@ pub use objects::{
     Ranges, Reader, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use progress::Progress;
-pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest};
+pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SyncRequest};
 pub use stat::Stats;
 
 /// What the benchmarks and the tests of this workspace use besides: it changes with the engine, without notice.

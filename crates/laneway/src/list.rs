@@ -12,7 +12,7 @@ use crate::listing::{folder_prefix, pages};
 use crate::location::url;
 use crate::pattern::Pattern;
 use crate::state::State;
-use crate::{Error, ListRequest, Location};
+use crate::{Error, Filter, ListRequest, Location};
 
 /// How many portions of entries, of a page at most, wait for a listing's reader before the listing does.
 const PORTIONS_WAITING_MAX: usize = 2;
@@ -37,6 +37,8 @@ pub struct Listing {
     /// Whether all entries have been sent: where the channel ends before, whoever filled it is gone.
     is_whole: Arc<AtomicBool>,
     at: String,
+    /// What is listed of what comes, by the names behind so many bytes of the keys.
+    filter: (Filter, usize),
     is_over: bool,
 }
 
@@ -50,7 +52,8 @@ struct Coming {
 impl Listing {
     /// A listing, and the task that fills it.
     pub(crate) fn new(engine: Arc<State>, request: ListRequest) -> (Self, impl Future<Output = ()> + Send) {
-        let (out, listing) = Self::begun(request.at.to_string());
+        let (out, mut listing) = Self::begun(request.at.to_string());
+        listing.filter = (request.filter.clone(), top_len(&request.at));
         let is_whole = Arc::clone(&listing.is_whole);
         let fill = async move {
             match fill(&engine, &request, &out).await {
@@ -74,7 +77,7 @@ impl Listing {
     fn begun(at: String) -> (Out, Self) {
         let (out, portions) = mpsc::channel(PORTIONS_WAITING_MAX);
         let entries = OfProcess::new(Coming { portions, rest: Vec::new().into_iter() });
-        (out, Self { entries, is_whole: Arc::default(), at, is_over: false })
+        (out, Self { entries, is_whole: Arc::default(), at, filter: Default::default(), is_over: false })
     }
 
     /// The next entry; `None` at the end. After an error nothing follows.
@@ -107,10 +110,18 @@ impl Listing {
         None
     }
 
+    fn is_meant(&self, entry: &Entry) -> bool {
+        let Entry::Object(meta) = entry else { return true };
+        let (filter, top_len) = &self.filter;
+        filter.is_empty()
+            || filter.takes(meta.id.key.get(*top_len..).unwrap_or_default(), meta.size, meta.updated)
+    }
+
     /// Takes what has come; the error with which the listing ends.
     fn take(&mut self, portion: Option<Result<Vec<Entry>, Error>>) -> Option<Error> {
         let error = match portion {
-            Some(Ok(entries)) => {
+            Some(Ok(mut entries)) => {
+                entries.retain(|entry| self.is_meant(entry));
                 self.entries.get_mut()?.rest = entries.into_iter();
                 return None;
             }
@@ -126,6 +137,18 @@ impl Listing {
     fn forked(&mut self) -> Error {
         self.is_over = true;
         Error::forked(&self.at)
+    }
+}
+
+/// How much of the keys of a listing stands before the names that a filter looks at: the prefix, or of a pattern the folders that
+/// it names.
+fn top_len(at: &Location) -> usize {
+    match at {
+        Location::Object { key, .. } => match Pattern::parse(key) {
+            Some(pattern) => pattern.literal_prefix().rfind('/').map_or(0, |slash| slash + 1),
+            None => folder_prefix(key).len(),
+        },
+        Location::Local(_) | Location::Standard => 0,
     }
 }
 

@@ -6,10 +6,10 @@ use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
 pub(crate) use arriving::{Arrived, Arriving, arriving};
 
-use crate::Error;
 use crate::mapping::name_of_key;
 use crate::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
+use crate::{Error, Filter};
 
 /// An object that a source means.
 #[derive(Clone, Debug)]
@@ -21,6 +21,13 @@ pub(crate) struct SourceObject {
     pub(crate) name: String,
     /// Whether it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
     pub(crate) in_tree: bool,
+}
+
+impl SourceObject {
+    /// Whether a filter takes it. What was named, and not listed, is meant in any case.
+    pub(crate) fn is_taken_by(&self, filter: &Filter) -> bool {
+        self.meta.as_ref().is_none_or(|meta| filter.takes(&self.name, meta.size, meta.updated))
+    }
 }
 
 /// A source in a store.

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use laneway_store::{Condition, ObjectMeta, PutOptions};
+use laneway_store::{Condition, ObjectMeta, Provider, PutOptions};
 
+use crate::preserve::Attributes;
 use crate::{CopyRequest, content_type, gzip};
 
 impl CopyRequest {
@@ -26,11 +27,23 @@ impl CopyRequest {
     }
 
     /// What the object `key` of a file is to be: where the key has no extension, the file's guesses its type.
-    pub(crate) fn options_of_file(&self, key: &str, path: &Path) -> PutOptions {
+    /// What the file is besides its bytes is kept where that was asked for.
+    pub(crate) fn options_of_file(
+        &self,
+        provider: Provider,
+        key: &str,
+        path: &Path,
+        attributes: Attributes,
+    ) -> PutOptions {
         let mut put = self.options(key);
         if put.content_type.is_none() {
             let name = path.file_name().and_then(OsStr::to_str);
             put.content_type = name.and_then(content_type::guess).map(str::to_owned);
+        }
+        if self.preserve {
+            for (name, value) in attributes.metadata(provider) {
+                put.metadata.entry(name).or_insert(value);
+            }
         }
         if self.gzip.takes(path) { gzip::described(put) } else { put }
     }

@@ -11,7 +11,7 @@ use laneway_store::{ObjectId, ObjectMeta, Store};
 use crate::download::in_order::{self, Chunk, Chunks, Wish};
 use crate::event::Verified;
 use crate::location::url;
-use crate::running::{Begun, Moved, Running};
+use crate::running::{Begun, Moved, Purpose, Running};
 use crate::shared::Common;
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Location, Op, Outcome, ReadRequest};
 
@@ -28,7 +28,7 @@ impl Client {
     pub fn read(&self, request: &ReadRequest, to: impl Write) -> Result<Item, Error> {
         let (_job, ends) = Job::new();
         let worker = self.worker()?;
-        let job = Running::new(Arc::clone(&worker.state), ends, false, Common::default());
+        let job = Running::new(Arc::clone(&worker.state), ends, Purpose::Plain, Common::default());
         let begun = begin(&job, request);
         let (chunks, taken) = in_order::chunks();
         let (ended, end) = std::sync::mpsc::sync_channel(1);

@@ -10,10 +10,10 @@ use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Moved, Running};
-use crate::{Error, Location, Op, RemoveRequest};
+use crate::{Error, Location, Op, RemoveRequest, moved};
 
 /// What a key in a batch is reckoned to hold.
-const KEY_COST: usize = 2 << 10;
+pub(crate) const KEY_COST: usize = 2 << 10;
 
 /// Carries out a remove request to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
@@ -31,6 +31,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
                 }
             };
             tokio::join!(search, pump(&job, found));
+            job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
     }
     job.finish().await;
@@ -57,8 +58,10 @@ async fn search_one(
     let mut objects = source.objects(store, Order::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let ended = loop {
-        let arrived = match objects.next().await {
-            Ok(Some(arrived)) => arrived,
+        let arrived: Vec<_> = match objects.next().await {
+            Ok(Some(arrived)) => {
+                arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)).collect()
+            }
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
@@ -171,6 +174,31 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
         let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
         job.end(begun, size, result.map(|()| moved)).await;
+    }
+}
+
+/// Removes objects that a listing has shown, of these sizes, or only reports them. What somebody else has removed is removed, what was
+/// replaced isn't.
+pub(crate) async fn batch(
+    job: &Running,
+    store: &Store,
+    bucket: &str,
+    objects: Vec<(Deletion, u64)>,
+    dry_run: bool,
+) {
+    let (objects, sizes): (Vec<_>, Vec<_>) = objects.into_iter().unzip();
+    let ids: Vec<_> = objects.iter().map(|object| ObjectId::new(bucket, &object.key)).collect();
+    let begun: Vec<_> = ids.iter().map(|id| begin(job, store, id)).collect();
+    if dry_run {
+        for (begun, size) in begun.into_iter().zip(sizes) {
+            job.planned(begun, size).await;
+        }
+        return;
+    }
+    let results = store.delete_many(bucket, &objects).await;
+    for (((begun, result), size), id) in begun.into_iter().zip(results).zip(sizes).zip(&ids) {
+        let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
+        job.end(begun, size, moved::removed_object(store, id, result).map(|()| moved)).await;
     }
 }
 

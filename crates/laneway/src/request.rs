@@ -2,13 +2,16 @@
 
 mod byte_range;
 mod check;
+mod sync;
 
-use laneway_store::PutOptions;
+use laneway_store::{Provider, PutOptions};
 
 use crate::mapping::{SourceName, name_of_key};
-use crate::{Gzip, Location};
+use crate::preserve::Preserve;
+use crate::{Filter, Gzip, Location};
 
 pub use byte_range::ByteRange;
+pub use sync::SyncRequest;
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
 ///
@@ -46,6 +49,13 @@ pub struct CopyRequest {
     pub follow_symlinks: bool,
     /// What a tree holds goes straight into a destination that is a folder, and not below the tree's own name.
     pub contents: bool,
+    /// Which of what trees hold is copied, by its names below their tops. Sources that are no trees are copied in any case.
+    pub filter: Filter,
+    /// Keep the time of change, the mode and the owner of files as metadata of the objects that they become, under the names that
+    /// `gcloud storage` (GCS) and rclone (S3) read, and set on files what objects carry of these. An owner is set where that is permitted.
+    pub preserve: bool,
+    /// Whether times of change that listings show objects to carry are set on files in any case.
+    pub(crate) sets_times: bool,
     /// What new objects are to be; an empty content type is guessed from the name.
     pub put: PutOptions,
     /// Which local files are compressed on their way into a store.
@@ -69,6 +79,9 @@ impl CopyRequest {
             keep_partial: false,
             follow_symlinks: false,
             contents: false,
+            filter: Filter::default(),
+            preserve: false,
+            sets_times: false,
             put: PutOptions::default(),
             gzip: Gzip::default(),
             expect_size: None,
@@ -131,6 +144,30 @@ impl CopyRequest {
         self
     }
 
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Sets [`preserve`](field@Self::preserve).
+    #[must_use]
+    pub fn preserve(mut self, preserve: bool) -> Self {
+        self.preserve = preserve;
+        self
+    }
+
+    /// What of files besides their bytes is set on them, of what the objects of a store carry.
+    pub(crate) fn preserves(&self, provider: Provider) -> Preserve {
+        match (self.preserve, self.sets_times, provider) {
+            (true, ..) => Preserve::All,
+            // A time that no listing shows would make the file look older than its object.
+            (false, true, Provider::Gcs) => Preserve::Times,
+            (false, ..) => Preserve::Nothing,
+        }
+    }
+
     /// The name that a tree below a key brings along into a folder.
     pub(crate) fn tree_name(&self, bucket: &str, key: &str) -> SourceName {
         match self.contents {
@@ -171,12 +208,14 @@ pub struct RemoveRequest {
     pub recursive: bool,
     /// Only tell what would be removed.
     pub dry_run: bool,
+    /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
+    pub filter: Filter,
 }
 
 impl RemoveRequest {
     /// Removes objects, or what matches patterns.
     pub fn new(targets: Vec<Location>) -> Self {
-        Self { targets, recursive: false, dry_run: false }
+        Self { targets, recursive: false, dry_run: false, filter: Filter::default() }
     }
 
     /// Sets [`recursive`](field@Self::recursive).
@@ -192,6 +231,13 @@ impl RemoveRequest {
         self.dry_run = dry_run;
         self
     }
+
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
 }
 
 /// Lists objects.
@@ -202,18 +248,27 @@ pub struct ListRequest {
     pub at: Location,
     /// Whether everything under the prefix is listed instead of one level.
     pub recursive: bool,
+    /// With [`recursive`](Self::recursive): which of what lies under the prefix is listed, by its names below it.
+    pub filter: Filter,
 }
 
 impl ListRequest {
     /// Lists one level.
     pub fn new(at: Location) -> Self {
-        Self { at, recursive: false }
+        Self { at, recursive: false, filter: Filter::default() }
     }
 
     /// Sets [`recursive`](field@Self::recursive).
     #[must_use]
     pub fn recursive(mut self, recursive: bool) -> Self {
         self.recursive = recursive;
+        self
+    }
+
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
         self
     }
 }

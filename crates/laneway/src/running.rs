@@ -11,10 +11,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::job::{Cancel, Canceller, JobEnds};
 use crate::shared::Common;
 use crate::state::State;
-use crate::{Error, Event, Item, Op, Outcome, Progress, Summary, Verified, Warning};
+use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
 const WRITES_MAX: u32 = 1 << 16;
+
+/// What is said where a filter leaves nothing to do.
+pub(crate) const FILTERED: &str = "the filters leave nothing of it";
 
 /// What the parts of a job share.
 #[derive(Debug)]
@@ -22,8 +25,7 @@ pub(crate) struct Running {
     pub(crate) engine: Arc<State>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
-    /// Whether what is copied is removed from where it was.
-    moves: bool,
+    purpose: Purpose,
     common: Common,
     /// Set when a cause that all items share has ended the job.
     stopped: AtomicBool,
@@ -43,9 +45,22 @@ pub(crate) struct Awaited {
     _of_job: Arc<()>,
 }
 
+/// What a job is for, as far as what its items are called and counted as depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    Plain,
+    /// What is copied is removed from where it was.
+    Move,
+    /// What is removed is counted apart from what is copied.
+    Sync,
+}
+
 #[derive(Debug, Default)]
 struct Outcomes {
     files: AtomicU64,
+    removed: AtomicU64,
+    unchanged: AtomicU64,
+    asked: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
     bytes: AtomicU64,
@@ -101,8 +116,8 @@ pub(crate) struct Moved {
 }
 
 impl Running {
-    /// A job in which every item is about what is `common`, and `moves` says whether sources are removed.
-    pub(crate) fn new(engine: Arc<State>, ends: JobEnds, moves: bool, common: Common) -> Arc<Self> {
+    /// A job in which every item is about what is `common`.
+    pub(crate) fn new(engine: Arc<State>, ends: JobEnds, purpose: Purpose, common: Common) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
         let (outcomes, started) = (Outcomes::default(), Instant::now());
@@ -111,7 +126,7 @@ impl Running {
             engine,
             progress,
             cancel,
-            moves,
+            purpose,
             common,
             stopped,
             canceller,
@@ -130,7 +145,7 @@ impl Running {
 
     /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
-        let op = if self.moves { Op::Move } else { op };
+        let op = if self.purpose == Purpose::Move { Op::Move } else { op };
         Begun { op, source, destination, start: self.engine.now(), atomic: true, attempts: 0 }
     }
 
@@ -187,6 +202,30 @@ impl Running {
         self.end(begun, 0, Err(error)).await;
     }
 
+    /// Counts what is the same on both sides of a sync.
+    pub(crate) fn unchanged(&self, n: u64) {
+        self.outcomes.unchanged.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts an object that had to be asked for alone.
+    pub(crate) fn asked(&self) {
+        self.outcomes.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Says so where a filter has left nothing to do.
+    pub(crate) async fn tell_where_nothing_is_left(&self, filter: &Filter, places: &[Location]) {
+        if filter.is_empty() || self.progress.items_found() > 0 || self.cancel.is_set() {
+            return;
+        }
+        let target = places.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
+        self.warn(Warning { target, message: FILTERED.to_owned() }).await;
+    }
+
+    /// How many items have failed so far.
+    pub(crate) fn failed(&self) -> u64 {
+        self.outcomes.failed.load(Ordering::Relaxed)
+    }
+
     /// Counts bytes of an item that failed, which stay for a later run.
     pub(crate) fn kept(&self, bytes: u64) {
         self.outcomes.kept.fetch_add(bytes, Ordering::Relaxed);
@@ -199,6 +238,11 @@ impl Running {
     async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome) {
         let outcomes = &self.outcomes;
         match &outcome {
+            Outcome::Done { .. } | Outcome::Planned
+                if self.purpose == Purpose::Sync && begun.op == Op::Remove =>
+            {
+                outcomes.removed.fetch_add(1, Ordering::Relaxed);
+            }
             Outcome::Done { verified } => {
                 outcomes.files.fetch_add(1, Ordering::Relaxed);
                 outcomes.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -276,6 +320,9 @@ impl Running {
             files: read(&self.outcomes.files),
             failed: read(&self.outcomes.failed),
             skipped: read(&self.outcomes.skipped),
+            removed: read(&self.outcomes.removed),
+            unchanged: read(&self.outcomes.unchanged),
+            asked: read(&self.outcomes.asked),
             bytes: read(&self.outcomes.bytes),
             seconds: self.started.elapsed().as_secs_f64(),
             network_bytes: network.bytes_sent() + network.bytes_received(),

@@ -3,7 +3,7 @@
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
-use crate::{CopyRequest, Error, Location, RemoveRequest};
+use crate::{CopyRequest, Error, Location, RemoveRequest, SyncRequest};
 
 /// The buckets that every item of a job is about.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -20,6 +20,11 @@ impl Common {
 
     pub(crate) fn of_remove(request: &RemoveRequest) -> Self {
         Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_sync(request: &SyncRequest) -> Self {
+        let ends = [&request.source, &request.destination].map(std::slice::from_ref);
+        Self(ends.into_iter().flat_map(|end| Self::of_all(end).0).collect())
     }
 
     /// The one bucket that all of these are in, if there is one.

@@ -25,7 +25,8 @@ use crate::{CopyRequest, Error, Op, existing, moved};
 pub(crate) use journal::Upload;
 pub(crate) use large::file;
 pub(crate) use parts::{CONFLICTS_MAX, Input, Parts, ReadyPart, Sent, wanted};
-pub(crate) use search::Uploads;
+pub(crate) use search::{Uploads, Waiting, one};
+pub(crate) use source::hashed as hashed_file;
 pub(crate) use unfinished::begun;
 pub(crate) use verify::{Given, put as put_verified, verify};
 
@@ -38,7 +39,11 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    fn begin(&self, job: &Running, store: &Store) -> Begun {
+    pub(crate) fn new(path: PathBuf, size: u64, id: ObjectId) -> Self {
+        Self { path, size, id }
+    }
+
+    pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
         let source = self.path.display().to_string();
         job.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
     }

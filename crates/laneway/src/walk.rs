@@ -1,16 +1,18 @@
 //! Walking a directory: files are handed on in batches while the walk goes on, whatever the tree's size.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fs::{self, Metadata, ReadDir};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use tokio::sync::mpsc;
 
 use crate::folder::is_temporary_name;
-use crate::{Error, Warning};
+use crate::{Error, Filter, Warning};
 
 /// Most files in a batch.
 const BATCH_MAX: usize = 256;
@@ -37,27 +39,61 @@ pub(crate) struct FoundFile {
     /// Its path below the walk's root, separated by `/`.
     pub(crate) name: String,
     pub(crate) size: u64,
+    /// When it was changed, where the file system tells.
+    pub(crate) modified: Option<SystemTime>,
 }
 
-/// Starts walking `root` on threads of its own. Dropping the receiver ends them. `in_order` reads each directory to its
-/// end and hands on what it holds in the order of the names.
+/// Which symbolic links are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Links {
+    /// Those to files. Others are left out with a warning.
+    #[default]
+    ToFiles,
+    /// Those to directories too.
+    All,
+    /// None: each is left out with a warning.
+    None,
+}
+
+/// In which order files are handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Order {
+    /// As they are found.
+    #[default]
+    Any,
+    /// Those of each directory in the order of their names, directories as it happens.
+    Directory,
+    /// All in the order of the names' bytes, as stores list keys: what lies in `a` comes behind `a-b` and before `a0`. One thread alone
+    /// reads then.
+    Names,
+}
+
+/// How a tree is walked.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Walk {
+    pub(crate) links: Links,
+    pub(crate) order: Order,
+    /// Directories of which it leaves out all are not read. What it says of files is for the caller to ask.
+    pub(crate) filter: Filter,
+}
+
+/// Starts walking `root` on threads of its own. Dropping the receiver ends them.
 ///
 /// # Errors
 /// When no thread can be started.
 pub(crate) fn start(
     root: PathBuf,
-    follow_links: bool,
-    in_order: bool,
+    walk: Walk,
     threads_max: usize,
 ) -> Result<mpsc::Receiver<Vec<Found>>, Error> {
+    let threads_max = if walk.order == Order::Names { 1 } else { threads_max.max(1) };
     let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
     let first = Directory { path: root.clone(), name: String::new(), above: None };
     let shared = Arc::new(Shared {
         state: Mutex::new(State { queue: VecDeque::from([first]), threads: 0, idle: 0, finished: false }),
         wake: Condvar::new(),
-        threads_max: threads_max.max(1),
-        follow_links,
-        in_order,
+        threads_max,
+        walk,
     });
     shared.grow(&out).map_err(|e| Error::local(&root, "can't be walked: no thread", e))?;
     Ok(batches)
@@ -87,8 +123,7 @@ struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     threads_max: usize,
-    follow_links: bool,
-    in_order: bool,
+    walk: Walk,
 }
 
 struct State {
@@ -128,14 +163,14 @@ enum Entries {
 }
 
 impl Entries {
-    fn of(entries: ReadDir, in_order: bool) -> Self {
-        if !in_order {
+    fn of(entries: ReadDir, walk: &Walk) -> Self {
+        if walk.order == Order::Any {
             return Self::Unread(entries);
         }
         let mut entries: Vec<_> = entries.collect();
         // An error stands where the directory could be read no further: behind what was.
         entries.sort_by_cached_key(|entry| match entry {
-            Ok(entry) => (false, entry.file_name()),
+            Ok(entry) => (false, sorted_as(entry, walk)),
             Err(_) => (true, Default::default()),
         });
         Self::InOrder(entries.into_iter())
@@ -147,6 +182,19 @@ impl Entries {
             Self::InOrder(entries) => entries.next(),
         }
     }
+}
+
+/// By what an entry takes its place among its siblings: the keys of what lies in a directory go on with a slash.
+fn sorted_as(entry: &fs::DirEntry, walk: &Walk) -> OsString {
+    let mut name = entry.file_name();
+    let is_directory = || match entry.file_type() {
+        Ok(kind) if kind.is_symlink() && walk.links == Links::All => entry.path().is_dir(),
+        kind => kind.is_ok_and(|kind| kind.is_dir()),
+    };
+    if walk.order == Order::Names && is_directory() {
+        name.push("/");
+    }
+    name
 }
 
 /// Nobody listens any more.
@@ -194,14 +242,15 @@ impl Walker {
         loop {
             if let Some(directory) = next.take() {
                 match fs::read_dir(&directory.path) {
-                    Ok(entries) => open.push((directory, Entries::of(entries, self.shared.in_order))),
+                    Ok(entries) => open.push((directory, Entries::of(entries, &self.shared.walk))),
                     Err(e) => {
                         let error = Error::local(&directory.path, "can't be read", e);
                         self.tell(Found::Failed(directory.path, error))?;
                     }
                 }
             }
-            let is_deep = open.len() >= OPEN_MAX;
+            // What was read to its end holds no directory open.
+            let is_deep = open.len() >= OPEN_MAX && self.shared.walk.order != Order::Names;
             let Some((directory, entries)) = open.last_mut() else {
                 next = deferred.pop();
                 if next.is_none() {
@@ -264,7 +313,9 @@ impl Walker {
             name.push('/');
         }
         name.push_str(file_name);
+        let links = self.shared.walk.links;
         let metadata = entry.metadata().and_then(|metadata| match metadata.is_symlink() {
+            true if links == Links::None => Ok((metadata, true)),
             true => Ok((fs::metadata(&path)?, true)),
             false => Ok((metadata, false)),
         });
@@ -281,17 +332,25 @@ impl Walker {
             return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
-            return self.tell(Found::File(FoundFile { path, name, size: metadata.len() })).map(|()| None);
+            let (size, modified) = (metadata.len(), metadata.modified().ok());
+            return self.tell(Found::File(FoundFile { path, name, size, modified })).map(|()| None);
+        }
+        if metadata.is_dir() && self.shared.walk.filter.leaves_out_all_below(&name) {
+            return Ok(None);
+        }
+        if metadata.is_symlink() {
+            let why = "it is a symbolic link";
+            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
         if !metadata.is_dir() {
             let why = "it is no regular file";
             return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
-        if is_link && !self.shared.follow_links {
+        if is_link && links != Links::All {
             let why = "it is a link to a directory; --follow-symlinks enters it";
             return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
         }
-        if !self.shared.follow_links {
+        if links != Links::All {
             return Ok(Some(Directory { path, name, above: None }));
         }
         self.enter_following(parent, path, name, &metadata)

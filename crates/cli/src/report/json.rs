@@ -50,6 +50,15 @@ pub(crate) struct SummaryRecord {
     hedges: u64,
     #[serde(skip_serializing_if = "is_zero")]
     skipped: u64,
+    /// What a sync has removed.
+    #[serde(skip_serializing_if = "is_zero")]
+    removed: u64,
+    /// What a sync found to be the same on both sides.
+    #[serde(skip_serializing_if = "is_zero")]
+    unchanged: u64,
+    /// Objects that a sync had to ask for one by one.
+    #[serde(skip_serializing_if = "is_zero")]
+    asked: u64,
     #[serde(skip_serializing_if = "is_zero")]
     unverified: u64,
     /// Bytes that an earlier run had moved.
@@ -139,6 +148,9 @@ impl SummaryRecord {
             retries: summary.retries,
             hedges: summary.hedges,
             skipped: summary.skipped,
+            removed: summary.removed,
+            unchanged: summary.unchanged,
+            asked: summary.asked,
             unverified: summary.unverified,
             resumed_bytes: summary.resumed_bytes,
             stopped: summary.stopped,

@@ -26,7 +26,13 @@ pub(crate) struct Wording {
 pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<String>) -> String {
     let time = Duration::try_from_secs_f64(summary.seconds).unwrap_or_default();
     let mut line = format!("{}{}", count(wording, summary.files), wording.done);
+    if summary.removed > 0 {
+        line += &format!(", {} removed", summary.removed);
+    }
     line += &exceptions(summary);
+    if summary.asked > 0 {
+        line += &format!(", {} asked for one by one", summary.asked);
+    }
     if wording.moves_bytes {
         line += &format!(", {}", quantity::size(summary.bytes));
         if summary.resumed_bytes > 0 {
@@ -54,8 +60,11 @@ pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<St
 /// The final line of a dry run.
 pub(crate) fn planned(wording: &Wording, summary: &Summary) -> String {
     let bytes = quantity::size(summary.bytes);
-    let planned = count(wording, summary.files);
-    format!("{} {planned}, {bytes}{}; nothing was changed", wording.planned, exceptions(summary))
+    let mut planned = format!("{}, {bytes}", count(wording, summary.files));
+    if summary.removed > 0 {
+        planned += &format!(", remove {}", summary.removed);
+    }
+    format!("{} {planned}{}; nothing was changed", wording.planned, exceptions(summary))
 }
 
 fn count(wording: &Wording, n: u64) -> String {
@@ -64,7 +73,8 @@ fn count(wording: &Wording, n: u64) -> String {
 
 fn exceptions(summary: &Summary) -> String {
     let part = |(n, what): (u64, &str)| if n > 0 { format!(", {n} {what}") } else { String::new() };
-    let text = [(summary.failed, "failed"), (summary.skipped, "skipped")].map(part).concat();
+    let text = [(summary.failed, "failed"), (summary.skipped, "skipped"), (summary.unchanged, "unchanged")];
+    let text = text.map(part).concat();
     match (summary.not_done, summary.search_cut) {
         (0, true) if summary.stopped => text + ", the rest not tried",
         (0, _) => text,

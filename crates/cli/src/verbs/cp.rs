@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use clap::Args;
 use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, RetentionMode};
 
+use crate::arguments::filters::Filters;
 use crate::arguments::key_value;
 use crate::arguments::relevance::NEW_OBJECTS;
 use crate::context::Context;
@@ -36,6 +37,12 @@ pub(crate) struct Cp {
     expect_size: Option<u64>,
     #[command(flatten)]
     copying: Copying,
+    /// Keep times, modes and owners of files as metadata of the objects that they become, as gcloud storage and rclone read them, and
+    /// set them on files that objects become
+    #[arg(long)]
+    preserve: bool,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 /// What is copied where.
@@ -68,6 +75,13 @@ pub(crate) struct Copying {
     /// Content-Encoding gzip, Cache-Control no-transform unless --cache-control says otherwise. They come back compressed
     #[arg(long, short = 'z', value_name = "EXT,...")]
     gzip_local: Option<Gzip>,
+    #[command(flatten)]
+    new: NewObjects,
+}
+
+/// What new objects are to be.
+#[derive(Args, Debug)]
+pub(crate) struct NewObjects {
     /// Content-Type of new objects, instead of the one that goes with the file's ending
     #[arg(long, value_name = "TYPE", help_heading = NEW_OBJECTS)]
     content_type: Option<String>,
@@ -113,6 +127,18 @@ fn lock_until(text: &str) -> Result<SystemTime, String> {
     Retention::time(text).ok_or_else(|| "write it as 2027-01-31 or 2027-01-31T12:00:00Z".to_owned())
 }
 
+impl NewObjects {
+    /// The library's options.
+    pub(crate) fn put(self) -> PutOptions {
+        let mut put = self.protection.put();
+        put.content_type = self.content_type;
+        put.cache_control = self.cache_control;
+        put.storage_class = self.storage_class;
+        put.metadata = self.metadata.into_iter().collect();
+        put
+    }
+}
+
 impl Protection {
     fn put(self) -> PutOptions {
         let mut put = PutOptions::default().legal_hold(self.legal_hold);
@@ -139,6 +165,7 @@ impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut request = self.copying.request(&self.items, self.recursive)?;
         request.expect_size = self.expect_size;
+        request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());
@@ -156,11 +183,6 @@ impl Copying {
     /// The library's request for these options.
     pub(crate) fn request(self, items: &Items, recursive: bool) -> Result<CopyRequest, laneway::Error> {
         let at = |text: &OsString| Location::parse(text);
-        let mut put = self.protection.put();
-        put.content_type = self.content_type;
-        put.cache_control = self.cache_control;
-        put.storage_class = self.storage_class;
-        put.metadata = self.metadata.into_iter().collect();
         let sources = items.sources.iter().map(at).collect::<Result<_, _>>()?;
         let request = CopyRequest::new(sources, at(&items.destination)?)
             .recursive(recursive)
@@ -169,6 +191,6 @@ impl Copying {
             .durable(self.durable)
             .follow_symlinks(self.follow_symlinks)
             .keep_partial(true);
-        Ok(request.put(put).gzip(self.gzip_local.unwrap_or_default()))
+        Ok(request.put(self.new.put()).gzip(self.gzip_local.unwrap_or_default()))
     }
 }

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
+use std::time::SystemTime;
 
 use clap::Args;
 use laneway::{Entry, ListRequest, Location, Provider};
 
 use crate::arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Tally};
+use crate::arguments::filters::Filters;
+use crate::context::{Context, complain};
+use crate::exit::{BadUsage, Exit, Tally};
 use crate::locations;
 use crate::report::listing::{self, printable};
 use crate::report::object::{ObjectRecord, PlaceRecord};
@@ -42,6 +44,8 @@ pub(crate) struct Ls {
     /// Print help with details
     #[arg(long, action = clap::ArgAction::HelpLong)]
     help: Option<bool>,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl Ls {
@@ -52,13 +56,18 @@ impl Ls {
         }
         self.readable_sizes |= self.short_h;
         let places = locations::remote(&self.urls)?;
+        let filter = self.filters.filter(SystemTime::now())?;
+        if !filter.is_empty() && !self.recursive {
+            return Err(BadUsage::new("filters choose among what -r lists").into());
+        }
         let client = context.client()?;
         let mut printer =
             Printer { ls: &self, context, terminal: context.output.is_terminal(), total: (0, 0) };
         let mut tally = Tally::default();
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
-            let mut listing = client.list(ListRequest::new(at.clone()).recursive(self.recursive));
+            let mut listing =
+                client.list(ListRequest::new(at.clone()).recursive(self.recursive).filter(filter.clone()));
             let mut found = false;
             loop {
                 match listing.next_blocking() {
@@ -68,6 +77,11 @@ impl Ls {
                     }
                     Some(Err(error)) => {
                         context.fail(&at, &error, &mut tally)?;
+                        break;
+                    }
+                    None if !found && !filter.is_empty() => {
+                        complain(&format!("{at}: the filters leave nothing of it"));
+                        tally.done();
                         break;
                     }
                     // An empty bucket and an account without buckets are no mistake of the caller's.

@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::time::SystemTime;
 
 use clap::Args;
 use laneway::{Location, RemoveRequest};
 
+use crate::arguments::filters::Filters;
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
 use crate::job;
@@ -30,6 +32,8 @@ pub(crate) struct Rm {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 const WORDING: Wording = Wording {
@@ -47,7 +51,9 @@ impl Rm {
             complain("nothing was removed");
             return Ok(Exit::Failed);
         }
-        let request = RemoveRequest::new(targets).recursive(self.recursive).dry_run(self.dry_run);
+        let filter = self.filters.filter(SystemTime::now())?;
+        let request =
+            RemoveRequest::new(targets).recursive(self.recursive).dry_run(self.dry_run).filter(filter);
         job::run(context, WORDING, |client| client.remove(request))
     }
 

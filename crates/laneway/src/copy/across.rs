@@ -31,26 +31,22 @@ pub(super) async fn send(
     ends: &Ends,
     item: Item,
 ) -> Result<(), Cancelled> {
-    let (job, ends) = (Arc::clone(job), ends.clone());
-    match item.from.meta.as_ref().map(|meta| meta.size) {
-        Some(size) if size <= SMALL_UPLOAD_MAX => {
-            let run = counted(async move {
-                let begun = ends.begin(&job, &item);
-                let listed = item.from.meta.as_deref();
-                let result = small(&job, &ends, &item, size, listed).await;
-                ends.finish(&job, &item, begun, result).await;
-            });
-            units.small(ITEM_COST + size as usize, run).await
-        }
-        _ => {
-            let run = counted(async move {
-                let begun = ends.begin(&job, &item);
-                let result = any(&job, &ends, &item).await;
-                ends.finish(&job, &item, begun, result).await;
-            });
-            units.large(run).await
-        }
+    let size = item.from.meta.as_ref().map(|meta| meta.size);
+    let run = counted(copy_one(Arc::clone(job), ends.clone(), item));
+    match size {
+        Some(size) if size <= SMALL_UPLOAD_MAX => units.small(ITEM_COST + size as usize, run).await,
+        _ => units.large(run).await,
     }
+}
+
+/// Copies one object, for which memory is reserved where it is known to be small.
+pub(super) async fn copy_one(job: Arc<Running>, ends: Ends, item: Item) {
+    let begun = ends.begin(&job, &item);
+    let result = match item.from.meta.as_deref() {
+        Some(meta) if meta.size <= SMALL_UPLOAD_MAX => small(&job, &ends, &item, meta.size, Some(meta)).await,
+        _ => any(&job, &ends, &item).await,
+    };
+    ends.finish(&job, &item, begun, result).await;
 }
 
 /// The copy, and the state of the source that it is of.

@@ -15,12 +15,21 @@ use crate::search::{Prefix, Search};
 use crate::{Error, Op};
 
 /// Finds what is to be copied from store to store.
-pub(super) struct Copies<'a> {
-    pub(super) search: &'a mut Search,
-    pub(super) to: Prefix<'a>,
+pub(crate) struct Copies<'a> {
+    search: &'a mut Search,
+    to: Prefix<'a>,
 }
 
-impl Copies<'_> {
+impl<'a> Copies<'a> {
+    pub(crate) fn new(search: &'a mut Search, to: Prefix<'a>) -> Self {
+        Self { search, to }
+    }
+
+    /// What its copies are a part of.
+    pub(crate) fn search(&self) -> &Search {
+        self.search
+    }
+
     /// Looks through one source.
     ///
     /// # Errors
@@ -39,6 +48,9 @@ impl Copies<'_> {
         while let Some(page) = objects.next().await? {
             let mut group = Group::new();
             for from in page {
+                if !from.is_taken_by(&self.search.request.filter) {
+                    continue;
+                }
                 let key = match from.in_tree {
                     true => format!("{prefix}{}", from.name),
                     false => single_key(self.to.key, is_folder, &from.name),
@@ -59,7 +71,7 @@ impl Copies<'_> {
     }
 
     /// Refuses a copy where that is what has to be done.
-    async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
+    pub(crate) async fn admit(&mut self, ends: &Ends, item: Item) -> Option<Item> {
         let source = url(ends.from.provider(), &item.from.id);
         let destination = url(self.to.provider, &item.to);
         let why = if source == destination {
@@ -77,7 +89,10 @@ impl Copies<'_> {
 
     /// Sends a group on its way, or only reports it: what isn't there yet, each as its size and ends have it. What a listing shows in an archive is
     /// left out.
-    async fn send(
+    ///
+    /// # Errors
+    /// When the job was cancelled.
+    pub(crate) async fn send(
         &mut self,
         ends: &Ends,
         found: &mut Group<Item>,
@@ -106,6 +121,19 @@ impl Copies<'_> {
             true => group.send(units, |items| plan(job, ends, items)).await,
             false => group.send(units, |items| within::copy_group(job, ends, items)).await,
         }
+    }
+}
+
+/// Copies one object that was found, for which memory is reserved where it is small.
+pub(crate) async fn one(job: Arc<Running>, ends: Ends, item: Item) {
+    if item.from.meta.as_ref().is_some_and(|meta| meta.archived) {
+        job.skip_archived(ends.begin(&job, &item), item.size()).await;
+    } else if ends.request.dry_run {
+        plan(job, ends, vec![item]).await;
+    } else if ends.from.provider() == ends.to.provider() {
+        within::copy_one(job, ends, item).await;
+    } else {
+        across::copy_one(job, ends, item).await;
     }
 }
 

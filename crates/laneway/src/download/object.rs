@@ -128,7 +128,8 @@ impl Rest<'_> {
                 }
                 let bytes = self.complete(&meta, bytes).await?;
                 let (version, provider) = (meta.version.clone(), self.store.provider());
-                let (permit, placing) = (self.job.writing().await, self.request.placing());
+                let (permit, placing) =
+                    (self.job.writing().await, self.request.placing(provider, [Some(&meta), None]));
                 let write = move || {
                     let _permit = permit;
                     store_small(&url(provider, &meta.id), &meta, &bytes, &place, placing)

@@ -21,7 +21,7 @@ use crate::pump::{Cancelled, Group, ITEM_COST};
 use crate::relative::Relative;
 use crate::running::{Moved, Running};
 use crate::search::Search;
-use crate::{Error, Location, Op, moved};
+use crate::{CopyRequest, Error, Location, Op, moved};
 
 /// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
 const UNKNOWN_MAX: u64 = 256 << 10;
@@ -71,7 +71,20 @@ impl<'a> Downloads<'a> {
         while let Some(page) = objects.next().await? {
             let mut group = Group::new();
             for mut object in page {
+                if !object.is_taken_by(&self.search.request.filter) {
+                    continue;
+                }
                 let is_listed = object.meta.is_some();
+                if !is_listed && self.is_to_be_described(provider) {
+                    match store.head(&object.id, None).await {
+                        Ok(meta) => object.meta = Some(Box::new(meta)),
+                        Err(error) => {
+                            let source = url(provider, &object.id);
+                            self.search.fail(Op::Download, source, error.into()).await;
+                            continue;
+                        }
+                    }
+                }
                 if let (None, Some(size)) = (&object.meta, size) {
                     object.meta = Some(Box::new(ObjectMeta::new(object.id.clone(), size)));
                 }
@@ -86,8 +99,13 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
+    /// Whether what a file is to get besides its bytes has to be asked for: GCS tells it with no object's bytes.
+    fn is_to_be_described(&self, provider: Provider) -> bool {
+        self.search.request.preserve && provider == Provider::Gcs && !matches!(self.to, To::Output)
+    }
+
     /// Sends an object on its way. An error means that the job was cancelled.
-    async fn object(
+    pub(crate) async fn object(
         &mut self,
         store: &Store,
         tree_prefix: &str,
@@ -257,10 +275,26 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
+    /// Sends those on their way that wait to be begun together. An error means that the job was cancelled.
+    pub(crate) async fn send(&self, store: &Store, group: &mut Group<Item>) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         group.send(units, |items| small::fetch_group(job, request, store, items)).await
+    }
+}
+
+/// Downloads one object that was found, for which memory is reserved where it is small.
+pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+    let size = item.meta.as_ref().map_or(0, |meta| meta.size);
+    if item.meta.as_ref().is_some_and(|meta| meta.archived) {
+        let begun = item.begin(&job, &store);
+        job.skip_archived(begun, size).await;
+    } else if request.dry_run {
+        plan(job, store, item).await;
+    } else if size <= SMALL_DOWNLOAD_MAX {
+        small::fetch_group(job, request, store, vec![item]).await;
+    } else {
+        fetch_one(job, request, store, item, 0).await;
     }
 }
 

@@ -8,7 +8,6 @@ use laneway_store::{Get, Got, ObjectId, Provider, Store};
 
 use super::verify::store_small;
 use super::{Fetched, Item, finish};
-use crate::folder::Placing;
 use crate::location::url;
 use crate::running::{Begun, Running};
 use crate::second_try::log_second_try;
@@ -54,7 +53,7 @@ pub(crate) async fn fetch_group(
                 while let Some(Some(next)) = gets.next().now_or_never() {
                     ready.push(next);
                 }
-                writes.push(write(&job, request.placing(), &store, ready));
+                writes.push(write(&job, &request, &store, ready));
             }
             else => return,
         }
@@ -87,16 +86,22 @@ async fn get(store: &Store, item: Item, mut begun: Begun, tries: u32) -> Answer 
     Answer { asked: Asked { item, begun, tries }, got }
 }
 
-async fn write(job: &Arc<Running>, placing: Placing, store: &Store, answers: Vec<Answer>) -> Vec<Written> {
+async fn write(
+    job: &Arc<Running>,
+    request: &Arc<CopyRequest>,
+    store: &Store,
+    answers: Vec<Answer>,
+) -> Vec<Written> {
     let (provider, inside) = (store.provider(), Arc::clone(job));
     let (asked, got): (Vec<_>, Vec<_>) = answers.into_iter().map(|answer| (answer.asked, answer.got)).unzip();
     let (permit, asked) = (job.writing().await, Arc::new(asked));
-    let read = Arc::clone(&asked);
+    let (read, request) = (Arc::clone(&asked), Arc::clone(request));
     let written = job.engine.files.run(move || {
         let _permit = permit;
         let store_one = |(asked, got): (&Asked, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
             let source = url(provider, &item.id);
+            let placing = request.placing(provider, [Some(&got.meta), item.meta.as_deref()]);
             let moved = store_small(&source, &got.meta, &got.body, &item.place, placing)?;
             inside.progress.moved(moved.bytes);
             Ok(Fetched { moved, version: got.meta.version })

@@ -1,14 +1,16 @@
 //! A file that is being written beside its destination.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, fchown};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
@@ -19,6 +21,7 @@ use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::resume::settled;
 use crate::platform::{flush_directory, rename_where_absent};
+use crate::preserve::Attributes;
 use crate::relative::NAME_MAX;
 
 /// How often another temporary name is tried when one exists.
@@ -37,6 +40,8 @@ pub(crate) struct Placing {
     pub(crate) durable: bool,
     /// Only where nothing is.
     pub(crate) only_absent: bool,
+    /// What it gets besides its bytes.
+    pub(crate) attributes: Attributes,
 }
 
 /// A file under a temporary name in its destination's directory. Dropped without [`commit`](Self::commit) or
@@ -160,6 +165,7 @@ impl Staged {
     /// # Errors
     /// What the file system says; the destination is as it was then.
     pub(crate) fn commit(&self, placing: Placing) -> Result<(), Error> {
+        self.set(placing.attributes).map_err(|e| Error::local(&self.path, "its times can't be set", e))?;
         if placing.durable {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
@@ -184,6 +190,30 @@ impl Staged {
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
         Ok(())
+    }
+
+    /// Gives the file its owner, mode and times, as far as they are known. Only who is privileged may give files away: for others
+    /// they stay theirs.
+    fn set(&self, attributes: Attributes) -> io::Result<()> {
+        let Attributes { mtime, mode, uid, gid } = attributes;
+        if (uid, gid) != (None, None) {
+            match fchown(&self.file, uid, gid) {
+                Err(e) if e.kind() != io::ErrorKind::PermissionDenied => return Err(e),
+                _ => {}
+            }
+        }
+        if let Some(mode) = mode {
+            self.file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        let time = mtime.and_then(|(s, ns)| {
+            let whole = Duration::from_secs(s.unsigned_abs());
+            let time = if s < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+            time?.checked_add(Duration::from_nanos(ns.into()))
+        });
+        match time {
+            Some(time) => self.file.set_modified(time),
+            None => Ok(()),
+        }
     }
 
     /// A name that outlives a run can be that of another object too, whose file may have been put there meanwhile.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::fork::OfProcess;
-use crate::running::Running;
+use crate::running::{Purpose, Running};
 use crate::shared::Common;
 use crate::{Bucket, Client, Error, Job};
 
@@ -70,7 +70,7 @@ pub(super) fn pending<T: Send + 'static>(
 /// Where the engine can't be at work.
 pub(super) fn job(bucket: &Bucket) -> Result<(Job, Arc<Running>), Error> {
     let (owner, ends) = Job::new();
-    Ok((owner, Running::new(bucket.client().state()?, ends, false, Common::default())))
+    Ok((owner, Running::new(bucket.client().state()?, ends, Purpose::Plain, Common::default())))
 }
 
 /// Begins, on the client's own thread, what has something to clean up when it is given up: dropping what is returned cancels the

@@ -84,7 +84,7 @@ async fn send(
     item: &Item,
     source: Source,
 ) -> Result<Moved, Error> {
-    let options = request.options_of_file(&item.id.key, &item.path);
+    let options = request.options_of_file(store.provider(), &item.id.key, &item.path, source.attributes());
     if request.gzip.takes(&item.path) {
         let stream = input::Stream {
             name: item.path.display().to_string(),

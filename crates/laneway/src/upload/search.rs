@@ -14,11 +14,12 @@ use crate::existing::{self, EXISTS};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
 use crate::plan::SMALL_UPLOAD_MAX;
+use crate::preserve::Attributes;
 use crate::pump::{Cancelled, Group};
 use crate::running::Running;
 use crate::search::{Prefix, Search};
-use crate::walk::{self, Found, FoundFile};
-use crate::{Error, Op, Warning, glob, gzip};
+use crate::walk::{self, Found, FoundFile, Links, Order, Walk};
+use crate::{CopyRequest, Error, Op, Warning, glob, gzip};
 
 /// Local sources that are looked at together.
 const SOURCES_AT_ONCE: usize = 256;
@@ -55,7 +56,7 @@ pub(crate) struct Uploads<'a> {
 }
 
 /// Files that were found and are not on their way yet.
-struct Waiting {
+pub(crate) struct Waiting {
     /// Small ones that are begun together.
     group: Group<Item>,
     /// Those of which it is still to be found out whether they exist.
@@ -63,7 +64,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { group: Group::new(), unasked: Vec::new() }
     }
 }
@@ -81,6 +82,7 @@ impl Uploads<'_> {
             let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
             for Named { path, is_matched, metadata } in self.search.job.engine.files.run(look).await? {
                 let sent = match metadata {
+                    Ok(m) if m.is_file() && is_matched && !self.takes(&path, &m) => Ok(()),
                     Ok(m) if m.is_dir() && is_matched && !self.search.request.recursive => {
                         let why = "it is a directory; -r copies it with what it holds";
                         self.search.job.warn(Warning::left_out(&path, why)).await;
@@ -121,6 +123,12 @@ impl Uploads<'_> {
         Ok(())
     }
 
+    /// Whether the filter takes a file that a pattern has brought.
+    fn takes(&self, path: &Path, metadata: &Metadata) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.search.request.filter.takes(&name, metadata.len(), metadata.modified().ok())
+    }
+
     /// The object that a single source becomes.
     fn single(&self, path: &Path) -> Result<ObjectId, Error> {
         let refused = |why| Err(Error::refused(path.display().to_string(), why));
@@ -157,7 +165,12 @@ impl Uploads<'_> {
         let at = path.clone();
         match self.search.job.engine.files.run(move || std::fs::File::open(at)).await {
             Ok(Ok(file)) => {
-                let options = self.search.request.options_of_file(&id.key, &path);
+                let options = self.search.request.options_of_file(
+                    store.provider(),
+                    &id.key,
+                    &path,
+                    Attributes::default(),
+                );
                 let input: Box<dyn Read + Send> = match self.search.request.gzip.takes(&path) {
                     true => Box::new(gzip::compressed(file)),
                     false => Box::new(file),
@@ -212,13 +225,20 @@ impl Uploads<'_> {
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
         let threads = self.search.job.engine.cores.min(4);
         // What is asked for in order is answered by few pages.
-        let in_order = self.search.existing.is_some();
-        let mut batches = walk::start(root, self.search.request.follow_symlinks, in_order, threads)?;
+        let order = if self.search.existing.is_some() { Order::Directory } else { Order::Any };
+        let links = if self.search.request.follow_symlinks { Links::All } else { Links::ToFiles };
+        let filter = self.search.request.filter.clone();
+        let mut batches = walk::start(root, Walk { links, order, filter }, threads)?;
         while let Some(batch) = batches.recv().await {
             let mut waiting = Waiting::new();
             for found in batch {
                 let sent = match found {
-                    Found::File(FoundFile { path, name, size }) => {
+                    Found::File(FoundFile { name, size, modified, .. })
+                        if !self.search.request.filter.takes(&name, size, modified) =>
+                    {
+                        Ok(())
+                    }
+                    Found::File(FoundFile { path, name, size, .. }) => {
                         let mut key = String::with_capacity(prefix.len() + name.len());
                         key.push_str(&prefix);
                         key.push_str(&name);
@@ -243,7 +263,16 @@ impl Uploads<'_> {
         Ok(Ok(()))
     }
 
-    async fn item(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    /// Sends a file on its way.
+    ///
+    /// # Errors
+    /// When the job was cancelled.
+    pub(crate) async fn item(
+        &mut self,
+        store: &Store,
+        item: Item,
+        waiting: &mut Waiting,
+    ) -> Result<(), Cancelled> {
         if !self.search.names.is_new(&item.id.key) {
             let destination = url(store.provider(), &item.id);
             return self
@@ -279,16 +308,7 @@ impl Uploads<'_> {
     async fn admit(&mut self, store: &Store, item: Item, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
-            let begun = item.begin(job, store);
-            let path = item.path.clone();
-            let open = move || match std::fs::File::open(&path) {
-                Ok(_) => Ok(()),
-                Err(e) => Err(Error::local(&path, "can't be opened", e)),
-            };
-            match job.engine.files.run(open).await.and_then(|opened| opened) {
-                Ok(()) => job.planned(begun, item.size).await,
-                Err(error) => job.end(begun, item.size, Err(error)).await,
-            }
+            plan(job, store, item).await;
             return Ok(());
         }
         if item.size <= SMALL_UPLOAD_MAX {
@@ -300,7 +320,11 @@ impl Uploads<'_> {
         units.large(counted(run)).await
     }
 
-    async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
+    /// Sends those on their way that wait to be begun together.
+    ///
+    /// # Errors
+    /// When the job was cancelled.
+    pub(crate) async fn send_group(&self, store: &Store, waiting: &mut Waiting) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
@@ -311,6 +335,31 @@ impl Uploads<'_> {
         let error = error(name.clone());
         self.search.fail(Op::Upload, name, error).await;
         Ok(())
+    }
+}
+
+/// Reports what would be uploaded, or why it could not be.
+async fn plan(job: &Running, store: &Store, item: Item) {
+    let begun = item.begin(job, store);
+    let path = item.path.clone();
+    let open = move || match std::fs::File::open(&path) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Error::local(&path, "can't be opened", e)),
+    };
+    match job.engine.files.run(open).await.and_then(|opened| opened) {
+        Ok(()) => job.planned(begun, item.size).await,
+        Err(error) => job.end(begun, item.size, Err(error)).await,
+    }
+}
+
+/// Uploads one file that was found, for which memory is reserved where it is small.
+pub(crate) async fn one(job: Arc<Running>, request: Arc<CopyRequest>, store: Store, item: Item) {
+    if request.dry_run {
+        plan(&job, &store, item).await;
+    } else if item.size <= SMALL_UPLOAD_MAX {
+        small::upload_group(job, request, store, vec![item]).await;
+    } else {
+        upload_large(job, request, store, item).await;
     }
 }
 

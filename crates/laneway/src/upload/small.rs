@@ -13,6 +13,7 @@ use super::{Item, large, put_verified, remove_moved};
 use crate::checksum::{Run, Wanted};
 use crate::identity::Identity;
 use crate::plan::SMALL_UPLOAD_MAX;
+use crate::preserve::Attributes;
 use crate::running::{Moved, Running};
 use crate::{CopyRequest, Error, existing, gzip};
 
@@ -21,6 +22,7 @@ struct Loaded {
     bytes: Bytes,
     crc32c: Option<u32>,
     identity: Identity,
+    attributes: Attributes,
 }
 
 /// Uploads a group of files of at most [`SMALL_UPLOAD_MAX`] bytes each, for which memory is reserved.
@@ -86,7 +88,7 @@ async fn put(
 ) -> Result<Moved, Error> {
     let size = loaded.bytes.len() as u64;
     let sums = loaded.crc32c.map(Checksums::crc32c).unwrap_or_default();
-    let options = request.options_of_file(&item.id.key, &item.path);
+    let options = request.options_of_file(store.provider(), &item.id.key, &item.path, loaded.attributes);
     let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
     // Of a compressed file all that was found of it is done with.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
@@ -96,7 +98,7 @@ async fn put(
 /// Reads a file; `None` when it is too large to be held. Blocks.
 fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
     let source = Source::open(&item.path)?;
-    let identity = source.identity();
+    let (identity, attributes) = (source.identity(), source.attributes());
     if source.size() > SMALL_UPLOAD_MAX.min(item.size.max(4096) * 2) {
         return Ok(None);
     }
@@ -105,7 +107,7 @@ fn load(item: &Item, request: &CopyRequest) -> Result<Option<Loaded>, Error> {
         false => source.read()?,
     };
     let crc32c = Run::of(&bytes, Wanted::CRC32C).crc32c;
-    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity }))
+    Ok(Some(Loaded { bytes: bytes.into(), crc32c, identity, attributes }))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::checksum::{Hashing, Run, Wanted};
 use crate::identity::Identity;
+use crate::preserve::Attributes;
 
 /// How much of a file is read at a time to compute a checksum.
 const READ: usize = 256 << 10;
@@ -20,6 +21,7 @@ pub(crate) struct Source {
     path: PathBuf,
     as_opened: Seen,
     identity: Identity,
+    attributes: Attributes,
 }
 
 /// What would be different had a file changed.
@@ -55,7 +57,8 @@ impl Source {
             return Err(Error::source(path.display().to_string(), "is no regular file"));
         }
         let (as_opened, identity) = (Seen::of(&metadata), Identity::of(&metadata));
-        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity })
+        let attributes = Attributes::of_file(&metadata);
+        Ok(Self { file: Arc::new(file), path: path.to_owned(), as_opened, identity, attributes })
     }
 
     /// Its size when it was opened.
@@ -66,6 +69,11 @@ impl Source {
     /// What tells it from another file, or from itself once it has changed.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// What it was besides its bytes when it was opened.
+    pub(crate) fn attributes(&self) -> Attributes {
+        self.attributes
     }
 
     /// Whether it is still as it was opened. Blocks.
@@ -143,6 +151,17 @@ impl Read for Stream {
         }
         Ok(read)
     }
+}
+
+/// The checksums of a file as it is now. Blocks.
+///
+/// # Errors
+/// When it can't be read, or changes meanwhile.
+pub(crate) fn hashed(path: &Path, wanted: Wanted) -> Result<Run, Error> {
+    let source = Source::open(path)?;
+    let run = source.hash(0, source.size(), wanted)?;
+    source.check_unchanged()?;
+    Ok(run)
 }
 
 /// The error of a read: ours as it was, any other as the path's.

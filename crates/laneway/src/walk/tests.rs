@@ -5,7 +5,12 @@ use super::*;
 
 /// Names of the files, and everything else as text, both sorted.
 fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<String>) {
-    let mut batches = start(root.to_owned(), follow_links, false, threads).unwrap();
+    let mut batches = start(
+        root.to_owned(),
+        Walk { links: if follow_links { Links::All } else { Links::ToFiles }, ..Walk::default() },
+        threads,
+    )
+    .unwrap();
     let (mut files, mut others) = (Vec::new(), Vec::new());
     while let Some(batch) = batches.blocking_recv() {
         assert!(!batch.is_empty() && batch.len() <= BATCH_MAX);
@@ -134,7 +139,7 @@ fn a_walk_that_nobody_listens_to_ends() {
     for i in 0..(BATCH_MAX * (BATCHES_WAITING_MAX + 4)) {
         fs::write(dir.path().join(i.to_string()), "").unwrap();
     }
-    let mut batches = start(dir.path().to_owned(), false, false, 1).unwrap();
+    let mut batches = start(dir.path().to_owned(), Walk::default(), 1).unwrap();
     assert!(batches.blocking_recv().is_some());
     drop(batches);
 }
@@ -145,10 +150,77 @@ fn a_directory_is_handed_on_in_order_where_that_is_asked_for() {
     for name in ["c", "a", "b", "a.d"] {
         fs::write(dir.path().join(name), "").unwrap();
     }
-    let mut batches = start(dir.path().to_owned(), false, true, 1).unwrap();
+    let mut batches =
+        start(dir.path().to_owned(), Walk { order: Order::Directory, ..Walk::default() }, 1).unwrap();
     let names = batches.blocking_recv().unwrap().into_iter().map(|found| match found {
         Found::File(found) => found.name,
         other => panic!("{other:?}"),
     });
     assert_eq!(names.collect::<Vec<_>>(), ["a", "a.d", "b", "c"]);
+}
+
+/// The names of a walk in the order in which it hands them on.
+fn in_order(root: &Path, walk: Walk) -> Vec<String> {
+    let mut batches = start(root.to_owned(), Walk { order: Order::Names, ..walk }, 4).unwrap();
+    let mut names = Vec::new();
+    while let Some(batch) = batches.blocking_recv() {
+        names.extend(batch.into_iter().filter_map(|found| match found {
+            Found::File(found) => Some(found.name),
+            _ => None,
+        }));
+    }
+    names
+}
+
+#[test]
+fn a_tree_is_handed_on_in_the_order_of_its_names_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let deep = format!("a/{}f", "d/".repeat(2 * OPEN_MAX));
+    let mut names =
+        ["a-b", "a/b", "a/b.c/x", "a/b/x", "a0", "a.d/e", "\u{e9}/f", "z", "A/b", "link/f", "a/b!"]
+            .map(str::to_owned)
+            .to_vec();
+    names.retain(|name| name != "a/b" && name != "link/f");
+    names.push(deep);
+    names.iter().for_each(|name| file(dir.path(), name));
+    // A link to a directory takes the place of one where it is followed, and of a file where it isn't.
+    symlink("z-real", dir.path().join("link")).unwrap();
+    file(dir.path(), "z-real/f");
+    file(dir.path(), "link.x");
+    names.extend(["link.x", "z-real/f", "link/f"].map(str::to_owned));
+    names.sort();
+    assert_eq!(in_order(dir.path(), Walk { links: Links::All, ..Walk::default() }), names);
+    names.retain(|name| name != "link/f");
+    for links in [Links::ToFiles, Links::None] {
+        assert_eq!(in_order(dir.path(), Walk { links, ..Walk::default() }), names);
+    }
+}
+
+#[test]
+fn a_directory_that_is_left_out_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["cache/x", "a/cache/x", "a/f"] {
+        file(dir.path(), name);
+    }
+    fs::set_permissions(dir.path().join("cache"), fs::Permissions::from_mode(0o000)).unwrap();
+    let filter = Filter::default().exclude("cache").unwrap();
+    let mut batches = start(dir.path().to_owned(), Walk { filter, ..Walk::default() }, 1).unwrap();
+    let found = batches.blocking_recv().unwrap();
+    assert!(matches!(&found[..], [Found::File(file)] if file.name == "a/f"), "{found:?}");
+    assert!(batches.blocking_recv().is_none());
+    fs::set_permissions(dir.path().join("cache"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_link_that_is_not_to_be_followed_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "f");
+    for (target, name) in [("f", "to-file"), (".", "to-directory"), ("nowhere", "dangling")] {
+        symlink(target, dir.path().join(name)).unwrap();
+    }
+    let walk = Walk { links: Links::None, ..Walk::default() };
+    let mut batches = start(dir.path().to_owned(), walk, 1).unwrap();
+    let found = batches.blocking_recv().unwrap();
+    let left = found.iter().filter(|f| matches!(f, Found::LeftOut(w) if w.message.contains("symbolic link")));
+    assert_eq!((left.count(), found.len()), (3, 4), "{found:?}");
 }

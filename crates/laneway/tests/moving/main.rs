@@ -25,5 +25,7 @@ mod removals;
 mod resuming;
 mod resuming_uploads;
 mod stage;
+mod sync;
+mod sync_model;
 mod trees;
 mod uploads;

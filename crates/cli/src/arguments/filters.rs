@@ -1,0 +1,227 @@
+//! Which files and objects of a tree are meant: `--include`, `--exclude` and the like, in the order in which they are written.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
+use laneway::{Filter, Retention};
+use laneway_quantity as quantity;
+
+use crate::exit::BadUsage;
+
+/// The heading of these options in help.
+const HEADING: &str = "Filters";
+
+/// The options, as they were written.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Filters {
+    rules: Vec<Rule>,
+    min_size: Option<u64>,
+    max_size: Option<u64>,
+    newer: Option<Moment>,
+    older: Option<Moment>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Rule {
+    Include(String),
+    Exclude(String),
+    ExcludeFrom(PathBuf),
+}
+
+/// A point in time, or one so long ago.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Moment {
+    At(SystemTime),
+    Ago(Duration),
+}
+
+impl Moment {
+    fn read(text: &str) -> Result<Self, String> {
+        if let Ok(ago) = quantity::parse_duration(text) {
+            return Ok(Self::Ago(ago));
+        }
+        Retention::time(text).map(Self::At).ok_or_else(|| {
+            "write it as 2027-01-31, 2027-01-31T12:00:00Z, or as so long ago: 36h, 7d".to_owned()
+        })
+    }
+
+    fn time(self, now: SystemTime) -> SystemTime {
+        match self {
+            Self::At(time) => time,
+            Self::Ago(ago) => now.checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH),
+        }
+    }
+}
+
+impl Filters {
+    /// What they mean; files that hold rules are read, and times are reckoned from `now`.
+    ///
+    /// # Errors
+    /// For a pattern that is none, a file that can't be read, and a line of it that makes no sense.
+    pub(crate) fn filter(&self, now: SystemTime) -> anyhow::Result<Filter> {
+        let mut filter = Filter::default();
+        for rule in &self.rules {
+            filter = match rule {
+                Rule::Include(glob) => filter.include(glob)?,
+                Rule::Exclude(glob) => filter.exclude(glob)?,
+                Rule::ExcludeFrom(path) => {
+                    let named = || path.display().to_string();
+                    let text = std::fs::read_to_string(path)
+                        .map_err(|e| BadUsage::of(named(), format!("--exclude-from: {e}")))?;
+                    filter.lines(&text).map_err(|e| BadUsage::of(named(), format!("--exclude-from: {e}")))?
+                }
+            };
+        }
+        if let Some(bytes) = self.min_size {
+            filter = filter.min_size(bytes);
+        }
+        if let Some(bytes) = self.max_size {
+            filter = filter.max_size(bytes);
+        }
+        if let Some(newer) = self.newer {
+            filter = filter.newer(newer.time(now));
+        }
+        if let Some(older) = self.older {
+            filter = filter.older(older.time(now));
+        }
+        Ok(filter)
+    }
+}
+
+/// The options, each with the value's name and what help says.
+const OPTIONS: [(&str, &str, &str); 7] = [
+    (
+        "include",
+        "GLOB",
+        "Take what matches, unless an earlier --exclude does; alone, nothing else is taken. May be given several times",
+    ),
+    (
+        "exclude",
+        "GLOB",
+        "Leave out what matches, unless an earlier --include does. *.tmp means such names in any folder, /a only at the top, a/ \
+         folders with all below them; may be given several times",
+    ),
+    (
+        "exclude-from",
+        "FILE",
+        "Leave out what a line of this file matches; lines that begin with '+ ' include, with # say nothing",
+    ),
+    ("min-size", "SIZE", "Take only what is at least so large: 1MiB"),
+    ("max-size", "SIZE", "Take only what is at most so large"),
+    (
+        "newer",
+        "TIME",
+        "Take only what was changed since then: 2027-01-31, 2027-01-31T12:00:00Z, or so long ago: 36h, 7d",
+    ),
+    ("older", "TIME", "Take only what was changed before then"),
+];
+
+fn parser(id: &str) -> ValueParser {
+    match id {
+        "exclude-from" => value_parser!(PathBuf),
+        "min-size" | "max-size" => ValueParser::new(quantity::parse_size),
+        "newer" | "older" => ValueParser::new(Moment::read),
+        _ => value_parser!(String),
+    }
+}
+
+impl Args for Filters {
+    fn augment_args(command: Command) -> Command {
+        command.args(OPTIONS.map(|(id, value, help)| {
+            let is_rule = matches!(id, "include" | "exclude" | "exclude-from");
+            let action = if is_rule { ArgAction::Append } else { ArgAction::Set };
+            let arg = Arg::new(id).long(id).value_name(value).help(help).action(action);
+            arg.value_parser(parser(id)).help_heading(HEADING)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Filters {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut rules = Vec::new();
+        let mut rule = |id: &str, rule: fn(String) -> Rule| {
+            let values = matches.get_many::<String>(id).into_iter().flatten().cloned();
+            rules.extend(matches.indices_of(id).into_iter().flatten().zip(values.map(rule)));
+        };
+        rule("include", Rule::Include);
+        rule("exclude", Rule::Exclude);
+        let files = matches.get_many::<PathBuf>("exclude-from").into_iter().flatten().cloned();
+        rules.extend(
+            matches.indices_of("exclude-from").into_iter().flatten().zip(files.map(Rule::ExcludeFrom)),
+        );
+        rules.sort_by_key(|(index, _)| *index);
+        Ok(Self {
+            rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+            min_size: matches.get_one("min-size").copied(),
+            max_size: matches.get_one("max-size").copied(),
+            newer: matches.get_one("newer").copied(),
+            older: matches.get_one("older").copied(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    fn filters(line: &[&str]) -> Result<Filters, Error> {
+        let command = Filters::augment_args(Command::new("x").no_binary_name(true));
+        command
+            .try_get_matches_from(line)
+            .map(|matches| Filters::from_arg_matches(&matches).expect("they are there"))
+    }
+
+    fn filter(line: &[&str]) -> Filter {
+        filters(line)
+            .expect("it parses")
+            .filter(UNIX_EPOCH + Duration::from_secs(1000))
+            .expect("they make sense")
+    }
+
+    #[test]
+    fn rules_keep_the_order_in_which_they_are_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("rules");
+        std::fs::write(&file, "# none\n*.b\n").expect("written");
+        let line = [
+            "--include",
+            "x.b",
+            "--exclude-from",
+            file.to_str().expect("UTF-8"),
+            "--include=*.b",
+            "--exclude=*",
+        ];
+        let filter = filter(&line);
+        assert!(filter.takes("x.b", 0, None) && !filter.takes("y.b", 0, None) && !filter.takes("z", 0, None));
+    }
+
+    #[test]
+    fn times_are_moments_or_so_long_ago() {
+        let at = |s| Some(UNIX_EPOCH + Duration::from_secs(s));
+        let (newer, older) = (filter(&["--newer", "100s"]), filter(&["--older", "1970-01-02"]));
+        assert!(newer.takes("a", 0, at(900)) && !newer.takes("a", 0, at(899)));
+        assert!(older.takes("a", 0, at(86_399)) && !older.takes("a", 0, at(86_400)));
+        assert!(filters(&["--newer", "yesterday"]).is_err() && filters(&["--min-size", "big"]).is_err());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_and_a_line_without_a_pattern_are_named() {
+        let now = SystemTime::now();
+        let missing = filters(&["--exclude-from", "/nonexistent/rules"]).expect("it parses").filter(now);
+        assert!(missing.expect_err("it is missing").to_string().contains("/nonexistent/rules"));
+        assert!(filters(&["--exclude", ""]).expect("it parses").filter(now).is_err());
+    }
+}

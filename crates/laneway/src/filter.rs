@@ -1,0 +1,289 @@
+//! Which names of a tree a job is about.
+//!
+//! Rules are asked in their order, and the first that matches decides, as in rsync. A rule matches a name, or a folder that the
+//! name lies in: what is excluded takes along all that is below it. A pattern is compared with the last components of a path, so
+//! that `*.tmp` means such files wherever they are; a slash in front ties it to the top of the tree, one at its end means folders alone.
+
+use std::time::SystemTime;
+
+use crate::Error;
+use crate::pattern::Pattern;
+
+/// Which of the files and objects of a tree are meant, by their names below its top, their sizes and times. An empty one takes all.
+///
+/// Patterns are those of keys (`*` and `?` within a component, `**` across them, `[a-z]`), and the first that matches decides; what none
+/// matches is taken, unless all are [`include`](Self::include)s.
+///
+/// ```
+/// use laneway::Filter;
+///
+/// let filter = Filter::default().include("*.log")?.exclude("/cache/")?.max_size(1 << 20);
+/// assert!(filter.takes("cache/x.log", 10, None) && !filter.takes("cache/x.bin", 10, None));
+/// assert!(filter.takes("a/cache/x.bin", 10, None) && !filter.takes("big", 2 << 20, None));
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Filter {
+    rules: Vec<Rule>,
+    min_size: Option<u64>,
+    max_size: Option<u64>,
+    newer: Option<SystemTime>,
+    older: Option<SystemTime>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Rule {
+    takes: bool,
+    glob: Glob,
+    /// Compared from the top of the tree.
+    is_rooted: bool,
+    /// Means folders alone.
+    is_folder: bool,
+    /// How many components a match has; `None` where `**` stands for any number.
+    components: Option<usize>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Glob {
+    Text(String),
+    Pattern(Pattern),
+}
+
+impl Filter {
+    /// Takes what matches, unless an earlier rule excludes it.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` for an empty pattern.
+    pub fn include(self, glob: &str) -> Result<Self, Error> {
+        self.rule(glob, true)
+    }
+
+    /// Leaves out what matches, unless an earlier rule includes it.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` for an empty pattern.
+    pub fn exclude(self, glob: &str) -> Result<Self, Error> {
+        self.rule(glob, false)
+    }
+
+    /// The rules of a text, a line each: what is to be excluded, or with `- ` or `+ ` in front excluded or included. Empty lines and those that
+    /// begin with `#` or `;` say nothing.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`, naming the line.
+    pub fn lines(mut self, text: &str) -> Result<Self, Error> {
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim_end_matches('\r');
+            if line.trim().is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            let (takes, glob) = match (line.strip_prefix("+ "), line.strip_prefix("- ")) {
+                (Some(glob), _) => (true, glob),
+                (None, glob) => (false, glob.unwrap_or(line)),
+            };
+            self = self
+                .rule(glob, takes)
+                .map_err(|_| Error::usage(line, format!("line {number} holds no pattern")))?;
+        }
+        Ok(self)
+    }
+
+    /// Takes only what has so many bytes or more.
+    #[must_use]
+    pub fn min_size(mut self, bytes: u64) -> Self {
+        self.min_size = Some(bytes);
+        self
+    }
+
+    /// Takes only what has so many bytes or fewer.
+    #[must_use]
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = Some(bytes);
+        self
+    }
+
+    /// Takes only what was changed at this time or later: files by their time of change, objects by the store's.
+    #[must_use]
+    pub fn newer(mut self, time: SystemTime) -> Self {
+        self.newer = Some(time);
+        self
+    }
+
+    /// Takes only what was changed before this time.
+    #[must_use]
+    pub fn older(mut self, time: SystemTime) -> Self {
+        self.older = Some(time);
+        self
+    }
+
+    /// Whether it leaves nothing out.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it takes a name below the top of a tree, of this size and time of change. Where the time isn't known, no limit of time takes it.
+    pub fn takes(&self, name: &str, bytes: u64, changed: Option<SystemTime>) -> bool {
+        self.takes_facts(bytes, changed) && self.takes_name(name)
+    }
+
+    fn takes_facts(&self, bytes: u64, changed: Option<SystemTime>) -> bool {
+        self.min_size.is_none_or(|min| bytes >= min)
+            && self.max_size.is_none_or(|max| bytes <= max)
+            && self.newer.is_none_or(|newer| changed.is_some_and(|changed| changed >= newer))
+            && self.older.is_none_or(|older| changed.is_some_and(|changed| changed < older))
+    }
+
+    fn takes_name(&self, name: &str) -> bool {
+        if self.rules.is_empty() {
+            return true;
+        }
+        let path = Components::of(name);
+        match self.rules.iter().find(|rule| rule.matches(&path)) {
+            Some(rule) => rule.takes,
+            None => self.rules.iter().any(|rule| !rule.takes),
+        }
+    }
+
+    /// Whether nothing below a folder can be taken, so that nobody need look into it.
+    pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
+        let mut path = Components::of(folder);
+        path.is_folder = true;
+        // An earlier rule may include something below it.
+        let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&path));
+        first.is_some_and(|rule| !rule.takes)
+    }
+
+    fn rule(mut self, glob: &str, takes: bool) -> Result<Self, Error> {
+        let (is_rooted, is_folder) = (glob.starts_with('/'), glob.ends_with('/'));
+        let plain = glob.trim_matches('/');
+        if plain.is_empty() {
+            return Err(Error::usage(glob, "is no pattern of names to include or exclude"));
+        }
+        let components = (!plain.contains("**")).then(|| 1 + plain.matches('/').count());
+        let glob = Pattern::parse(plain).map_or_else(|| Glob::Text(plain.to_owned()), Glob::Pattern);
+        self.rules.push(Rule { takes, glob, is_rooted, is_folder, components });
+        Ok(self)
+    }
+}
+
+/// A path and where its components begin and end.
+struct Components<'a> {
+    path: &'a str,
+    ranges: Vec<(usize, usize)>,
+    /// Whether the whole of it is a folder, and not only what lies before its last slash.
+    is_folder: bool,
+}
+
+impl<'a> Components<'a> {
+    fn of(path: &'a str) -> Self {
+        let trimmed = path.trim_end_matches('/');
+        let mut ranges = Vec::new();
+        let mut begin = 0;
+        for (end, _) in trimmed.match_indices('/').chain([(trimmed.len(), "")]) {
+            ranges.push((begin, end));
+            begin = end + 1;
+        }
+        Self { path, ranges, is_folder: trimmed.len() < path.len() }
+    }
+}
+
+impl Rule {
+    /// Whether the path matches, or a folder that it lies in.
+    fn matches(&self, path: &Components<'_>) -> bool {
+        let folders = path.ranges.len() - usize::from(self.is_folder && !path.is_folder);
+        (0..folders).any(|last| {
+            let end = path.ranges[last].1;
+            let from = |first: usize| self.glob.matches(&path.path[path.ranges[first].0..end]);
+            match (self.is_rooted, self.components) {
+                (true, Some(components)) => components == last + 1 && from(0),
+                (true, None) => from(0),
+                (false, Some(components)) => components <= last + 1 && from(last + 1 - components),
+                (false, None) => (0..=last).any(from),
+            }
+        })
+    }
+}
+
+impl Glob {
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Text(own) => own == text,
+            Self::Pattern(pattern) => pattern.matches(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    /// Rules written as lines, of a file that `--exclude-from` names.
+    fn takes(rules: &str, name: &str) -> bool {
+        Filter::default().lines(rules).unwrap().takes(name, 0, None)
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        assert!(takes("+ *.jpg\n*", "a/b.jpg") && !takes("+ *.jpg\n*", "a/b.png"));
+        assert!(!takes("*\n+ *.jpg", "a/b.jpg"));
+        assert!(takes("+ keep.tmp\n*.tmp", "d/keep.tmp") && !takes("+ keep.tmp\n*.tmp", "d/x.tmp"));
+    }
+
+    #[test]
+    fn what_no_rule_matches_is_taken_unless_all_rules_include() {
+        assert!(takes("*.tmp", "a.txt") && takes("", "a.txt") && takes("+ *.jpg\n- *.tmp", "a.txt"));
+        assert!(!takes("+ *.jpg", "a.txt") && takes("+ *.jpg", "a.jpg"));
+    }
+
+    #[test]
+    fn a_rule_takes_along_what_lies_in_the_folder_that_it_matches() {
+        for rule in ["cache", "cache/", "/a/cache", "a/cache", "c*e", "a/*", "**/cache", "/a"] {
+            assert!(!takes(rule, "a/cache/x/y"), "{rule}");
+        }
+        assert!(takes("cache/", "a/cache") && !takes("cache", "a/cache"), "a file of that name");
+        assert!(!takes("cache/", "a/cache/"), "an object that stands for a folder");
+        assert!(takes("+ a/\n*", "a/b/c") && !takes("+ a/\n*", "b/c"));
+    }
+
+    #[test]
+    fn a_slash_in_front_ties_a_rule_to_the_top_and_others_match_whole_components() {
+        assert!(
+            !takes("/a", "a")
+                && takes("/a", "b/a")
+                && !takes("/*.txt", "x.txt")
+                && takes("/*.txt", "d/x.txt")
+        );
+        assert!(!takes("b/c", "a/b/c") && takes("b/c", "ab/c") && takes("b/c", "b/x/c"));
+        assert!(!takes("b/**/d", "a/b/x/y/d") && takes("/b/**/d", "a/b/x/d"));
+        assert!(takes("txt", "a.txt") && takes("a.txt", "aa.txt"));
+    }
+
+    #[test]
+    fn a_folder_is_not_looked_into_where_nothing_below_it_can_be_taken() {
+        let none = |rules: &str, folder| Filter::default().lines(rules).unwrap().leaves_out_all_below(folder);
+        assert!(none("cache", "a/cache") && none("cache/", "cache") && none("/a", "a/b"));
+        assert!(!none("*.tmp", "a") && !none("+ keep\ncache", "cache") && none("cache\n+ keep", "cache"));
+        assert!(!none("", "a") && !none("+ a", "b"));
+    }
+
+    #[test]
+    fn sizes_and_times_are_limits_on_both_sides() {
+        let at = |s| UNIX_EPOCH + Duration::from_secs(s);
+        let sizes = Filter::default().min_size(2).max_size(4);
+        assert_eq!([1, 2, 4, 5].map(|size| sizes.takes("a", size, None)), [false, true, true, false]);
+        let times = Filter::default().newer(at(2)).older(at(4));
+        assert_eq!([1, 2, 3, 4].map(|s| times.takes("a", 0, Some(at(s)))), [false, true, true, false]);
+        assert!(!times.takes("a", 0, None));
+    }
+
+    #[test]
+    fn lines_may_be_comments_and_a_line_without_a_pattern_is_named() {
+        assert!(takes("# a\n; b\n\n \r\n", "a"));
+        let error = Filter::default().lines("a\n+ /\n").unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("line 2"), "{error}");
+        assert!(Filter::default().exclude("").unwrap_err().is_usage());
+        assert!(!takes("a b\r\n", "a b"), "spaces within are the name's");
+    }
+}

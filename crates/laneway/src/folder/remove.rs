@@ -1,0 +1,119 @@
+//! Removing files of a folder, and telling what names it takes for one.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::{DIRECTORY, Folder};
+use crate::Error;
+
+impl Folder {
+    /// Removes the file `name` below the folder, and the directories that become empty by it. No link on the way is followed; one in the
+    /// file's place is removed itself. What is gone already is fine. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        let failed = |e| Error::local(self.path.join(name), "can't be removed", e);
+        let mut components: Vec<&str> = name.split('/').collect();
+        let Some(file) = components.pop() else { return Ok(()) };
+        let mut above: Vec<(OwnedFd, &str)> = Vec::new();
+        let mut directory = match rustix::fs::open(&self.path, DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(()),
+            opened => opened.map_err(failed)?,
+        };
+        for component in components {
+            match openat(&directory, component, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+                Err(Errno::NOENT) => return Ok(()),
+                opened => above.push((std::mem::replace(&mut directory, opened.map_err(failed)?), component)),
+            }
+        }
+        match unlinkat(&directory, file, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(failed(e)),
+        }
+        while let Some((parent, name)) = above.pop() {
+            if unlinkat(&parent, name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the file system takes names that differ only in case for one, as far as what exists at `path` or above it shows.
+pub(crate) fn folds_case(path: &Path) -> bool {
+    let inside =
+        || std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).find_map(|p| is_folded(&p));
+    let above = || path.ancestors().find_map(is_folded);
+    inside().or_else(above).unwrap_or(false)
+}
+
+/// Whether a path is found under its name in the other case too; `None` where it doesn't exist, or has no other case.
+fn is_folded(path: &Path) -> Option<bool> {
+    let name = path.file_name()?.to_str()?;
+    let swapped = other_case(name)?;
+    let id = |path: &Path| path.symlink_metadata().map(|m| (m.dev(), m.ino())).ok();
+    Some(id(path)? == id(&path.with_file_name(swapped)).unwrap_or_default())
+}
+
+fn other_case(name: &str) -> Option<String> {
+    let swap = |c: char| if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+    let swapped: String = name.chars().map(swap).collect();
+    (swapped != name).then_some(swapped)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_goes_with_the_directories_that_it_leaves_empty_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        for name in ["a/b/c/f", "a/g", "h"] {
+            std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            std::fs::write(root.join(name), name).unwrap();
+        }
+        let folder = Folder::new(&root);
+        folder.remove("a/b/c/f").unwrap();
+        assert!(root.join("a/g").is_file() && !root.join("a/b").exists());
+        folder.remove("a/b/c/f").unwrap();
+        folder.remove("a/g").unwrap();
+        folder.remove("h").unwrap();
+        assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0, "the folder itself stays");
+    }
+
+    #[test]
+    fn nothing_is_removed_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("f"), "theirs").unwrap();
+        symlink(&outside, root.join("link")).unwrap();
+        symlink(outside.join("f"), root.join("file")).unwrap();
+        let folder = Folder::new(&root);
+        assert!(folder.remove("link/f").is_err());
+        folder.remove("file").unwrap();
+        assert!(outside.join("f").is_file() && !root.join("file").exists());
+    }
+
+    #[test]
+    fn a_folder_that_tells_cases_apart_is_known_as_such() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!folds_case(&dir.path().join("missing/too")));
+        std::fs::write(dir.path().join("a"), "").unwrap();
+        assert!(!folds_case(dir.path()));
+        // Two names of one file are what such a file system shows.
+        std::fs::hard_link(dir.path().join("a"), dir.path().join("A")).unwrap();
+        assert!(folds_case(dir.path()));
+        assert_eq!(other_case("aB1é").as_deref(), Some("Ab1é"));
+        assert_eq!(other_case("1-2"), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! What a sync is asked to do.
+
+use laneway_store::PutOptions;
+
+use crate::listing::folder_prefix;
+use crate::mapping::is_into_itself;
+use crate::{CopyRequest, Error, Filter, Location, folder};
+
+/// Makes what lies below a destination equal to what lies below a source: a folder of this machine and a prefix of a store, or two prefixes.
+///
+/// What differs is copied: what isn't there, has another size, or passes for older. Where both sides tell when the file was changed
+/// (a file itself, and an object whose metadata says so in a listing: on GCS, once [`preserve`](Self::preserve) has kept it), any
+/// other time counts; else the destination must not be older than the source. [`checksum`](Self::checksum) compares contents instead.
+///
+/// ```
+/// use laneway::{Filter, SyncRequest};
+///
+/// let request = SyncRequest::new("photos".parse()?, "s3://lake/photos".parse()?);
+/// let request = request.delete(true).max_delete(100).filter(Filter::default().exclude("*.tmp")?);
+/// assert!(request.check().is_ok() && request.delete);
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SyncRequest {
+    /// The folder or prefix whose contents are copied. Its own name goes nowhere.
+    pub source: Location,
+    /// The folder or prefix that they are copied to.
+    pub destination: Location,
+    /// Whether what the source doesn't have is removed at the destination, after everything was copied and only where nothing failed.
+    pub delete: bool,
+    /// Whether that may be done where the source has nothing at all.
+    pub allow_empty: bool,
+    /// Where more than so many would be removed, none is.
+    pub max_delete: Option<u64>,
+    /// Only tell what would be done.
+    pub dry_run: bool,
+    /// Compare what has the same size on both sides by a checksum that both have: files are read for it, and objects asked for one by one
+    /// where their listing tells none. Where they have none in common, times decide.
+    pub checksum: bool,
+    /// Copy only what the destination has already.
+    pub existing: bool,
+    /// Copy only what the destination doesn't have.
+    pub ignore_existing: bool,
+    /// Which names are meant. What is excluded is left alone on both sides.
+    pub filter: Filter,
+    /// Keep the time of change, the mode and the owner of files with objects, and set on files what objects carry of these. Times that a
+    /// listing shows are set in any case.
+    pub preserve: bool,
+    /// Enter directories through symbolic links too. Links to files are followed in any case.
+    pub follow_symlinks: bool,
+    /// Leave out all symbolic links.
+    pub ignore_symlinks: bool,
+    /// As [`CopyRequest::durable`].
+    pub durable: bool,
+    /// As [`CopyRequest::keep_partial`].
+    pub keep_partial: bool,
+    /// What new objects are to be.
+    pub put: PutOptions,
+}
+
+impl SyncRequest {
+    /// Copies what differs, and removes nothing.
+    pub fn new(source: Location, destination: Location) -> Self {
+        Self {
+            source,
+            destination,
+            delete: false,
+            allow_empty: false,
+            max_delete: None,
+            dry_run: false,
+            checksum: false,
+            existing: false,
+            ignore_existing: false,
+            filter: Filter::default(),
+            preserve: false,
+            follow_symlinks: false,
+            ignore_symlinks: false,
+            durable: false,
+            keep_partial: false,
+            put: PutOptions::default(),
+        }
+    }
+
+    /// Sets [`delete`](field@Self::delete).
+    #[must_use]
+    pub fn delete(mut self, delete: bool) -> Self {
+        self.delete = delete;
+        self
+    }
+
+    /// Sets [`allow_empty`](field@Self::allow_empty).
+    #[must_use]
+    pub fn allow_empty(mut self, allow_empty: bool) -> Self {
+        self.allow_empty = allow_empty;
+        self
+    }
+
+    /// Sets [`max_delete`](field@Self::max_delete).
+    #[must_use]
+    pub fn max_delete(mut self, max_delete: u64) -> Self {
+        self.max_delete = Some(max_delete);
+        self
+    }
+
+    /// Sets [`dry_run`](field@Self::dry_run).
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets [`checksum`](field@Self::checksum).
+    #[must_use]
+    pub fn checksum(mut self, checksum: bool) -> Self {
+        self.checksum = checksum;
+        self
+    }
+
+    /// Sets [`existing`](field@Self::existing).
+    #[must_use]
+    pub fn existing(mut self, existing: bool) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// Sets [`ignore_existing`](field@Self::ignore_existing).
+    #[must_use]
+    pub fn ignore_existing(mut self, ignore_existing: bool) -> Self {
+        self.ignore_existing = ignore_existing;
+        self
+    }
+
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Sets [`preserve`](field@Self::preserve).
+    #[must_use]
+    pub fn preserve(mut self, preserve: bool) -> Self {
+        self.preserve = preserve;
+        self
+    }
+
+    /// Sets [`follow_symlinks`](field@Self::follow_symlinks).
+    #[must_use]
+    pub fn follow_symlinks(mut self, follow_symlinks: bool) -> Self {
+        self.follow_symlinks = follow_symlinks;
+        self
+    }
+
+    /// Sets [`ignore_symlinks`](field@Self::ignore_symlinks).
+    #[must_use]
+    pub fn ignore_symlinks(mut self, ignore_symlinks: bool) -> Self {
+        self.ignore_symlinks = ignore_symlinks;
+        self
+    }
+
+    /// Sets [`durable`](field@Self::durable).
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Self {
+        self.durable = durable;
+        self
+    }
+
+    /// Sets [`keep_partial`](field@Self::keep_partial).
+    #[must_use]
+    pub fn keep_partial(mut self, keep_partial: bool) -> Self {
+        self.keep_partial = keep_partial;
+        self
+    }
+
+    /// Sets [`put`](field@Self::put).
+    #[must_use]
+    pub fn put(mut self, put: PutOptions) -> Self {
+        self.put = put;
+        self
+    }
+
+    /// Checks what can be checked before anything is asked of a store. [`Client::sync`](crate::Client::sync) does so by itself, and reports
+    /// the error as its first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`; `Refused` for what stands in the way.
+    pub fn check(&self) -> Result<(), Error> {
+        for end in [&self.source, &self.destination] {
+            match end {
+                Location::Standard => {
+                    return Err(Error::usage("-", "a stream is no folder that could be synced"));
+                }
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(Error::usage(end.to_string(), "the URL names no bucket"));
+                }
+                _ => {}
+            }
+        }
+        if self.source.is_pattern() {
+            let why =
+                "a folder or a prefix is synced, not a pattern: --include and --exclude choose what of it";
+            return Err(Error::usage(self.source.to_string(), why));
+        }
+        match (self.existing && self.ignore_existing, self.follow_symlinks && self.ignore_symlinks) {
+            (true, _) => return Err(self.usage("what exists can't be both the only thing and left alone")),
+            (_, true) => return Err(self.usage("symbolic links can't be both followed and left out")),
+            _ => {}
+        }
+        match (&self.source, &self.destination) {
+            (Location::Local(_), Location::Local(_)) => {
+                Err(self.usage("one end of a sync has to be in a store (gs:// or s3://)"))
+            }
+            (Location::Local(path), _) => match std::fs::metadata(path) {
+                Ok(metadata) if !metadata.is_dir() => {
+                    Err(Error::usage(path.display().to_string(), "is no folder; cp copies a file"))
+                }
+                Ok(_) => Ok(()),
+                Err(e) => Err(Error::local(path, "can't be read", e)),
+            },
+            (_, Location::Local(path)) => match folder::file_in_the_way(path) {
+                Some(file) => {
+                    let message = format!("{} is a file, and a folder is needed there", file.display());
+                    Err(Error::refused(self.destination.to_string(), message))
+                }
+                None => Ok(()),
+            },
+            (
+                Location::Object { provider, bucket, key },
+                Location::Object { provider: to, bucket: to_bucket, key: to_key },
+            ) => {
+                let (key, to_key) = (folder_prefix(key), folder_prefix(to_key));
+                let ends = ((*provider, &bucket[..], &key[..]), (*to, &to_bucket[..], &to_key[..]));
+                match is_into_itself(ends.0, ends.1) || is_into_itself(ends.1, ends.0) {
+                    true => Err(self.usage("the source and the destination overlap")),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn usage(&self, why: &str) -> Error {
+        Error::usage(self.destination.to_string(), why)
+    }
+
+    /// The request for what of it is copying.
+    pub(crate) fn copying(&self) -> CopyRequest {
+        let request = CopyRequest::new(vec![self.source.clone()], self.destination.clone());
+        let mut request = request
+            .recursive(true)
+            .contents(true)
+            .dry_run(self.dry_run)
+            .no_clobber(self.ignore_existing)
+            .durable(self.durable)
+            .keep_partial(self.keep_partial)
+            .follow_symlinks(self.follow_symlinks)
+            .preserve(self.preserve)
+            .put(self.put.clone());
+        request.sets_times = true;
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(source: &str, destination: &str) -> Result<(), Error> {
+        SyncRequest::new(source.parse().unwrap(), destination.parse().unwrap()).check()
+    }
+
+    #[test]
+    fn ends_that_overlap_are_refused_whichever_is_inside_the_other() {
+        for (source, destination) in [
+            ("gs://b", "gs://b/p"),
+            ("gs://b/p", "gs://b"),
+            ("gs://b/p", "gs://b/p/"),
+            ("s3://b/p/q/", "s3://b/p"),
+        ] {
+            let error = check(source, destination).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains("overlap"), "{error}");
+        }
+        assert!(check("gs://b/p", "gs://b/pq").is_ok() && check("gs://b/p", "s3://b/p").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_folder_or_prefix_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let file = file.to_str().unwrap();
+        for (source, destination, why) in [
+            ("-", "gs://b", "stream"),
+            ("gs://b", "-", "stream"),
+            ("gs://", "s3://b", "bucket"),
+            ("gs://b/*.txt", "s3://b", "pattern"),
+            (".", "/tmp/x", "one end"),
+            (file, "gs://b", "no folder"),
+            ("gs://b", file, "is a file"),
+            ("/nonexistent/x", "gs://b", "can't be read"),
+        ] {
+            let error = check(source, destination).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn wishes_that_contradict_each_other_are_refused() {
+        let request = || SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap());
+        assert!(request().existing(true).ignore_existing(true).check().unwrap_err().is_usage());
+        assert!(request().follow_symlinks(true).ignore_symlinks(true).check().unwrap_err().is_usage());
+    }
+}

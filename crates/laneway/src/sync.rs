@@ -1,0 +1,366 @@
+//! Making one place equal to another: both sides are read as streams of names in order and merged; what differs is carried out by the
+//! items of copy jobs, and what is to be removed waits until all of that is done.
+
+mod carry;
+mod compare;
+mod content;
+mod merge;
+mod removals;
+mod remove;
+mod side;
+
+use std::sync::Arc;
+
+use crate::listing::folder_prefix;
+use crate::names::Names;
+use crate::pump::{Cancelled, Units, pump, units};
+use crate::running::{FILTERED, Running};
+use crate::search::Search;
+use crate::walk::Links;
+use crate::{Error, Location, Op, SyncRequest, Warning, folder};
+
+use carry::Carrier;
+use compare::{Action, Rules};
+use content::Unknown;
+use merge::{InTheWay, Turn, turn};
+use removals::{Removal, Removals};
+use side::{At, Entry, Role, Side};
+
+/// Most copies that wait for what stands in their way to be removed.
+const BLOCKED_MAX: usize = 1 << 14;
+
+/// Carries out a sync request to its last event.
+pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
+    match request.check() {
+        Err(error) => fail(&job, &request, error).await,
+        Ok(()) => {
+            if op(&request) == Op::Upload {
+                job.progress.counts_sent();
+            }
+            let request = Arc::new(request);
+            let unknown = Arc::new(Unknown::default());
+            let searching =
+                |units| look_through(Arc::clone(&job), Arc::clone(&request), units, Arc::clone(&unknown));
+            if let Some(found) = pumped(&job, searching).await {
+                unknown.tell(&job, &request).await;
+                clean_up(&job, &request, found).await;
+                job.progress.scanned();
+            }
+        }
+    }
+    job.finish().await;
+}
+
+/// Runs a search, and what it finds, to the end of both; `None` where the job was cancelled meanwhile.
+async fn pumped<T, F: Future<Output = T>>(job: &Running, search: impl FnOnce(Units) -> F) -> Option<T> {
+    let (units, found) = units();
+    let searching = job.unless_cancelled(search(units));
+    let (ended, ()) = tokio::join!(searching, pump(job, found));
+    ended.ok().filter(|_| !job.cancel.is_set())
+}
+
+/// What is to be done once every copy has ended.
+#[derive(Default)]
+struct Found {
+    removals: Removals,
+    /// Copies in whose way something stands that is to be removed: a file where a folder is needed, or the other way round.
+    blocked: Vec<Entry>,
+    /// How many names the filter leaves of the source.
+    taken: u64,
+}
+
+/// What the merging of both sides goes by.
+struct Merging<'a> {
+    job: &'a Running,
+    request: &'a SyncRequest,
+    rules: Rules,
+    carrier: Carrier<'a>,
+    in_the_way: InTheWay,
+    /// Where a destination takes names that differ only in case for one: those that it has been given.
+    folded: Option<Names>,
+    found: Found,
+}
+
+async fn look_through(
+    job: Arc<Running>,
+    request: Arc<SyncRequest>,
+    units: Units,
+    unknown: Arc<Unknown>,
+) -> Found {
+    let mut search = search(&job, &request, units);
+    let mut found = Found::default();
+    match merge(&job, &request, &mut search, unknown, &mut found).await {
+        Ok(()) if found.removals.count == 0 && found.blocked.is_empty() => job.progress.scanned(),
+        Ok(()) => {}
+        Err(error) => fail(&job, &request, error).await,
+    }
+    found
+}
+
+/// A search for copies that asks no destination by itself.
+fn search(job: &Arc<Running>, request: &SyncRequest, units: Units) -> Search {
+    let copying = Arc::new(request.copying().with_condition());
+    Search { existing: None, ..Search::new(Arc::clone(job), copying, units) }
+}
+
+/// Reads both sides to their ends.
+///
+/// # Errors
+/// What a listing or the destination's folder says: the search is over then, and nothing may be removed.
+async fn merge(
+    job: &Running,
+    request: &SyncRequest,
+    search: &mut Search,
+    unknown: Arc<Unknown>,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let mut source = side(job, request, Role::Source)?;
+    let mut destination = side(job, request, Role::Destination)?;
+    let folds = match &request.destination {
+        Location::Local(root) => folder::folds_case(root),
+        _ => false,
+    };
+    let mut merging = Merging {
+        job,
+        request,
+        rules: request.rules(),
+        carrier: Carrier::new(search, request, unknown)?,
+        in_the_way: InTheWay::default(),
+        folded: folds.then(|| Names::new(true)),
+        found: std::mem::take(found),
+    };
+    let merged = merging.merge(&mut source, &mut destination).await;
+    let sent = merging.carrier.flush().await;
+    let Merging { folded, found: merged_found, .. } = merging;
+    *found = merged_found;
+    if let Some(folded) = folded {
+        found.removals.keep(|name| !folded.is_taken(&name.to_lowercase())).map_err(spool)?;
+    }
+    // What is sent no more belongs to a job that was cancelled.
+    drop(sent);
+    merged?;
+    if found.taken == 0 && job.failed() == 0 {
+        let message = match source.is_empty {
+            true => "holds nothing",
+            false => FILTERED,
+        };
+        job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
+    }
+    Ok(())
+}
+
+impl Merging<'_> {
+    async fn merge(&mut self, source: &mut Side, destination: &mut Side) -> Result<(), Error> {
+        loop {
+            if source.is_waiting() || destination.is_waiting() {
+                // What was found goes on its way before a page is waited for.
+                if self.carrier.flush().await.is_err() {
+                    return Ok(());
+                }
+            }
+            let next = source.peek(self.job).await?.map(|entry| entry.name.as_str());
+            let there = destination.peek(self.job).await?.map(|entry| entry.name.as_str());
+            let Some(turn) = turn(next, there) else { return Ok(()) };
+            let entry = if turn == Turn::Destination { None } else { source.take() };
+            let there = if turn == Turn::Source { None } else { destination.take() };
+            if self.one(entry, there).await?.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does what is to be done with one name.
+    async fn one(
+        &mut self,
+        source: Option<Entry>,
+        there: Option<Entry>,
+    ) -> Result<Result<(), Cancelled>, Error> {
+        let Some(name) = source.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
+            return Ok(Ok(()));
+        };
+        if let Some(source) = &source
+            && self.rules.filter.takes(&name, source.facts.size, source.facts.changed)
+        {
+            self.found.taken += 1;
+        }
+        let action =
+            self.rules.action(&name, source.as_ref().map(|e| &e.facts), there.as_ref().map(|e| &e.facts));
+        match (action, source, there) {
+            (Action::Nothing, ..) => {}
+            (Action::Unchanged, ..) => {
+                self.job.unchanged(1);
+                self.folds_into(&name);
+            }
+            (Action::Skip(why), Some(entry), _) if !self.is_folder_there(&entry) => {
+                self.job.progress.found(1, entry.facts.size);
+                let begun = self.carrier.begin(self.job, &entry);
+                self.job.skip(begun, entry.facts.size, why).await;
+            }
+            (Action::Delete, _, Some(entry)) if !self.is_folder_there(&entry) => self.removes(entry)?,
+            (Action::Copy, Some(entry), there) if !self.is_folder_there(&entry) => {
+                if !self.folds_into(&name) {
+                    self.job.progress.found(1, entry.facts.size);
+                    let begun = self.carrier.begin(self.job, &entry);
+                    let why = "the destination takes it for another one's, whose name differs in case alone";
+                    let error = Error::refused(entry.place(self.carrier.source()), why);
+                    self.job.end(begun, entry.facts.size, Err(error)).await;
+                } else if there.is_none() && self.is_blocked(&entry) && self.found.blocked.len() < BLOCKED_MAX
+                {
+                    self.found.blocked.push(entry);
+                } else {
+                    return Ok(self.carrier.copy(entry).await);
+                }
+            }
+            (Action::Compare(by), Some(source), Some(there)) => {
+                self.folds_into(&name);
+                return Ok(self.carrier.compare(source, there, by).await);
+            }
+            (Action::Skip(_) | Action::Delete | Action::Copy | Action::Compare(_), ..) => {}
+        }
+        Ok(Ok(()))
+    }
+
+    fn removes(&mut self, entry: Entry) -> Result<(), Error> {
+        let version = match &entry.at {
+            At::File(_) => {
+                self.in_the_way.deletes(&entry.name);
+                None
+            }
+            At::Object(meta) => meta.version.clone(),
+        };
+        let removal = Removal { name: entry.name, size: entry.facts.size, version };
+        self.found.removals.add(removal).map_err(spool)
+    }
+
+    /// Whether it is an object that stands for a folder, and the folder of that name is on this machine.
+    fn is_folder_there(&self, entry: &Entry) -> bool {
+        let root = match (&self.request.source, &self.request.destination) {
+            (Location::Local(root), _) | (_, Location::Local(root)) => root,
+            _ => return false,
+        };
+        entry.is_folder() && root.join(&entry.name).is_dir()
+    }
+
+    /// Whether something that is to be removed stands where a file of this name, or a folder above it, has to be.
+    fn is_blocked(&mut self, entry: &Entry) -> bool {
+        let Location::Local(root) = &self.request.destination else { return false };
+        self.rules.delete && (self.in_the_way.is_below(&entry.name) || root.join(&entry.name).is_dir())
+    }
+
+    /// Takes a name at a destination that may fold it into another; false where it does.
+    fn folds_into(&mut self, name: &str) -> bool {
+        self.folded.as_mut().is_none_or(|folded| folded.is_new(&name.to_lowercase()))
+    }
+}
+
+/// Removes what the source doesn't have, provided that all went well, and copies what was in the way of that.
+async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) {
+    let Found { removals, blocked, taken } = found;
+    if removals.count > 0 && may_remove(job, request, &removals, taken).await {
+        job.progress.found(removals.count, 0);
+        let removing = |units| remove::all(job, request, removals, units);
+        match pumped(job, removing).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => fail(job, request, error).await,
+            None => return,
+        }
+    }
+    if blocked.is_empty() {
+        return;
+    }
+    let copying = |units| async move {
+        let mut search = search(job, request, units);
+        let unknown = Arc::new(Unknown::default());
+        match Carrier::new(&mut search, request, unknown) {
+            Ok(mut carrier) => {
+                for entry in blocked {
+                    let sent = match request.dry_run {
+                        true => carrier.plan(job, entry).await,
+                        false => carrier.copy(entry).await,
+                    };
+                    if sent.is_err() {
+                        return;
+                    }
+                }
+                drop(carrier.flush().await);
+            }
+            Err(error) => fail(job, request, error).await,
+        }
+    };
+    pumped(job, copying).await;
+}
+
+/// Whether so much may be removed; says so where it may not.
+async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, taken: u64) -> bool {
+    let (target, count) = (request.destination.to_string(), removals.count);
+    let failed = job.failed();
+    if failed > 0 {
+        let message = format!("nothing is removed ({count} would be), because {failed} failed before");
+        job.warn(Warning { target, message }).await;
+        return false;
+    }
+    let why = match request.max_delete {
+        _ if taken == 0 && !request.allow_empty => {
+            format!(
+                "the source has nothing, and {count} would be removed: --allow-empty does so all the same"
+            )
+        }
+        Some(max) if count > max => {
+            format!("{count} would be removed, which are more than --max-delete {max}")
+        }
+        _ => return true,
+    };
+    let error = Error::refused(&target, why);
+    job.fail(Op::Remove, target, None, error).await;
+    false
+}
+
+fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error> {
+    let at = if role == Role::Source { &request.source } else { &request.destination };
+    match at {
+        Location::Object { provider, bucket, key } => {
+            let store = job.store(*provider)?;
+            Side::prefix(store, bucket, &folder_prefix(key), role)
+        }
+        Location::Local(root) => {
+            let links = match (role, request.follow_symlinks, request.ignore_symlinks) {
+                (Role::Destination, ..) | (Role::Source, _, true) => Links::None,
+                (Role::Source, true, false) => Links::All,
+                (Role::Source, false, false) => Links::ToFiles,
+            };
+            Side::tree(root.clone(), role, links, &request.filter)
+        }
+        Location::Standard => Err(Error::usage("-", "a stream is no folder that could be synced")),
+    }
+}
+
+fn op(request: &SyncRequest) -> Op {
+    match (&request.source, &request.destination) {
+        (Location::Object { .. }, Location::Object { .. }) => Op::Copy,
+        (_, Location::Object { .. }) => Op::Upload,
+        _ => Op::Download,
+    }
+}
+
+async fn fail(job: &Running, request: &SyncRequest, error: Error) {
+    let (source, destination) = (request.source.to_string(), request.destination.to_string());
+    job.fail(op(request), source, Some(destination), error).await;
+}
+
+/// What is wrong with the temporary file of what is to be removed.
+fn spool(error: std::io::Error) -> Error {
+    Error::local("a temporary file", "can't be used", error)
+}
+
+impl SyncRequest {
+    fn rules(&self) -> Rules {
+        Rules {
+            filter: self.filter.clone(),
+            delete: self.delete,
+            checksum: self.checksum,
+            existing: self.existing,
+            ignore_existing: self.ignore_existing,
+            asks_times: self.preserve && self.source.is_object() && !self.destination.is_object(),
+        }
+    }
+}

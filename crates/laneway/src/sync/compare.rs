@@ -1,0 +1,184 @@
+//! What is to be done with a name that is on one side or on both.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::filter::Filter;
+
+/// Why a name is left as it is.
+pub(super) const NOT_THERE: &str = "the destination doesn't exist";
+pub(super) const THERE: &str = "the destination exists";
+
+/// What one side tells of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Facts {
+    pub(super) size: u64,
+    /// When it was changed: of a file its time of change, of an object the store's.
+    pub(super) changed: Option<SystemTime>,
+    /// The time of change of the file that it is or was, in seconds since 1970: of an object where its metadata tells it.
+    pub(super) mtime: Option<i64>,
+}
+
+/// How the sides are compared.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Rules {
+    pub(super) filter: Filter,
+    pub(super) delete: bool,
+    pub(super) checksum: bool,
+    pub(super) existing: bool,
+    pub(super) ignore_existing: bool,
+    /// Whether objects of the source are asked for the time that they carry where they pass for changed: their listings don't tell it, and
+    /// their files have it.
+    pub(super) asks_times: bool,
+}
+
+/// By what two sides of one size are compared that their listings don't tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    Checksum,
+    /// The time of change that the object carries.
+    Time,
+}
+
+/// What is to be done with a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    /// It is no business of this job.
+    Nothing,
+    /// Both sides are the same.
+    Unchanged,
+    Copy,
+    /// It is copied unless what has to be looked at first shows it to be the same on both sides.
+    Compare(By),
+    Skip(&'static str),
+    Delete,
+}
+
+impl Rules {
+    /// What is to be done with a name. A pair is judged by its source: what the filter excludes there is left alone at the destination.
+    pub(super) fn action(&self, name: &str, source: Option<&Facts>, destination: Option<&Facts>) -> Action {
+        let takes = |facts: &Facts| self.filter.takes(name, facts.size, facts.changed);
+        match (source, destination) {
+            (Some(source), _) if !takes(source) => Action::Nothing,
+            (Some(_), None) if self.existing => Action::Skip(NOT_THERE),
+            (Some(_), None) => Action::Copy,
+            (Some(_), Some(_)) if self.ignore_existing => Action::Skip(THERE),
+            (Some(source), Some(destination)) if source.size != destination.size => Action::Copy,
+            (Some(_), Some(_)) if self.checksum => Action::Compare(By::Checksum),
+            (Some(source), Some(destination)) if is_as_new(source, destination) => Action::Unchanged,
+            (Some(source), Some(_)) if self.asks_times && source.mtime.is_none() => Action::Compare(By::Time),
+            (Some(_), Some(_)) => Action::Copy,
+            (None, Some(destination)) if self.delete && takes(destination) => Action::Delete,
+            (None, _) => Action::Nothing,
+        }
+    }
+}
+
+/// Whether two of one size pass for equal by their times: where both tell the file's own time of change, by that; else the destination must
+/// not be older than the source.
+pub(super) fn is_as_new(source: &Facts, destination: &Facts) -> bool {
+    if let (Some(source), Some(destination)) = (source.mtime, destination.mtime) {
+        return source == destination;
+    }
+    match (source.changed, destination.changed) {
+        (Some(source), Some(destination)) => destination >= as_precise(source, destination),
+        _ => false,
+    }
+}
+
+/// A time, cut off where another one seems to be: stores tell seconds or milliseconds, and an object is not older than its file
+/// because the rest is missing.
+fn as_precise(time: SystemTime, other: SystemTime) -> SystemTime {
+    let nanos = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|since| since.subsec_nanos());
+    let (Ok(own), Ok(other)) = (nanos(time), nanos(other)) else { return time };
+    let unit = [1_000_000_000, 1_000_000, 1_000].into_iter().find(|unit| other % unit == 0).unwrap_or(1);
+    time - Duration::from_nanos((own % unit).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(size: u64, changed_ms: u64) -> Facts {
+        Facts { size, changed: Some(UNIX_EPOCH + Duration::from_millis(changed_ms)), mtime: None }
+    }
+
+    #[test]
+    fn a_pair_is_copied_where_sizes_differ_or_the_destination_is_older() {
+        let action = |s: Facts, d: Facts| Rules::default().action("a", Some(&s), Some(&d));
+        assert_eq!(action(facts(1, 1000), facts(2, 2000)), Action::Copy);
+        assert_eq!(action(facts(1, 2001), facts(1, 1999)), Action::Copy);
+        assert_eq!(action(facts(1, 2000), facts(1, 2000)), Action::Unchanged);
+        assert_eq!(action(facts(1, 1000), facts(1, 9000)), Action::Unchanged);
+        assert_eq!(action(facts(1, 2999), facts(1, 2000)), Action::Unchanged, "of a store of whole seconds");
+        assert_eq!(action(facts(1, 2999), facts(1, 2001)), Action::Copy);
+        let micros = |us| Facts { changed: Some(UNIX_EPOCH + Duration::from_micros(us)), ..facts(1, 0) };
+        assert_eq!(action(micros(2_001_999), facts(1, 2001)), Action::Unchanged, "of milliseconds");
+        assert_eq!(action(micros(2_001_999), micros(2_001_001)), Action::Copy);
+        let unknown = Facts { changed: None, ..facts(1, 0) };
+        assert_eq!(action(facts(1, 0), unknown), Action::Copy);
+    }
+
+    #[test]
+    fn where_both_tell_the_files_own_time_it_alone_counts() {
+        let own = |mtime, changed| Facts { mtime: Some(mtime), ..facts(1, changed) };
+        assert!(is_as_new(&own(7, 9000), &own(7, 1000)) && !is_as_new(&own(7, 1000), &own(8, 9000)));
+        // A clock of the store that goes wrong matters only where one side tells none.
+        assert!(!is_as_new(&own(7, 7200), &facts(1, 3600)) && is_as_new(&facts(1, 3600), &own(3, 3600)));
+    }
+
+    /// Every combination of what is there and what is asked for.
+    #[test]
+    fn each_name_gets_one_action() {
+        let (old, new) = (facts(1, 1000), facts(1, 2000));
+        let rules = |set: fn(&mut Rules)| {
+            let mut rules = Rules::default();
+            set(&mut rules);
+            rules
+        };
+        let plain = rules(|_| {});
+        let delete = rules(|r| r.delete = true);
+        let existing = rules(|r| r.existing = true);
+        let ignoring = rules(|r| r.ignore_existing = true);
+        let checksum = rules(|r| r.checksum = true);
+        let asking = rules(|r| r.asks_times = true);
+        for (rules, source, destination, expected) in [
+            (&plain, Some(old), None, Action::Copy),
+            (&plain, None, Some(old), Action::Nothing),
+            (&plain, None, None, Action::Nothing),
+            (&delete, None, Some(old), Action::Delete),
+            (&delete, Some(old), Some(new), Action::Unchanged),
+            (&delete, Some(old), None, Action::Copy),
+            (&existing, Some(old), None, Action::Skip(NOT_THERE)),
+            (&existing, Some(new), Some(old), Action::Copy),
+            (&ignoring, Some(new), Some(old), Action::Skip(THERE)),
+            (&ignoring, Some(new), Some(facts(9, 0)), Action::Skip(THERE)),
+            (&ignoring, Some(new), None, Action::Copy),
+            (&checksum, Some(old), Some(new), Action::Compare(By::Checksum)),
+            (&checksum, Some(old), Some(facts(2, 9000)), Action::Copy),
+            (&checksum, Some(old), None, Action::Copy),
+            (&asking, Some(new), Some(old), Action::Compare(By::Time)),
+            (&asking, Some(old), Some(new), Action::Unchanged),
+            (&asking, Some(new), Some(facts(9, 0)), Action::Copy),
+        ] {
+            let action = rules.action("a", source.as_ref(), destination.as_ref());
+            assert_eq!(action, expected, "{rules:?} {source:?} {destination:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_filter_excludes_is_left_alone_on_both_sides() {
+        let filter = Filter::default().exclude("*.tmp").unwrap().max_size(10);
+        let rules = Rules { filter, delete: true, ..Rules::default() };
+        let action = |name: &str, source: Option<Facts>, destination: Option<Facts>| {
+            rules.action(name, source.as_ref(), destination.as_ref())
+        };
+        let (small, big) = (facts(1, 1000), facts(11, 1000));
+        for (source, destination) in [(Some(small), None), (None, Some(small)), (Some(small), Some(big))] {
+            assert_eq!(action("a.tmp", source, destination), Action::Nothing);
+        }
+        assert_eq!(action("a", Some(big), Some(small)), Action::Nothing, "excluded by its source");
+        assert_eq!(action("a", Some(small), Some(big)), Action::Copy);
+        assert_eq!(action("a", None, Some(big)), Action::Nothing, "excluded at the destination");
+        assert_eq!(action("a", None, Some(small)), Action::Delete);
+    }
+}

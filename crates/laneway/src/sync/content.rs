@@ -1,0 +1,182 @@
+//! Whether two contents are the same, by what their listings don't tell: a checksum that both sides have, or the time that an object carries.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use laneway_store::{Checksums, ObjectMeta, Store};
+
+use super::compare::{Facts, is_as_new};
+use super::side::At;
+use crate::checksum::Wanted;
+use crate::event::Verified;
+use crate::preserve::Attributes;
+use crate::running::Running;
+use crate::upload::hashed_file;
+use crate::{Error, SyncRequest, Warning};
+
+/// What has no checksum that both sides know.
+#[derive(Debug, Default)]
+pub(super) struct Unknown(AtomicU64);
+
+impl Unknown {
+    /// Says how many there were.
+    pub(super) async fn tell(&self, job: &Running, request: &SyncRequest) {
+        let count = self.0.load(Ordering::Relaxed);
+        if count > 0 {
+            let message = format!(
+                "{count} have no checksum in common with their source, and were compared by their times"
+            );
+            job.warn(Warning { target: request.destination.to_string(), message }).await;
+        }
+    }
+}
+
+/// What is compared.
+pub(super) enum Content {
+    File(PathBuf),
+    Object(Store, Box<ObjectMeta>),
+}
+
+impl Content {
+    /// `None` for an object without its store.
+    pub(super) fn of(at: At, store: Option<Store>) -> Option<Self> {
+        match at {
+            At::File(path) => Some(Self::File(path)),
+            At::Object(meta) => Some(Self::Object(store?, meta)),
+        }
+    }
+}
+
+/// Whether two contents of one size are the same: by checksums, and where they have none in common by their times.
+///
+/// # Errors
+/// What a store says of an object that has to be asked for.
+pub(super) async fn is_same(
+    job: &Running,
+    unknown: &Unknown,
+    (source, there): (Content, Content),
+    (source_facts, there_facts): (Facts, Facts),
+) -> Result<bool, Error> {
+    let same = match (source, there) {
+        (Content::File(path), Content::Object(store, meta))
+        | (Content::Object(store, meta), Content::File(path)) => {
+            let mut sums = meta.checksums.clone();
+            if !is_comparable(&sums) {
+                sums = asked(job, &store, &meta).await?.checksums;
+            }
+            file_is(job, &path, sums).await?
+        }
+        (Content::Object(from, a), Content::Object(to, b)) => {
+            let (mut first, mut second) = (a.checksums.clone(), b.checksums.clone());
+            let mut same = compared(&first, &second);
+            if same.is_none() && !is_comparable(&first) {
+                first = asked(job, &from, &a).await?.checksums;
+                same = compared(&first, &second);
+            }
+            if same.is_none() && !is_comparable(&second) {
+                second = asked(job, &to, &b).await?.checksums;
+                same = compared(&first, &second);
+            }
+            same
+        }
+        (Content::File(_), Content::File(_)) => None,
+    };
+    Ok(same.unwrap_or_else(|| {
+        unknown.0.fetch_add(1, Ordering::Relaxed);
+        is_as_new(&source_facts, &there_facts)
+    }))
+}
+
+/// Whether an object carries the time at which a file was changed.
+///
+/// # Errors
+/// What the store says.
+pub(super) async fn is_of_time(job: &Running, source: Content, there: Facts) -> Result<bool, Error> {
+    let Content::Object(store, meta) = source else { return Ok(false) };
+    let metadata = asked(job, &store, &meta).await?.metadata.unwrap_or_default();
+    let kept = Attributes::of_object(&metadata).mtime.map(|(s, _)| s);
+    Ok(kept.is_some() && kept == there.mtime)
+}
+
+/// What a store tells of an object when it is asked for it alone.
+async fn asked(job: &Running, store: &Store, meta: &ObjectMeta) -> Result<ObjectMeta, Error> {
+    job.asked();
+    Ok(job.unless_cancelled(store.head(&meta.id, None)).await??)
+}
+
+fn is_comparable(sums: &Checksums) -> bool {
+    sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
+}
+
+/// Whether two sets of checksums are of one content; `None` where they have none in common. Composites of parts say nothing of others'
+/// parts, unless they are equal.
+fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
+    fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+        Some(a? == b?)
+    }
+    let pairs = [
+        pair(a.crc32c, b.crc32c),
+        pair(a.crc64nvme, b.crc64nvme),
+        pair(a.crc32, b.crc32),
+        pair(a.md5, b.md5),
+        pair(a.parts, b.parts).filter(|equal| *equal),
+    ];
+    let known: Vec<bool> = pairs.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.into_iter().all(|equal| equal))
+}
+
+/// Whether a file has these checksums. One that can't be read differs: the copy says why.
+async fn file_is(job: &Running, path: &Path, sums: Checksums) -> Result<Option<bool>, Error> {
+    if !is_comparable(&sums) {
+        return Ok(None);
+    }
+    let wanted = Wanted::to_compare_with(&sums, true);
+    let path = path.to_owned();
+    let run = job.engine.files.run(move || hashed_file(&path, wanted));
+    Ok(match job.unless_cancelled(run).await?? {
+        Ok(run) => match run.verify(&sums) {
+            Ok(Verified::Unverified) => None,
+            verified => Some(verified.is_ok()),
+        },
+        Err(_) => Some(false),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::CompositeCrc32c;
+
+    use super::*;
+
+    #[test]
+    fn contents_are_the_same_where_every_checksum_that_both_have_is() {
+        let crc = Checksums::crc32c;
+        let md5 = |byte| {
+            let mut sums = Checksums::default();
+            sums.md5 = Some([byte; 16]);
+            sums
+        };
+        let both = |value, byte| {
+            let mut sums = md5(byte);
+            sums.crc32c = Some(value);
+            sums
+        };
+        assert_eq!(compared(&crc(1), &crc(1)), Some(true));
+        assert_eq!(compared(&crc(1), &crc(2)), Some(false));
+        assert_eq!(compared(&crc(1), &md5(1)), None);
+        assert_eq!(compared(&both(1, 1), &md5(1)), Some(true));
+        assert_eq!(compared(&both(1, 1), &both(1, 2)), Some(false));
+        assert_eq!(compared(&Checksums::default(), &Checksums::default()), None);
+    }
+
+    #[test]
+    fn composites_of_other_parts_say_nothing() {
+        let of = |value| {
+            let mut sums = Checksums::default();
+            sums.parts = Some(CompositeCrc32c { value, parts: 2 });
+            sums
+        };
+        assert_eq!(compared(&of(1), &of(1)), Some(true));
+        assert_eq!(compared(&of(1), &of(2)), None);
+    }
+}

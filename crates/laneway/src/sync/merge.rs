@@ -1,0 +1,139 @@
+//! Two streams of names in order, merged.
+
+use std::cmp::Ordering;
+
+/// Which sides have the name that comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    Both,
+    Source,
+    Destination,
+}
+
+/// Whose turn it is, by the next name of each side; `None` when both have ended.
+pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Turn> {
+    match (source, destination) {
+        (None, None) => None,
+        (Some(_), None) => Some(Turn::Source),
+        (None, Some(_)) => Some(Turn::Destination),
+        (Some(source), Some(destination)) => Some(match source.cmp(destination) {
+            Ordering::Less => Turn::Source,
+            Ordering::Equal => Turn::Both,
+            Ordering::Greater => Turn::Destination,
+        }),
+    }
+}
+
+/// Sees to it that names come in order: where a listing goes backwards, or repeats itself, nothing can be said of what it lacks.
+#[derive(Debug, Default)]
+pub(super) struct InOrder {
+    last: Option<String>,
+}
+
+impl InOrder {
+    /// Takes the next name.
+    ///
+    /// # Errors
+    /// What is wrong with its place.
+    pub(super) fn admit(&mut self, name: &str) -> Result<(), String> {
+        let Some(last) = &mut self.last else {
+            self.last = Some(name.to_owned());
+            return Ok(());
+        };
+        match name.cmp(last.as_str()) {
+            Ordering::Greater => {
+                last.clear();
+                last.push_str(name);
+                Ok(())
+            }
+            Ordering::Equal => Err(format!("the listing names {name:?} twice")),
+            Ordering::Less => Err(format!("the listing is in no order: {name:?} comes after {last:?}")),
+        }
+    }
+}
+
+/// Files that are to be deleted and stand where other names need a folder: `a`, where `a/b` is to be copied to a disk.
+#[derive(Debug, Default)]
+pub(super) struct InTheWay {
+    files: Vec<String>,
+}
+
+impl InTheWay {
+    /// Notes a file that will be deleted. Names come in order.
+    pub(super) fn deletes(&mut self, name: &str) {
+        self.forget(name);
+        self.files.push(name.to_owned());
+    }
+
+    /// Whether one of them stands in the way of a name that comes after them.
+    pub(super) fn is_below(&mut self, name: &str) -> bool {
+        self.forget(name);
+        self.files.iter().any(|file| is_inside(file, name))
+    }
+
+    /// Those that no later name can lie below: `a/` ends before `a0`.
+    fn forget(&mut self, name: &str) {
+        self.files.retain(|file| {
+            let rest = name.strip_prefix(file.as_str());
+            rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))
+        });
+    }
+}
+
+fn is_inside(folder: &str, name: &str) -> bool {
+    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(source: &[&str], destination: &[&str]) -> Vec<(char, String)> {
+        let (mut s, mut d) = (source.iter().peekable(), destination.iter().peekable());
+        let mut found = Vec::new();
+        while let Some(turn) = turn(s.peek().map(|n| **n), d.peek().map(|n| **n)) {
+            let (mark, name) = match turn {
+                Turn::Both => {
+                    d.next();
+                    ('=', s.next())
+                }
+                Turn::Source => ('+', s.next()),
+                Turn::Destination => ('-', d.next()),
+            };
+            found.push((mark, (*name.unwrap()).to_owned()));
+        }
+        found
+    }
+
+    #[test]
+    fn every_name_comes_once_in_order_with_the_sides_that_have_it() {
+        let text = |found: Vec<(char, String)>| {
+            found.into_iter().map(|(mark, name)| format!("{mark}{name}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(text(merged(&["a", "b", "d"], &["b", "c", "e"])), "+a =b -c +d -e");
+        assert_eq!(text(merged(&[], &["a"])), "-a");
+        assert_eq!(text(merged(&["a"], &[])), "+a");
+        assert_eq!(text(merged(&["a-b", "a/b", "a0"], &["a", "a/b"])), "-a +a-b =a/b +a0");
+        assert_eq!(merged(&[], &[]), []);
+    }
+
+    #[test]
+    fn a_name_that_comes_back_or_goes_back_is_an_error() {
+        let mut order = InOrder::default();
+        assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
+        assert!(order.admit("é").unwrap_err().contains("twice"));
+        assert!(order.admit("b").unwrap_err().contains("no order"));
+    }
+
+    #[test]
+    fn a_file_stands_in_the_way_of_what_lies_below_its_name_alone() {
+        let mut way = InTheWay::default();
+        way.deletes("a");
+        assert!(!way.is_below("a-b"));
+        way.deletes("a-b");
+        assert!(way.is_below("a-b/c") && !way.is_below("a.c"));
+        assert!(way.is_below("a/b") && way.is_below("a/c/d"));
+        assert!(!way.is_below("ab/c"));
+        assert!(way.files.is_empty(), "{way:?}");
+    }
+}

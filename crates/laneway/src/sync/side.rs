@@ -1,0 +1,194 @@
+//! One side of a sync: what lies below a folder or a prefix, in the order of the names' bytes, in bounded memory.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use laneway_store::{List, ObjectMeta, Store};
+use tokio::sync::mpsc;
+
+use super::compare::Facts;
+use super::merge::InOrder;
+use crate::listing::{Pages, pages};
+use crate::location::url;
+use crate::preserve::Attributes;
+use crate::running::Running;
+use crate::walk::{self, Found, FoundFile, Links, Order, Walk};
+use crate::{Error, ErrorKind, Filter, Op};
+
+/// A name on one side.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its path below the top, separated by `/`.
+    pub(super) name: String,
+    pub(super) facts: Facts,
+    pub(super) at: At,
+}
+
+/// What a name is.
+#[derive(Debug)]
+pub(super) enum At {
+    File(PathBuf),
+    Object(Box<ObjectMeta>),
+}
+
+/// Which side it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Source,
+    Destination,
+}
+
+/// What lies on one side.
+pub(super) struct Side {
+    role: Role,
+    stream: Stream,
+    ready: VecDeque<Entry>,
+    order: InOrder,
+    /// Whether anything was there at all, a filter or not.
+    pub(super) is_empty: bool,
+}
+
+enum Stream {
+    Tree(mpsc::Receiver<Vec<Found>>),
+    Prefix { pages: Pages, store: Store, bucket: String, prefix: String },
+    Ended,
+}
+
+impl Side {
+    /// A folder of this machine. As a destination it may be missing, and no link in it is followed.
+    ///
+    /// # Errors
+    /// When it can't be looked at.
+    pub(super) fn tree(root: PathBuf, role: Role, links: Links, filter: &Filter) -> Result<Self, Error> {
+        let is_missing = || root.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+        let stream = match role == Role::Destination && is_missing() {
+            true => Stream::Ended,
+            false => {
+                let walk = Walk { links, order: Order::Names, filter: filter.clone() };
+                Stream::Tree(walk::start(root, walk, 1)?)
+            }
+        };
+        Ok(Self::of(role, stream))
+    }
+
+    /// A prefix of a store, which ends in a slash or is empty.
+    ///
+    /// # Errors
+    /// For a bucket whose listings are in no order.
+    pub(super) fn prefix(store: &Store, bucket: &str, prefix: &str, role: Role) -> Result<Self, Error> {
+        if !store.lists_in_order(bucket) {
+            let bucket = format!("{}://{bucket}", store.scheme());
+            let why = "lists its objects in no order, by which two sides could be compared";
+            return Err(Error::refused(bucket, why));
+        }
+        let pages = pages(store, List::new(bucket, prefix));
+        let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
+        Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
+    }
+
+    fn of(role: Role, stream: Stream) -> Self {
+        Self { role, stream, ready: VecDeque::new(), order: InOrder::default(), is_empty: true }
+    }
+
+    /// The next name, which stays until it is [taken](Self::take); `None` at the end. What can't be a name is reported on the way.
+    ///
+    /// # Errors
+    /// What the listing says; of a destination, also what of it can't be read: nothing that lies there may pass for missing.
+    pub(super) async fn peek(&mut self, job: &Running) -> Result<Option<&Entry>, Error> {
+        while self.ready.is_empty() {
+            match &mut self.stream {
+                Stream::Ended => return Ok(None),
+                Stream::Tree(batches) => match batches.recv().await {
+                    Some(batch) => self.found(job, batch).await?,
+                    None => self.stream = Stream::Ended,
+                },
+                Stream::Prefix { pages, store, bucket, prefix } => match pages.next().await {
+                    Some(page) => {
+                        for meta in page?.objects {
+                            let name = meta.id.key.get(prefix.len()..).unwrap_or_default().to_owned();
+                            self.order.admit(&name).map_err(|why| {
+                                Error::source(format!("{}://{bucket}/{prefix}", store.scheme()), why)
+                            })?;
+                            // The prefix itself, where it is an object, is no name below it.
+                            if !name.is_empty() {
+                                self.ready.push_back(Entry::of_object(name, meta));
+                            }
+                        }
+                    }
+                    None => self.stream = Stream::Ended,
+                },
+            }
+            self.is_empty &= self.ready.is_empty();
+        }
+        Ok(self.ready.front())
+    }
+
+    /// Whether what comes next has to be waited for.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
+    }
+
+    /// Takes the name that comes next.
+    pub(super) fn take(&mut self) -> Option<Entry> {
+        self.ready.pop_front()
+    }
+
+    async fn found(&mut self, job: &Running, batch: Vec<Found>) -> Result<(), Error> {
+        for found in batch {
+            match (found, self.role) {
+                (Found::File(file), _) => self.ready.push_back(Entry::of_file(file)),
+                (Found::Failed(path, error), Role::Source) => {
+                    job.fail(Op::Upload, path.display().to_string(), None, error).await;
+                }
+                // Whatever it is called, no key is.
+                (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
+                (Found::Failed(_, error), Role::Destination) => return Err(error),
+                (Found::LeftOut(warning), Role::Source) => job.warn(warning).await,
+                // What is no file of ours there is left alone, whatever is asked for.
+                (Found::LeftOut(_), Role::Destination) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn of_file(file: FoundFile) -> Self {
+        let FoundFile { path, name, size, modified } = file;
+        let mtime = modified.and_then(seconds);
+        Self { name, facts: Facts { size, changed: modified, mtime }, at: At::File(path) }
+    }
+
+    fn of_object(name: String, meta: ObjectMeta) -> Self {
+        let kept = meta.metadata.as_ref().and_then(|metadata| Attributes::of_object(metadata).mtime);
+        let facts = Facts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
+        Self { name, facts, at: At::Object(Box::new(meta)) }
+    }
+
+    /// Where it is, for people.
+    pub(super) fn place(&self, store: Option<&Store>) -> String {
+        match (&self.at, store) {
+            (At::Object(meta), Some(store)) => url(store.provider(), &meta.id),
+            (At::Object(meta), None) => meta.id.to_string(),
+            (At::File(path), _) => path.display().to_string(),
+        }
+    }
+
+    /// Whether it is an empty object that stands for a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.name.ends_with('/') && self.facts.size == 0
+    }
+}
+
+/// Whole seconds since 1970.
+fn seconds(time: SystemTime) -> Option<i64> {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).ok(),
+        Err(before) => {
+            let before = before.duration();
+            let whole = i64::try_from(before.as_secs()).ok()?;
+            Some(-whole - i64::from(before.subsec_nanos() > 0))
+        }
+    }
+}

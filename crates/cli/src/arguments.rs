@@ -20,7 +20,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, ls, man, mv, rm, sign, stat, sync};
+use crate::verbs::{cat, completions, cp, hash, ls, man, mb, mv, rb, rm, sign, stat, sync};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -49,6 +49,9 @@ pub(crate) enum Verb {
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Sign(sign::Sign),
+    Mb(mb::Mb),
+    Rb(rb::Rb),
+    Hash(hash::Hash),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
     #[cfg(feature = "demo")]

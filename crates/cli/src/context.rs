@@ -10,6 +10,7 @@ use crate::arguments::{Addressing, Options};
 use crate::exit::Tally;
 use crate::mfa;
 use crate::output::Output;
+use crate::report::bucket::BucketRecord;
 use crate::report::class::class;
 use crate::report::json::ErrorRecord;
 use crate::report::stats::{Stats, StatsLine};
@@ -45,6 +46,21 @@ impl Context {
     pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
         complain(message);
         if self.options.json { self.output.json(&ErrorRecord::new(url, message, class)) } else { Ok(()) }
+    }
+
+    /// Tells that a bucket was `made` or `removed`.
+    ///
+    /// # Errors
+    /// As [`fail`](Self::fail).
+    pub(crate) fn bucket(&self, url: &Location, outcome: &'static str) -> io::Result<()> {
+        let url = url.to_string();
+        if self.options.json {
+            return self.output.json(&BucketRecord::new(&url, outcome));
+        }
+        if !self.options.quiet {
+            say(&format!("{outcome} {url}"));
+        }
+        Ok(())
     }
 
     /// What a command took so far, if that is wanted. `summary` is that of its job.

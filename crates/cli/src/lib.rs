@@ -85,6 +85,9 @@ fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Mv(verb) => verb.run(context),
         Verb::Sync(verb) => verb.run(context),
         Verb::Sign(verb) => verb.run(context),
+        Verb::Mb(verb) => verb.run(context),
+        Verb::Rb(verb) => verb.run(context),
+        Verb::Hash(verb) => verb.run(context),
         #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(context),
         #[cfg(feature = "demo")]

@@ -7,9 +7,12 @@ pub(crate) mod completions;
 pub(crate) mod cp;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+pub(crate) mod hash;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod mb;
 pub(crate) mod mv;
+pub(crate) mod rb;
 pub(crate) mod rm;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;

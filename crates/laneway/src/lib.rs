@@ -113,6 +113,7 @@ mod folder;
 mod fork;
 mod glob;
 mod gzip;
+mod hash;
 mod identity;
 mod job;
 mod list;
@@ -154,6 +155,7 @@ pub use error::{Error, ErrorKind};
 pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
 pub use filter::Filter;
 pub use gzip::Gzip;
+pub use hash::hash;
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
@@ -164,9 +166,9 @@ pub use laneway_store::{
 pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
-    AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, Delete, DeleteMany, Download, Get,
-    GetRanges, Head, List, ListDir, Listed, Multipart, ObjectRanges, Open, Payload, Pending, PriceList, Put,
-    Ranges, Reader, SendPart, Sign, UploadedPart, Writer, Written,
+    AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, CreateBucket, Delete, DeleteMany,
+    Download, Get, GetRanges, Head, List, ListDir, Listed, Multipart, ObjectRanges, Open, Payload, Pending,
+    PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use progress::Progress;
 pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SyncRequest};

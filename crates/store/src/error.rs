@@ -94,6 +94,10 @@ pub enum Operation {
     Tags,
     /// [`Store::sign`](crate::Store::sign).
     Sign,
+    /// [`Store::create_bucket`](crate::Store::create_bucket).
+    CreateBucket,
+    /// [`Store::delete_bucket`](crate::Store::delete_bucket).
+    DeleteBucket,
     /// Opening a session of a directory bucket.
     Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
@@ -119,6 +123,8 @@ impl Operation {
             Self::Part => "upload part",
             Self::Tags => "tags of",
             Self::Sign => "sign a URL of",
+            Self::CreateBucket => "make bucket",
+            Self::DeleteBucket => "remove bucket",
             Self::Session => "open session",
             Self::ListParts => "list parts",
             Self::Complete => "complete upload",
@@ -230,6 +236,12 @@ impl Error {
         if self.0.kind == ErrorKind::Precondition && *condition == Condition::Absent {
             self.0.kind = ErrorKind::AlreadyExists;
         }
+        self
+    }
+
+    /// The same error, which means that what was to be made exists.
+    pub(crate) fn existing(mut self) -> Self {
+        self.0.kind = ErrorKind::AlreadyExists;
         self
     }
 

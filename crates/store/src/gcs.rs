@@ -2,6 +2,7 @@
 
 mod acl;
 mod batch;
+mod buckets;
 mod delete;
 mod encryption;
 mod failure;

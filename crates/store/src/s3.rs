@@ -1,6 +1,7 @@
 //! Amazon S3 and what speaks its protocol.
 
 mod address;
+mod buckets;
 mod checksum_support;
 mod clock;
 mod conditions;

@@ -3,6 +3,7 @@
 //! Another dialect is a variant of [`Dialect`] with its arms in [`Store::new`] and `ask`. What it must be able to do is what the
 //! compiler then misses: the trait in `exchange/dialect.rs`, and the verbs of these files under the same names.
 
+mod buckets;
 mod listing;
 mod multipart;
 mod reading;

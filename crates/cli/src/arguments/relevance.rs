@@ -46,10 +46,10 @@ impl Meaning {
     /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
     fn of(verb: &str) -> Self {
         match verb {
-            "ls" | "stat" | "rm" => Self::Asks,
+            "ls" | "stat" | "rm" | "mb" | "rb" => Self::Asks,
             "cat" => Self::Streams,
             "bench" => Self::Measures,
-            "demo" => Self::Shows,
+            "demo" | "hash" => Self::Shows,
             "serve" => Self::Serves,
             "completions" | "man" => Self::Prints,
             _ => Self::Writes,

@@ -63,7 +63,7 @@ impl Rm {
 }
 
 /// Asks on the terminal; anything but a yes is a no.
-fn confirmed(targets: &[Location]) -> anyhow::Result<bool> {
+pub(super) fn confirmed(targets: &[Location]) -> anyhow::Result<bool> {
     let what = targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let why = "this removes whatever is there, and there is no terminal to ask on: add --yes";

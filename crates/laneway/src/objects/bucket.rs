@@ -135,6 +135,17 @@ impl Bucket {
         }
     }
 
+    /// Its name, for what is about all of it.
+    ///
+    /// # Errors
+    /// Where a prefix means a part of it.
+    pub(super) fn whole(&self) -> Result<&str, Error> {
+        match self.0.prefix.is_empty() {
+            true => Ok(&self.0.bucket),
+            false => Err(Error::usage(self.url(), "this is a part of a bucket; name the whole")),
+        }
+    }
+
     /// Takes the bucket's prefix off the key of an object that the store has described.
     pub(super) fn relative(&self, meta: &mut ObjectMeta) {
         let prefix = self.0.prefix.len();

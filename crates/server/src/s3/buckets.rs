@@ -23,6 +23,27 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     if objection(&input.bucket).is_some() {
         return Err(refusal(Refused::BadBucketName));
     }
+    // A region's endpoint makes buckets of that region, and wants it named unless it is the first one.
+    let region = dialect.config.region.as_str();
+    let named = input.create_bucket_configuration.and_then(|wanted| wanted.location_constraint);
+    let wanted = named.as_ref().map_or("us-east-1", |constraint| constraint.as_str());
+    if wanted != region {
+        let message = match &named {
+            Some(named) => format!(
+                "The {} location constraint is incompatible for the region specific endpoint this request was sent to.",
+                named.as_str()
+            ),
+            None => {
+                "The unspecified location constraint is incompatible for the region specific endpoint this \
+                     request was sent to."
+                    .to_owned()
+            }
+        };
+        return Err(s3s::S3Error::with_message(
+            s3s::S3ErrorCode::IllegalLocationConstraintException,
+            message,
+        ));
+    }
     dialect.objects.create_bucket_named(&input.bucket).map_err(refusal)?;
     Ok(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) })
 }

@@ -1,4 +1,4 @@
-//! Listings of objects and of buckets.
+//! Listings of objects.
 
 use super::{Store, ask};
 use crate::exchange::Dialect as _;
@@ -32,13 +32,5 @@ impl Store {
     /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.
     pub fn lists_in_order(&self, bucket: &str) -> bool {
         ask!(self, dialect => dialect.lists_in_order(bucket))
-    }
-
-    /// The names of the buckets that the credentials own; on GCS those of [`Settings::project`](crate::Settings::project).
-    ///
-    /// # Errors
-    /// `Invalid` on GCS when no project is known.
-    pub async fn buckets(&self) -> Result<Vec<String>, Error> {
-        ask!(self, dialect => dialect.buckets().await)
     }
 }

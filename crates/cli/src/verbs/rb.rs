@@ -1,0 +1,74 @@
+//! `laneway rb`: buckets and, if that is wanted, what lies in them.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use laneway::{Client, Event, Location, Outcome, RemoveRequest};
+
+use super::rm;
+use crate::context::{Context, complain};
+use crate::exit::{Exit, Tally};
+use crate::locations;
+
+/// Remove buckets
+///
+/// Only empty ones, unless --force removes their objects before. Then a question is asked first, as by rm -r.
+#[derive(Args, Debug)]
+pub(crate) struct Rb {
+    /// Buckets: gs://BUCKET or s3://BUCKET
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// Remove the objects in them, too
+    #[arg(long)]
+    force: bool,
+    /// Don't ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Rb {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::remote(&self.urls)?;
+        if self.force && !self.yes && !rm::confirmed(&places)? {
+            complain("nothing was removed");
+            return Ok(Exit::Failed);
+        }
+        let client = context.client()?;
+        let mut tally = Tally::default();
+        for at in &places {
+            // A part of a bucket is refused before anything in it is removed.
+            let removed = client.bucket(&at.to_string()).and_then(|bucket| {
+                if self.force && bucket.prefix().is_empty() {
+                    empty(&client, at)?;
+                }
+                bucket.remove().call()
+            });
+            match removed {
+                Ok(()) => {
+                    tally.done();
+                    context.bucket(at, "removed")?;
+                }
+                Err(error) => context.fail(at, &error, &mut tally)?,
+            }
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+}
+
+/// Removes everything that lies in a bucket.
+///
+/// # Errors
+/// The first object's that couldn't be removed.
+fn empty(client: &Client, bucket: &Location) -> Result<(), laneway::Error> {
+    let mut job = client.remove(RemoveRequest::new(vec![bucket.clone()]).recursive(true));
+    let mut first = None;
+    while let Some(event) = job.next_blocking() {
+        if let Event::Item(item) = event
+            && let Outcome::Failed(error) = item.outcome
+        {
+            first.get_or_insert(error);
+        }
+    }
+    first.map_or(Ok(()), Err)
+}

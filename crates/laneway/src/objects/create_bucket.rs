@@ -1,0 +1,58 @@
+//! Making a bucket.
+
+use std::time::Duration;
+
+use laneway_store::NewBucket;
+
+use super::call::{callable, within};
+use crate::{Bucket, Error};
+
+/// Makes a bucket; made by [`Bucket::create`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct CreateBucket {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    new: NewBucket,
+}
+
+impl Bucket {
+    /// Makes the bucket; on GCS in the project that `GOOGLE_CLOUD_PROJECT` names. That there is one of the name already, whoever
+    /// owns it, is an error.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// let bucket = client.bucket("s3://lake")?;
+    /// bucket.create().call()?;
+    /// assert_eq!(bucket.create().call().unwrap_err().kind(), laneway::ErrorKind::AlreadyExists);
+    /// bucket.remove().call()?;
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    pub fn create(&self) -> CreateBucket {
+        CreateBucket { bucket: self.clone(), deadline: None, new: NewBucket::default() }
+    }
+}
+
+callable!(CreateBucket, ());
+
+impl CreateBucket {
+    /// Where its objects lie: on GCS a location (`EU`, `us-central1`), on S3 the region that requests go to.
+    pub fn location(mut self, location: impl Into<String>) -> Self {
+        self.new.location = Some(location.into());
+        self
+    }
+
+    /// On GCS, which storage class its objects have unless they say otherwise.
+    pub fn storage_class(mut self, class: impl Into<String>) -> Self {
+        self.new.storage_class = Some(class.into());
+        self
+    }
+
+    async fn run(self) -> Result<(), Error> {
+        let store = self.bucket.store()?;
+        let name = self.bucket.whole()?;
+        let create = async { Ok(store.create_bucket(name, &self.new).await?) };
+        within(self.deadline, &self.bucket.url(), create).await
+    }
+}

@@ -1,13 +1,13 @@
-//! Whole jobs: files, trees and patterns that are copied or removed. `python/laneway/_jobs.py` runs them, and reports how far they are.
+//! Whole jobs: files, trees and patterns that are copied, synced or removed. `python/laneway/_jobs.py` runs them, and reports how far they are.
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
 use laneway::{
-    Canceller, Client, CopyRequest, Error, Event, Gzip, Job as Running, Location, Outcome, Progress,
-    Provider, RemoveRequest, Summary,
+    Canceller, Client, CopyRequest, Error, Event, Filter, Gzip, Job as Running, Location, Outcome, Progress,
+    Provider, RemoveRequest, Summary, SyncRequest,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -83,6 +83,45 @@ impl Job {
         }
         request.check().map_err(|error| error::raised(py, &error))?;
         let job = client.copy(request);
+        Ok(Self::of(client, job))
+    }
+
+    /// Begins to make one place equal to another.
+    #[staticmethod]
+    fn sync(
+        py: Python<'_>,
+        settings: &Bound<'_, PyDict>,
+        source: OsString,
+        destination: OsString,
+        wishes: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let client = settings::client(py, settings)?;
+        let mut request = SyncRequest::new(location(py, &source)?, location(py, &destination)?);
+        let mut filter = Filter::default();
+        for (name, value) in wishes {
+            let name: String = name.extract()?;
+            request = match name.as_str() {
+                "delete" => request.delete(value.extract()?),
+                "allow_empty" => request.allow_empty(value.extract()?),
+                "max_delete" => request.max_delete(value.extract()?),
+                "dry_run" => request.dry_run(value.extract()?),
+                "checksum" => request.checksum(value.extract()?),
+                "existing" => request.existing(value.extract()?),
+                "ignore_existing" => request.ignore_existing(value.extract()?),
+                "preserve" => request.preserve(value.extract()?),
+                "follow_symlinks" => request.follow_symlinks(value.extract()?),
+                "ignore_symlinks" => request.ignore_symlinks(value.extract()?),
+                "durable" => request.durable(value.extract()?),
+                "keep_partial" => request.keep_partial(value.extract()?),
+                _ => {
+                    filter = filtered(py, filter, &name, &value)?;
+                    request
+                }
+            };
+        }
+        let request = request.filter(filter);
+        request.check().map_err(|error| error::raised(py, &error))?;
+        let job = client.sync(request);
         Ok(Self::of(client, job))
     }
 
@@ -171,12 +210,33 @@ impl Job {
     }
 }
 
+/// A filter with one more wish.
+fn filtered(py: Python<'_>, filter: Filter, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Filter> {
+    Ok(match name {
+        "filters" => {
+            let lines = value.extract::<Vec<String>>()?.join("\n");
+            filter.lines(&lines).map_err(|error| error::raised(py, &error))?
+        }
+        "min_size" => filter.min_size(value.extract()?),
+        "max_size" => filter.max_size(value.extract()?),
+        "newer" => filter.newer(value.extract::<SystemTime>()?),
+        "older" => filter.older(value.extract::<SystemTime>()?),
+        _ => {
+            let message = format!("{name}: a sync has no such option");
+            return Err(error::own(py, laneway::ErrorKind::Usage, &message));
+        }
+    })
+}
+
 fn summarised<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in [
         ("files", summary.files),
         ("failed", summary.failed),
         ("skipped", summary.skipped),
+        ("removed", summary.removed),
+        ("unchanged", summary.unchanged),
+        ("asked", summary.asked),
         ("bytes", summary.bytes),
         ("network_bytes", summary.network_bytes),
         ("connections", summary.connections),

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+from datetime import UTC, datetime, timedelta
 
 import laneway
 import pytest
@@ -56,6 +57,31 @@ def test_awaited(store, tree, reached):
     assert there["files"] == 30
     gone = asyncio.run(laneway.remove_async(store.url, recursive=True, **reached))
     assert gone["files"] == 30
+
+
+def test_two_places_made_equal(store, tree, reached, tmp_path):
+    there = store.url + "synced"
+    assert laneway.sync(tree, there, **reached)["files"] == 30
+    again = asyncio.run(laneway.sync_async(tree, there, checksum=True, delete=True, **reached))
+    assert (again["files"], again["removed"], again["unchanged"]) == (0, 0, 30)
+    (tree / "0" / "0").unlink()
+    (tree / "new.tmp").write_bytes(b"x")
+    (tree / "new").write_bytes(b"x")
+    wishes = {"delete": True, "filters": ["*.tmp"], "newer": datetime.now(UTC) - timedelta(days=1)}
+    planned = laneway.sync(tree, there, dry_run=True, max_delete=1, **wishes, **reached)
+    done = laneway.sync(tree, there, **wishes, **reached)
+    for summary in planned, done:
+        assert (summary["files"], summary["removed"], summary["unchanged"]) == (1, 1, 29)
+    assert laneway.sync(there, tmp_path / "back", preserve=True, **reached)["files"] == 30
+    with pytest.raises(Exception, match="allow_empty|--allow-empty") as raised:
+        laneway.sync(store.url + "nothing", tmp_path / "back", delete=True, **reached)
+    assert raised.value.summary["removed"] == 0 and (tmp_path / "back" / "new").exists()
+    with pytest.raises(ValueError):
+        laneway.sync(there, there + "/inside", **reached)
+    with pytest.raises(ValueError):
+        laneway.sync(tree, there, filters=["/"], **reached)
+    with pytest.raises(TypeError):
+        laneway.sync(tree, there, filter=["x"], **reached)
 
 
 def test_of_an_object_within_a_store(store):

@@ -18,6 +18,7 @@ from laneway._laneway import (
 )
 from laneway._copy import copy, copy_async
 from laneway._remove import remove, remove_async
+from laneway._sync import sync, sync_async
 from laneway.store import GCSStore, S3Store, from_url
 
 # A verb as a function takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
@@ -91,4 +92,6 @@ __all__ = [
     "sign",
     "sign_async",
     "store",
+    "sync",
+    "sync_async",
 ]

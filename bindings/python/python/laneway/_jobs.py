@@ -1,10 +1,11 @@
-"""Whole jobs: files, trees and patterns, copied or removed."""
+"""Whole jobs: files, trees and patterns, copied, synced or removed."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 from laneway._configuration import settings
@@ -50,6 +51,55 @@ def copy_job(
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
     return Job.copy(chosen, _places(sources), os.fspath(destination), wished)
+
+
+def sync_job(
+    source: Place,
+    destination: Place,
+    *,
+    delete: bool = False,
+    allow_empty: bool = False,
+    max_delete: int | None = None,
+    dry_run: bool = False,
+    checksum: bool = False,
+    existing: bool = False,
+    ignore_existing: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
+    preserve: bool = False,
+    follow_symlinks: bool = False,
+    ignore_symlinks: bool = False,
+    durable: bool = False,
+    keep_partial: bool = False,
+    config: Config | None = None,
+    client_options: Config | None = None,
+    retry_config: Config | None = None,
+) -> Job:
+    _, chosen = settings("", config, client_options, retry_config, {})
+    wishes = {
+        "delete": delete,
+        "allow_empty": allow_empty,
+        "max_delete": max_delete,
+        "dry_run": dry_run,
+        "checksum": checksum,
+        "existing": existing,
+        "ignore_existing": ignore_existing,
+        "filters": [filters] if isinstance(filters, str) else filters,
+        "min_size": min_size,
+        "max_size": max_size,
+        "newer": newer,
+        "older": older,
+        "preserve": preserve,
+        "follow_symlinks": follow_symlinks,
+        "ignore_symlinks": ignore_symlinks,
+        "durable": durable,
+        "keep_partial": keep_partial,
+    }
+    wished = {name: value for name, value in wishes.items() if value is not None}
+    return Job.sync(chosen, os.fspath(source), os.fspath(destination), wished)
 
 
 def remove_job(

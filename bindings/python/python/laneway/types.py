@@ -134,6 +134,12 @@ class JobSummary(TypedDict):
     """Items that were done; in a dry run: planned."""
     failed: int
     skipped: int
+    removed: int
+    """What `sync` has removed at its destination, which is not among the `files`."""
+    unchanged: int
+    """What `sync` has found to be the same on both sides."""
+    asked: int
+    """Objects that `sync` had to ask for one by one, because no listing tells their checksums, or the times that they carry."""
     bytes: int
     seconds: float
     network_bytes: int

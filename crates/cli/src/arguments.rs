@@ -20,7 +20,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, hash, ls, man, mb, mv, rb, rm, sign, stat, sync};
+use crate::verbs::{cat, completions, cp, hash, ls, man, mb, mv, rb, rm, run, sign, stat, sync};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -52,6 +52,7 @@ pub(crate) enum Verb {
     Mb(mb::Mb),
     Rb(rb::Rb),
     Hash(hash::Hash),
+    Run(run::Run),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
     #[cfg(feature = "demo")]
@@ -161,6 +162,16 @@ pub(crate) fn parsed<T: Into<OsString> + Clone>(
     let mut command = command();
     let matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Reads a command without the options that every verb understands.
+///
+/// # Errors
+/// As [`parsed`].
+pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<Verb, clap::Error> {
+    let mut command = Verb::augment_subcommands(Command::new("laneway").subcommand_required(true));
+    let matches = command.try_get_matches_from_mut(line)?;
+    Verb::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Where the name of an S3 bucket stands.

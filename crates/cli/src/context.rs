@@ -15,6 +15,7 @@ use crate::report::class::class;
 use crate::report::json::ErrorRecord;
 use crate::report::stats::{Stats, StatsLine};
 use crate::stderr;
+use crate::together::Together;
 
 /// Shared by everything that a run of the program does.
 #[derive(Clone, Debug)]
@@ -23,11 +24,20 @@ pub(crate) struct Context {
     /// When the program started: what `start_s` and `end_s` count from.
     pub(crate) started: Instant,
     pub(crate) output: Arc<Output>,
+    /// What it shares with others, where it is one of many commands.
+    pub(crate) together: Option<Arc<Together>>,
 }
 
 impl Context {
     pub(crate) fn new(options: Options, started: Instant) -> Self {
-        Self { options, started, output: Arc::new(Output::new()) }
+        Self { options, started, output: Arc::new(Output::new()), together: None }
+    }
+
+    /// The same for one of many commands, whose statistics are told together.
+    pub(crate) fn one_of(&self, together: Arc<Together>) -> Self {
+        let options = Options { stats: false, ..self.options.clone() };
+        let (started, output) = (self.started, Arc::clone(&self.output));
+        Self { options, started, output, together: Some(together) }
     }
 
     /// Reports that one of several places failed, of which `url` is one, and counts it.
@@ -87,6 +97,9 @@ impl Context {
     /// # Errors
     /// As [`ClientBuilder::build`]; bad usage for a key that is none.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        if let Some(together) = &self.together {
+            return Ok(together.client.clone());
+        }
         let mut client = self.options.encryption.add_to(ClientBuilder::from_env().epoch(self.started))?;
         let options = self.options.clone();
         for file in options.ca_certs {

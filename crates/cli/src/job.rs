@@ -26,19 +26,9 @@ pub(crate) fn run(
     let client = context.client()?;
     // The job is on its way to the network before anything is set up to watch it.
     let mut job = start(&client);
-    let json = context.options.json;
-    let ticker = Ticker::start(
-        Arc::clone(job.progress()),
-        context.shows_progress(),
-        json.then(|| Arc::clone(&context.output)),
-        (!context.options.quiet).then(|| client.clone()),
-    );
-
     let canceller = job.canceller();
-    let _interrupt = Interrupt::listen(move || {
-        canceller.cancel();
-        complain("stopping in good order; press Ctrl-C again to stop at once");
-    })?;
+    let alone = context.together.is_none().then(|| Alone::begin(context, &client, &job)).transpose()?;
+    let _entered = context.together.as_ref().map(|together| together.enter(canceller));
 
     let mut seen = Seen::default();
     let mut unread = None;
@@ -63,7 +53,7 @@ pub(crate) fn run(
             unread = Some(error);
         }
     }
-    drop(ticker);
+    drop(alone);
 
     if let Some(error) = unread {
         if !output::is_closed(&error) {
@@ -89,6 +79,31 @@ pub(crate) fn run(
         false if summary.failed > 0 => Exit::Failed,
         false => Exit::Done,
     })
+}
+
+/// What a job has that is the only one of the program.
+struct Alone {
+    _ticker: Ticker,
+    _interrupt: Interrupt,
+}
+
+impl Alone {
+    /// Draws the job's progress, and hears Ctrl-C.
+    fn begin(context: &Context, client: &Client, job: &Job) -> std::io::Result<Self> {
+        let options = &context.options;
+        let ticker = Ticker::start(
+            Arc::clone(job.progress()),
+            context.shows_progress(),
+            options.json.then(|| Arc::clone(&context.output)),
+            (!options.quiet).then(|| client.clone()),
+        );
+        let canceller = job.canceller();
+        let interrupt = Interrupt::listen(move || {
+            canceller.cancel();
+            complain("stopping in good order; press Ctrl-C again to stop at once");
+        })?;
+        Ok(Self { _ticker: ticker, _interrupt: interrupt })
+    }
 }
 
 /// What the summary leaves out and the final line needs.
@@ -164,6 +179,9 @@ fn print_end(
     summary: &Summary,
     seen: &Seen,
 ) -> std::io::Result<()> {
+    if context.together.is_some() {
+        return Ok(());
+    }
     let options = &context.options;
     let stats = context.stats(client, Some(summary));
     if options.json {

@@ -19,6 +19,7 @@ mod report;
 mod retrying;
 mod standard_streams;
 mod stderr;
+mod together;
 mod verbs;
 mod version;
 
@@ -76,6 +77,10 @@ fn usage(line: &[OsString], error: &clap::Error) -> Exit {
 
 fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
     logging::start(&context.options, context.started)?;
+    verb_of(verb, context)
+}
+
+fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
     match verb {
         Verb::Cp(verb) => verb.run(context),
         Verb::Ls(verb) => verb.run(context),
@@ -88,6 +93,7 @@ fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Mb(verb) => verb.run(context),
         Verb::Rb(verb) => verb.run(context),
         Verb::Hash(verb) => verb.run(context),
+        Verb::Run(verb) => verb.run(context, verb_of),
         #[cfg(feature = "serve")]
         Verb::Serve(verb) => verb.run(context),
         #[cfg(feature = "demo")]

@@ -14,6 +14,7 @@ pub(crate) mod mb;
 pub(crate) mod mv;
 pub(crate) mod rb;
 pub(crate) mod rm;
+pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod sign;

@@ -29,7 +29,7 @@ pub(crate) struct Rb {
 impl Rb {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
-        if self.force && !self.yes && !rm::confirmed(&places)? {
+        if self.force && !self.yes && !rm::confirmed(context, &places)? {
             complain("nothing was removed");
             return Ok(Exit::Failed);
         }

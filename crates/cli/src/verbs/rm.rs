@@ -47,7 +47,7 @@ const WORDING: Wording = Wording {
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let targets = locations::remote(&self.urls)?;
-        if !self.yes && !self.dry_run && self.takes_many(&targets) && !confirmed(&targets)? {
+        if !self.yes && !self.dry_run && self.takes_many(&targets) && !confirmed(context, &targets)? {
             complain("nothing was removed");
             return Ok(Exit::Failed);
         }
@@ -63,10 +63,14 @@ impl Rm {
 }
 
 /// Asks on the terminal; anything but a yes is a no.
-pub(super) fn confirmed(targets: &[Location]) -> anyhow::Result<bool> {
+pub(super) fn confirmed(context: &Context, targets: &[Location]) -> anyhow::Result<bool> {
     let what = targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let why = "this removes whatever is there, and there is no terminal to ask on: add --yes";
+    let is_one_of_many = context.together.is_some();
+    if is_one_of_many || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let why = match is_one_of_many {
+            true => "this removes whatever is there, and among many commands nothing is asked: add --yes",
+            false => "this removes whatever is there, and there is no terminal to ask on: add --yes",
+        };
         return Err(BadUsage::of(what, why).into());
     }
     let mut stderr = io::stderr();

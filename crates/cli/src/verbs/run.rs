@@ -1,0 +1,229 @@
+//! `laneway run`: many commands, a line each, over one engine.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::{self, Verb};
+use crate::context::{Context, complain, say};
+use crate::exit::{BadUsage, Exit, Tally};
+use crate::interrupt::Interrupt;
+use crate::together::Together;
+
+/// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
+const AT_ONCE: usize = 256;
+
+/// A thread that only waits for a job needs little: verbs parse, and print.
+const STACK: usize = 1 << 20;
+
+/// Carry out many commands, a line each, side by side
+///
+/// A line is what would stand behind `laneway`, quoted as for a shell, without the options that all commands share: those are given
+/// to run. Empty lines and those that begin with # are passed over. Commands go in no order; what fails is told, and the rest is done.
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// A file of commands, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: OsString,
+}
+
+/// How many commands went well and how many didn't, as the record of kind `commands`.
+#[derive(Serialize, Debug)]
+struct Record {
+    kind: &'static str,
+    done: u64,
+    failed: u64,
+}
+
+/// A line and its number.
+type Line = (usize, Vec<u8>);
+
+impl Run {
+    pub(crate) fn run(self, context: &Context, carry_out: CarryOut) -> anyhow::Result<Exit> {
+        let lines: Box<dyn BufRead> = match self.file == "-" {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(BufReader::new(File::open(&self.file).map_err(|error| {
+                BadUsage::of(Path::new(&self.file).display().to_string(), format!("can't be read: {error}"))
+            })?)),
+        };
+        let client = context.client()?;
+        let together = Arc::new(Together::new(client.clone()));
+        let stopped = Arc::clone(&together);
+        let _interrupt = Interrupt::listen(move || {
+            stopped.stop();
+            complain("stopping in good order; press Ctrl-C again to stop at once");
+        })?;
+        let commands = Commands {
+            context: context.one_of(Arc::clone(&together)),
+            file: self.file.to_string_lossy().into_owned(),
+            carry_out,
+            tally: Mutex::default(),
+        };
+        let read = commands.carry_out_all(lines);
+        let Counts { tally, done, failed } =
+            commands.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        read?;
+        if context.options.json {
+            context.output.json(&Record { kind: "commands", done, failed })?;
+        } else if !context.options.quiet {
+            context.output.flush()?;
+            let commands = if done == 1 { "command" } else { "commands" };
+            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+            say(&format!("{done} {commands} done{failed}"));
+        }
+        context.print_stats(&client)?;
+        Ok(if together.is_stopped() { Exit::Interrupted } else { tally.exit() })
+    }
+}
+
+/// How a verb is carried out.
+pub(crate) type CarryOut = fn(Verb, &Context) -> anyhow::Result<Exit>;
+
+struct Commands {
+    context: Context,
+    /// What lines are told to stand in.
+    file: String,
+    carry_out: CarryOut,
+    tally: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    tally: Tally,
+    done: u64,
+    failed: u64,
+}
+
+impl Commands {
+    /// Hands each line to a thread that is free, or to another one.
+    ///
+    /// # Errors
+    /// When the lines can't be read, or no thread can be started.
+    fn carry_out_all(&self, mut lines: impl BufRead) -> io::Result<()> {
+        let (out, coming) = mpsc::sync_channel::<Line>(0);
+        let coming = Mutex::new(coming);
+        thread::scope(|scope| {
+            let mut threads = 0;
+            for number in 1.. {
+                let mut line = Vec::new();
+                if lines.read_until(b'\n', &mut line)? == 0 || self.is_stopped() {
+                    break;
+                }
+                match out.try_send((number, line)) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(line) | TrySendError::Disconnected(line)) => {
+                        if threads < AT_ONCE {
+                            thread::Builder::new()
+                                .name("command".into())
+                                .stack_size(STACK)
+                                .spawn_scoped(scope, || self.work(&coming))?;
+                            threads += 1;
+                        }
+                        // Somebody takes it, since no thread ends before the lines do.
+                        drop(out.send(line));
+                    }
+                }
+            }
+            drop(out);
+            Ok(())
+        })
+    }
+
+    fn work(&self, coming: &Mutex<Receiver<Line>>) {
+        loop {
+            let line = coming.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok((number, line)) = line else { return };
+            if let Some(exit) = self.line(number, &line) {
+                let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+                match exit {
+                    Exit::Done => {
+                        counts.tally.done();
+                        counts.done += 1;
+                    }
+                    failed => {
+                        counts.tally.failed(failed == Exit::Usage);
+                        counts.failed += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Carries out one line, if a command stands in it.
+    fn line(&self, number: usize, line: &[u8]) -> Option<Exit> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") || self.is_stopped() {
+            return None;
+        }
+        let ended = verb(line).and_then(|verb| (self.carry_out)(verb, &self.context));
+        Some(ended.unwrap_or_else(|error| {
+            let usage = error.is::<BadUsage>();
+            let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
+            let message = format!("{}:{number}: {error:#}", self.file);
+            // Nobody is left to be told where this can't be printed.
+            let _ = self.context.report_failure(None, &message, class.name());
+            if usage { Exit::Usage } else { Exit::Failed }
+        }))
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.context.together.as_ref().is_some_and(|together| together.is_stopped())
+    }
+}
+
+/// The command that stands in a line.
+///
+/// # Errors
+/// What makes no sense of it.
+fn verb(line: &[u8]) -> anyhow::Result<Verb> {
+    let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
+    if words.iter().any(|word| word == b"-") {
+        return Err(BadUsage::new("standard input and output belong to all commands together").into());
+    }
+    let words = words.into_iter().map(OsString::from_vec);
+    let line = std::iter::once(OsStr::from_bytes(b"laneway").to_owned()).chain(words);
+    let verb = arguments::verb(line).map_err(|error| {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        BadUsage::new(first.strip_prefix("error: ").unwrap_or(first))
+    })?;
+    match verb {
+        Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
+        Verb::Sign(_) | Verb::Mb(_) | Verb::Rb(_) | Verb::Hash(_) => Ok(verb),
+        _ => Err(BadUsage::new("this command goes alone").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(line: &str) -> String {
+        verb(line.as_bytes()).expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn a_line_is_a_command_quoted_as_for_a_shell() {
+        assert!(matches!(verb(br#"cp 'a b' s3://bucket/"c d""#), Ok(Verb::Cp(_))));
+        assert!(matches!(verb(b"rm --yes -r s3://bucket/old/ # and what is in it"), Ok(Verb::Rm(_))));
+        assert!(refusal("cp 'a s3://b/k").contains("not closed"));
+        assert!(refusal("copy a b").contains("copy"));
+        assert!(refusal("cp a").contains("required"));
+    }
+
+    #[test]
+    fn options_of_all_commands_and_commands_of_their_own_are_refused() {
+        assert!(refusal("cp a s3://b/ --json").contains("--json"));
+        assert!(refusal("cat s3://b/k").contains("alone"));
+        assert!(refusal("run other").contains("alone"));
+        assert!(refusal("cp - s3://b/k").contains("standard input"));
+    }
+}

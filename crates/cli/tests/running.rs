@@ -1,0 +1,64 @@
+//! `run`: many commands, a line each.
+
+use laneway_testkit::{Endpoint, Wire};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+#[test]
+fn many_commands_go_side_by_side_over_one_engine() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY);
+    let store = endpoint.server().store();
+    for n in 0..300 {
+        store.put("bucket", &format!("from/{n}"), b"x").expect("stored");
+        store.put("bucket", &format!("old/{n}"), b"x").expect("stored");
+    }
+    let mut lines = String::from("# a comment\n\n");
+    for n in 0..300 {
+        lines += &format!(
+            "cp s3://bucket/from/{n} down/{n}\n  rm gs://bucket/old/{n}\ncp 'a b' \"s3://bucket/up {n}\"\n"
+        );
+    }
+    lines += "ls s3://bucket/from/7";
+    let laneway = laneway.in_folder(endpoint.folder());
+    std::fs::write(endpoint.folder().join("a b"), "bytes").expect("written");
+    let run = laneway.run_with_input(["run", "--stats", "-"], lines.as_bytes()).succeeds();
+    assert!(run.stderr.starts_with("901 commands done\n"), "{}", run.stderr);
+    assert_eq!(run.text(), "s3://bucket/from/7\n");
+    let keys = store.keys("bucket");
+    assert_eq!(keys.iter().filter(|key| key.starts_with("up ")).count(), 300);
+    assert_eq!(keys.iter().filter(|key| key.starts_with("old/")).count(), 0);
+    assert_eq!(std::fs::read_dir(endpoint.folder().join("down")).expect("a folder").count(), 300);
+    assert!(endpoint.server().counters().connections < 200, "{:?}", endpoint.server().counters());
+}
+
+#[test]
+fn a_line_that_makes_no_sense_is_named_and_the_rest_is_done() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    endpoint.server().store().put("bucket", "k", b"x").expect("stored");
+    let laneway = endpoint.program(LANEWAY);
+    let lines = "copy a b\nrm -r s3://bucket/k\nrm s3://bucket/none\nrm 's3://bucket\nmb s3://lake-2\n";
+    let run = laneway.run_with_input(["run", "-"], lines.as_bytes()).exits(1);
+    for part in
+        ["-:1: ", "-:2: ", "add --yes", "s3://bucket/none", "-:4: ", "not closed", "1 command done, 4 failed"]
+    {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    let only = laneway.run_with_input(["run", "-"], b"nonsense\n").exits(2);
+    only.complains(&["-:1: "]);
+    laneway.run(["run", "/nowhere"]).exits(2).complains(&["/nowhere"]);
+}
+
+#[test]
+fn records_of_all_commands_stand_line_by_line() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    for n in 0..50 {
+        endpoint.server().store().put("bucket", &n.to_string(), b"x").expect("stored");
+    }
+    let lines: String = (0..50).map(|n| format!("rm s3://bucket/{n}\n")).collect();
+    let run = endpoint.program(LANEWAY).run_with_input(["run", "--json", "-"], lines.as_bytes()).succeeds();
+    let records = run.json();
+    assert_eq!(records.iter().filter(|record| record["kind"] == "item").count(), 50);
+    let last = run.record("commands");
+    assert_eq!((records.len(), &last["done"], &last["failed"]), (51, &50.into(), &0.into()));
+}

@@ -256,7 +256,8 @@ impl Merging<'_> {
 /// Removes what the source doesn't have, provided that all went well, and copies what was in the way of that.
 async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) {
     let Found { removals, blocked, taken } = found;
-    if removals.count > 0 && may_remove(job, request, &removals, taken).await {
+    let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
+    if is_cleared {
         job.progress.found(removals.count, 0);
         let removing = |units| remove::all(job, request, removals, units);
         match pumped(job, removing).await {
@@ -274,7 +275,8 @@ async fn clean_up(job: &Arc<Running>, request: &Arc<SyncRequest>, found: Found) 
         match Carrier::new(&mut search, request, unknown) {
             Ok(mut carrier) => {
                 for entry in blocked {
-                    let sent = match request.dry_run {
+                    // What stays in the way makes the copy fail, and its plan.
+                    let sent = match request.dry_run && is_cleared {
                         true => carrier.plan(job, entry).await,
                         false => carrier.copy(entry).await,
                     };

@@ -177,6 +177,25 @@ fn a_dry_run_tells_what_then_happens_and_does_nothing() {
 }
 
 #[test]
+fn what_stays_in_the_way_is_an_error_in_a_dry_run_too() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.object("p/d/b", b"new");
+    stage.object("p/a", b"new");
+    stage.file("back/d", "a file");
+    stage.file("back/a/inside", "x");
+    let request = SyncRequest::new(stage.url("p"), local(&stage, "back")).delete(true).max_delete(1);
+    for request in [request.clone().dry_run(true), request] {
+        let report = sync(&stage, request);
+        assert_eq!(counts(&report), (0, 0, 0, 3), "{report:?}");
+        let failures = report.failures().join("\n");
+        for why in ["is a file", "is a directory", "--max-delete 1"] {
+            assert!(failures.contains(why), "{failures}");
+        }
+    }
+    assert_eq!(std::fs::read(stage.path("back/d")).unwrap(), b"a file");
+}
+
+#[test]
 fn what_is_no_plain_file_at_a_destination_is_left_alone() {
     let stage = Stage::new(DIALECTS[0]);
     stage.object("p/a", b"new");

@@ -148,6 +148,8 @@ impl Commands {
                         counts.tally.done();
                         counts.done += 1;
                     }
+                    // It is told once that the rest was given up.
+                    Exit::Interrupted => {}
                     failed => {
                         counts.tally.failed(failed == Exit::Usage);
                         counts.failed += 1;

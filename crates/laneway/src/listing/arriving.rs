@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::tally;
-use laneway_store::{List, ObjectId, ObjectMeta, Page, Store};
+use laneway_store::{List, ObjectId, ObjectMeta, Page, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::Error;
@@ -74,7 +74,9 @@ async fn fetch(store: &Store, list: &List, order: Order, out: mpsc::Sender<Resul
         start_after: list.start_after.clone(),
         end_before: list.end_before.clone(),
     };
-    let mut keyspace = Keyspace::new(listed, order, store.lists_in_order(&list.bucket));
+    // GCS's tokens are keys themselves.
+    let by_key = store.provider() == Provider::S3;
+    let mut keyspace = Keyspace::new(listed, order, store.lists_in_order(&list.bucket), by_key);
     let mut shelf = Shelf { order, lines: HashMap::new() };
     let (ahead, mut coming) = mpsc::unbounded_channel();
     let mut pages = FuturesUnordered::new();
@@ -255,7 +257,7 @@ mod tests {
         let listed = || Listed::default();
         let object = |key: &str| ObjectMeta::new(ObjectId::new("b", key), 0);
         for order in [Order::Keys, Order::Arrival] {
-            let mut keyspace = Keyspace::new(listed(), order, true);
+            let mut keyspace = Keyspace::new(listed(), order, true, false);
             let mut shelf = Shelf { order, lines: HashMap::new() };
             let first = keyspace.ask().unwrap().stretch;
             shelf.put(&mut keyspace, first, vec![object("a"), object("b")]).unwrap();

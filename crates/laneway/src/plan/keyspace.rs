@@ -25,6 +25,12 @@ use cuts::{Rest, Wanted, cuts, guess};
 /// Pages of one listing that are asked for at once, at most. A store of 16 ms a page and 20 ms away is asked for all of 50
 /// pages in 3 or 4 turns; beyond that a listing would only take the connections that objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
+/// A page that takes longer than this is asked for by its token. Where tokens lead to what a server keeps of a listing, as MinIO's
+/// do, it writes all of what follows down, and once more for each stretch: ten pages cost it 1.1 s of a core by tokens, and .31 s by
+/// keys. But by keys it reads a folder from the beginning for each page, so that a huge one is better gone through by tokens.
+const BY_KEY_PAGE_TIME_MAX: Duration = Duration::from_millis(250);
+/// Pages that are asked for at once before it is known whether that makes them slower.
+const AT_ONCE_FIRST: f64 = 6.0;
 /// How long a page has to take for each that is asked for beside it. What a page costs at either end, some 5 ms of a core for
 /// a thousand keys, isn't saved by asking for several at once, only the round trip is.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
@@ -128,6 +134,10 @@ pub(crate) struct Keyspace {
     is_sorted: bool,
     /// Whether stretches may be cut.
     may_cut: bool,
+    /// Whether a listing may go on behind a key as well as by a token.
+    by_key: bool,
+    /// How many pages at once the store answers without becoming slower, and some more.
+    at_once: f64,
     /// Whether a listing that was to begin at a cut has begun there.
     cuts_hold: bool,
     /// In the order of their keys; those that have ended and been read are gone.
@@ -190,6 +200,10 @@ struct Page {
     marks: Vec<String>,
     /// Whether something came from beyond the stretch's end.
     is_beyond: bool,
+    /// Whether it was asked for by a key, though there was a token.
+    is_by_key: bool,
+    /// Whether the store began it elsewhere: it is asked for once more.
+    is_void: bool,
 }
 
 impl End {
@@ -210,7 +224,8 @@ impl End {
 }
 
 impl Keyspace {
-    pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool) -> Self {
+    /// A listing; `by_key` says that it may go on behind a key as well as by a token.
+    pub(crate) fn new(listed: Listed, order: Order, is_sorted: bool, by_key: bool) -> Self {
         let end = listed.end_before.clone().map_or(End::Open, End::Before);
         let delimiter = listed.delimiter.as_deref().map(|delimiter| delimiter.chars().collect::<Vec<_>>());
         let may_cut = is_sorted && delimiter.as_ref().is_none_or(|delimiter| delimiter.len() == 1);
@@ -221,6 +236,8 @@ impl Keyspace {
             order,
             is_sorted,
             may_cut,
+            by_key,
+            at_once: AT_ONCE_FIRST,
             cuts_hold: false,
             stretches: vec![first],
             alphabet,
@@ -254,10 +271,16 @@ impl Keyspace {
             if let Some(i) = (0..self.stretches.len()).find(|i| self.may_be_asked(*i)) {
                 self.asked += 1;
                 self.held += 1;
+                let by_key = self.goes_on_by_key();
                 let stretch = &mut self.stretches[i];
                 stretch.is_asked = true;
                 stretch.held += 1;
                 stretch.page = Page { after: stretch.last.clone(), ..Page::default() };
+                if by_key && stretch.token.is_some() && stretch.last > stretch.start_after {
+                    stretch.page.is_by_key = true;
+                    let (start_after, end) = (stretch.last.clone(), stretch.end.clone());
+                    return Some(Ask { stretch: stretch.id, start_after, end, token: None });
+                }
                 return Some(Ask {
                     stretch: stretch.id,
                     start_after: stretch.start_after.clone(),
@@ -282,9 +305,21 @@ impl Keyspace {
         keys: impl Iterator<Item = &'a str>,
     ) -> Result<usize, Disorder> {
         let Some(at) = self.place(id) else { return Ok(0) };
+        let mut keys = keys.peekable();
+        let page = &mut self.stretches[at].page;
+        if page.is_by_key
+            && page.entries == 0
+            && keys.peek() <= page.after.as_deref().as_ref()
+            && keys.peek().is_some()
+        {
+            page.is_void = true;
+            self.by_key = false;
+        }
+        if page.is_void {
+            return Ok(0);
+        }
         let is_first = self.stretches[at].is_new_cut;
         let mut taken = 0;
-        let mut keys = keys.peekable();
         if is_first && let Some(first) = keys.peek() {
             if !self.stretches[at].begins_before(first) {
                 return self.forget_cuts(first).map(|()| 0);
@@ -332,12 +367,20 @@ impl Keyspace {
         next: Option<String>,
         took: Duration,
     ) -> Result<(), Disorder> {
+        let at_once = self.asked;
         self.asked = self.asked.saturating_sub(1);
-        self.page_time = Some(self.page_time.map_or(took, |least| least.min(took)));
         // A stretch that was given up has nothing to go on with.
         let Some(at) = self.place(id) else { return Ok(()) };
         let stretch = &mut self.stretches[at];
+        if std::mem::take(&mut stretch.page.is_void) {
+            stretch.is_asked = false;
+            return Ok(());
+        }
         self.page_entries = self.page_entries.max(stretch.page.entries);
+        if stretch.page.entries * 2 > self.page_entries {
+            self.time(took, at_once);
+        }
+        let stretch = &mut self.stretches[at];
         let below = self.listed.prefix.len();
         for pair in stretch.page.marks.windows(2).filter(|_| self.may_cut) {
             self.alphabet.observe_turn(&pair[0][below..], &pair[1][below..]);
@@ -345,6 +388,19 @@ impl Keyspace {
         stretch.end_page(next)?;
         self.guess(at);
         Ok(())
+    }
+
+    /// Learns from how long a page took while so many were under way.
+    fn time(&mut self, took: Duration, at_once: usize) {
+        let least = self.page_time.map_or(took, |least| least.min(took));
+        self.page_time = Some(least);
+        // As many as come in the time that one takes alone are answered at once. The others wait in the store's line.
+        let slower = took.as_secs_f64() / least.as_secs_f64().max(1e-6);
+        let wanted = 1.0 + 1.5 * at_once as f64 / slower;
+        match slower < 1.5 {
+            true => self.at_once = self.at_once.max(wanted),
+            false => self.at_once += (wanted - self.at_once) / 2.0,
+        }
     }
 
     /// Notes that a page of a stretch has been read to its end.
@@ -358,6 +414,12 @@ impl Keyspace {
         }
     }
 
+    /// Whether pages after the first are asked for by the last key instead of the token.
+    fn goes_on_by_key(&self) -> bool {
+        let is_quick = self.page_time.is_none_or(|time| time <= BY_KEY_PAGE_TIME_MAX);
+        self.by_key && is_quick && self.is_sorted && self.listed.delimiter.is_none()
+    }
+
     fn place(&self, id: StretchId) -> Option<usize> {
         self.stretches.iter().position(|stretch| stretch.id == id)
     }
@@ -365,7 +427,8 @@ impl Keyspace {
     /// How many pages may be asked for at once.
     fn at_once(&self) -> usize {
         let time = self.page_time.filter(|_| self.may_cut).unwrap_or_default();
-        (time.as_micros() / PAGE_TIME_EACH.as_micros()).clamp(1, AT_ONCE_MAX as u128) as usize
+        let most = (time.as_micros() / PAGE_TIME_EACH.as_micros()).clamp(1, AT_ONCE_MAX as u128) as usize;
+        most.min((self.at_once as usize).max(1))
     }
 
     /// How many pages may be held by the stretch at this place and those before it. The further ahead, the fewer, so that what

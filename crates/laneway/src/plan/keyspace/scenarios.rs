@@ -82,7 +82,7 @@ fn list(
     mut change: impl FnMut(&mut Store, &mut Random),
 ) -> Result<Outcome, Disorder> {
     let mut random = Random(seed);
-    let mut keyspace = Keyspace::new(listed.clone(), order, true);
+    let mut keyspace = Keyspace::new(listed.clone(), order, true, !store.stops);
     let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
     let mut asks: HashMap<u64, Ask> = HashMap::new();
     let (mut entries, mut shelf, mut now_us) = (Vec::new(), Shelf::new(), 0);
@@ -274,7 +274,7 @@ fn few_pages_and_quick_ones_stay_one_chain() {
     let mut store = Store::new(shaped("hex", 200, &mut Random(1)), false);
     let outcome = list(&mut store, &Listed::default(), Order::Keys, 1, unchanged).unwrap();
     assert_eq!(outcome.requests, 2);
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true);
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
     let mut store = Store::new(shaped("hex", 2000, &mut Random(1)), false);
     store.page = 50;
     let mut requests = 0;
@@ -369,7 +369,8 @@ fn bounds_of_the_caller_hold_for_every_stretch() {
 
 /// A keyspace whose first page of 100 numbered keys has come, and more follow.
 fn begun() -> (Keyspace, Ask) {
-    let mut keyspace = Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true);
+    let mut keyspace =
+        Keyspace::new(Listed { prefix: "k/".into(), ..Listed::default() }, Order::Keys, true, false);
     let first = keyspace.ask().unwrap();
     come(&mut keyspace, &first, 0..100).unwrap();
     keyspace.ended(first.stretch, Some("t".into()), PAGE_TIME).unwrap();
@@ -434,7 +435,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
 
 #[test]
 fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true);
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
     let keys: Vec<String> = (0..3000).map(|n| format!("{n:05}")).collect();
     let (mut entries, mut waiting, mut requests) = (Vec::new(), VecDeque::new(), 0);
     loop {
@@ -453,12 +454,12 @@ fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
         keyspace.taken(ask.stretch);
     }
     assert!(keyspace.is_over() && entries == keys);
-    assert!((31..40).contains(&requests), "{requests}");
+    assert!((31..45).contains(&requests), "{requests}");
 }
 
 #[test]
 fn what_a_store_lists_in_no_order_is_one_chain() {
-    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false);
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false, true);
     for token in [Some("1"), Some("2"), Some("3"), None] {
         let ask = keyspace.ask().unwrap();
         assert_eq!(keyspace.ask(), None);
@@ -467,4 +468,34 @@ fn what_a_store_lists_in_no_order_is_one_chain() {
         keyspace.taken(ask.stretch);
     }
     assert!(keyspace.is_over());
+}
+
+#[test]
+fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
+    let pages_at_once = |time: fn(u64) -> Duration| {
+        let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+        let store = Store::new(shaped("hex", 30_000, &mut Random(1)), false);
+        let mut asks = VecDeque::new();
+        let mut most = 0;
+        for turn in 0.. {
+            while let Some(ask) = keyspace.ask() {
+                asks.push_back(ask);
+            }
+            if turn > 60 {
+                most = most.max(asks.len());
+            }
+            let took = time(asks.len() as u64);
+            let Some(ask) = asks.pop_front() else { break };
+            let answer = store.answer(&Listed::default(), &ask);
+            keyspace.came(ask.stretch, Kind::Objects, answer.objects.iter().map(String::as_str)).unwrap();
+            keyspace.ended(ask.stretch, answer.next, took).unwrap();
+            keyspace.taken(ask.stretch);
+        }
+        most
+    };
+    assert_eq!(pages_at_once(|_| Duration::from_millis(50)), AT_ONCE_MAX);
+    // One page after the other, however many are asked for.
+    assert!(pages_at_once(|n| Duration::from_millis(50 * n)) <= 4);
+    // Four cores.
+    assert!((5..12).contains(&pages_at_once(|n| Duration::from_millis(50 * n.div_ceil(4)))));
 }

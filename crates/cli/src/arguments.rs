@@ -20,7 +20,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, hash, ls, man, mb, mv, rb, rm, run, sign, stat, sync};
+use crate::verbs::{cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, sign, stat, sync};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -42,6 +42,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Verb {
     Cp(cp::Cp),
     Ls(ls::Ls),
+    Du(du::Du),
     Stat(stat::Stat),
     Cat(cat::Cat),
     Rm(rm::Rm),

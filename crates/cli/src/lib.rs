@@ -84,6 +84,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
     match verb {
         Verb::Cp(verb) => verb.run(context),
         Verb::Ls(verb) => verb.run(context),
+        Verb::Du(verb) => verb.run(context),
         Verb::Stat(verb) => verb.run(context),
         Verb::Cat(verb) => verb.run(context),
         Verb::Rm(verb) => verb.run(context),

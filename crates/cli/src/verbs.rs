@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod cp;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+pub(crate) mod du;
 pub(crate) mod hash;
 pub(crate) mod ls;
 pub(crate) mod man;

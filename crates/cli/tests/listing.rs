@@ -102,6 +102,39 @@ fn a_listing_for_programs_has_a_record_for_each_entry() {
 }
 
 #[test]
+fn du_counts_objects_folders_and_all_together() {
+    let (_endpoint, laneway) = stocked();
+    for scheme in SCHEMES {
+        let url = |key: &str| format!("{scheme}://bucket/{key}");
+        let line = |bytes: u64, key: &str| format!("{bytes:<11}  {}", url(key));
+        let below =
+            [line(4700, "p/b"), line(0, "p/c"), line(10, "p/q/d"), line(10, "p/q/"), line(4710, "p/")];
+        assert_eq!(laneway.run(["du", &url("p")]).succeeds().lines(), below);
+        assert_eq!(laneway.run(["du", &url("p/")]).succeeds().lines(), below);
+        let all = laneway.run(["du", &url("")]).succeeds().lines();
+        assert_eq!(all.first(), Some(&line(1, "a")));
+        assert_eq!(all.last(), Some(&line(4711, "")));
+        assert_eq!(laneway.run(["du", "-s", &url("p/")]).succeeds().lines(), [line(4710, "p/")]);
+        let two =
+            laneway.run(["du", "-sc", "--readable-sizes", &url("p/b"), &url("p/q*")]).succeeds().lines();
+        assert_eq!(
+            two,
+            [
+                format!("{:<11}  {}", "4.59KiB", url("p/b")),
+                format!("{:<11}  {}", "10B", url("p/q*")),
+                format!("{:<11}  total", "4.60KiB"),
+            ]
+        );
+        let record = laneway.run(["du", "-s", "--json", &url("p/")]).succeeds().record("usage");
+        assert_eq!((record["objects"].as_u64(), record["bytes"].as_u64()), (Some(3), Some(4710)));
+        assert_eq!(record["url"], url("p/"));
+        let text = laneway.run(["du", "-s", "--include", "q/**", &url("p/")]).succeeds().text();
+        assert!(text.starts_with("10 "), "{text}");
+        laneway.run(["du", &url("none/")]).exits(1);
+    }
+}
+
+#[test]
 fn an_empty_bucket_is_no_failure() {
     let (endpoint, laneway) = stocked();
     endpoint.server().create_bucket("empty").expect("made");

@@ -8,7 +8,7 @@ use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::fork::OfProcess;
-use crate::listing::{folder_prefix, pages};
+use crate::listing::{Order, folder_prefix, pages, pages_in};
 use crate::location::url;
 use crate::pattern::Pattern;
 use crate::state::State;
@@ -166,6 +166,32 @@ impl<E: Into<Error>> From<E> for Ended {
 
 type Out = mpsc::Sender<Result<Vec<Entry>, Error>>;
 
+/// How much of what is below is listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Depth {
+    /// One level.
+    Level,
+    /// All of it, in this order.
+    All(Order),
+}
+
+impl Depth {
+    fn of(request: &ListRequest) -> Self {
+        match (request.recursive, request.in_order) {
+            (false, _) => Self::Level,
+            (true, true) => Self::All(Order::Keys),
+            (true, false) => Self::All(Order::Arrival),
+        }
+    }
+
+    fn order(self) -> Order {
+        match self {
+            Self::Level => Order::Keys,
+            Self::All(order) => order,
+        }
+    }
+}
+
 async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
@@ -175,22 +201,23 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
         let buckets = store.buckets().await?;
         return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
     }
+    let depth = Depth::of(request);
     // What lies in the folders that match, as a shell lists them.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
         for folder in &folders {
-            level(store, *provider, bucket, folder, request.recursive, out).await?;
+            level(store, *provider, bucket, folder, depth, out).await?;
         }
         if !folders.is_empty() {
             return Ok(());
         }
     }
     if let Some(pattern) = Pattern::parse(key)
-        && matching(store, bucket, &pattern, request.recursive, out).await?
+        && matching(store, bucket, &pattern, depth, out).await?
     {
         return Ok(());
     }
-    level(store, *provider, bucket, key, request.recursive, out).await
+    level(store, *provider, bucket, key, depth, out).await
 }
 
 /// The folders that a pattern matches, each with its slash, in order.
@@ -222,16 +249,16 @@ async fn matching(
     store: &Store,
     bucket: &str,
     pattern: &Pattern,
-    recursive: bool,
+    depth: Depth,
     out: &Out,
 ) -> Result<bool, Ended> {
     let mut list = List::new(bucket, pattern.literal_prefix());
-    if pattern.is_one_level() && !recursive {
+    if pattern.is_one_level() && depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
     let mut found = false;
     let mut seen = Folders::new(store.lists_in_order(bucket));
-    let mut pages = pages(store, list);
+    let mut pages = pages_in(store, list, depth.order());
     let folder_url = |folder: &str| url(store.provider(), &ObjectId::new(bucket, folder));
     while let Some(page) = pages.next().await {
         let page = page?;
@@ -239,7 +266,7 @@ async fn matching(
         let mut portion: Vec<Entry> = folders.map(|folder| Entry::Prefix(folder_url(folder))).collect();
         for object in page.objects {
             match pattern.matching_folder(&object.id.key) {
-                Some(folder) if !recursive && !pattern.matches(&object.id.key) => {
+                Some(folder) if depth == Depth::Level && !pattern.matches(&object.id.key) => {
                     found = true;
                     if seen.is_new(folder) {
                         portion.push(Entry::Prefix(folder_url(&format!("{folder}/"))));
@@ -284,14 +311,14 @@ async fn level(
     provider: Provider,
     bucket: &str,
     key: &str,
-    recursive: bool,
+    depth: Depth,
     out: &Out,
 ) -> Result<(), Ended> {
     let mut list = List::new(bucket, folder_prefix(key));
-    if !recursive {
+    if depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
-    let mut pages = pages(store, list);
+    let mut pages = pages_in(store, list, depth.order());
     // Both are asked at once, so that neither costs the other a round trip.
     let id = ObjectId::new(bucket, key);
     let mut found = false;

@@ -39,7 +39,7 @@ pub(crate) struct Source {
     pub(crate) recursive: bool,
 }
 
-/// All pages of a listing in the order of their keys, if the store has one. Dropped, it ends the listing.
+/// All pages of a listing. Dropped, it ends the listing.
 pub(crate) struct Pages(Arriving);
 
 impl Pages {
@@ -60,9 +60,14 @@ impl Pages {
     }
 }
 
-/// Begins to fetch the pages of a listing.
+/// Begins to fetch the pages of a listing in the order of their keys, if the store has one.
 pub(crate) fn pages(store: &Store, list: List) -> Pages {
-    Pages(arriving(store, list, Order::Keys))
+    pages_in(store, list, Order::Keys)
+}
+
+/// The same in another order.
+pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
+    Pages(arriving(store, list, order))
 }
 
 impl Source {

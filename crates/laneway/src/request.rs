@@ -250,12 +250,21 @@ pub struct ListRequest {
     pub recursive: bool,
     /// With [`recursive`](Self::recursive): which of what lies under the prefix is listed, by its names below it.
     pub filter: Filter,
+    /// Whether the order of the keys' bytes is wanted, as far as the store has it. Without it nothing waits for what comes before.
+    pub in_order: bool,
 }
 
 impl ListRequest {
     /// Lists one level.
     pub fn new(at: Location) -> Self {
-        Self { at, recursive: false, filter: Filter::default() }
+        Self { at, recursive: false, filter: Filter::default(), in_order: true }
+    }
+
+    /// Sets [`in_order`](field@Self::in_order).
+    #[must_use]
+    pub fn in_order(mut self, in_order: bool) -> Self {
+        self.in_order = in_order;
+        self
     }
 
     /// Sets [`recursive`](field@Self::recursive).

@@ -23,6 +23,12 @@ pub(crate) fn prefix(url: &str) -> String {
     format!("{:1$}{url}", "", SIZE_WIDTH + 2 + TIME_WIDTH + 2)
 }
 
+/// A line of `du`: bytes and what they are of, as `gsutil du` and `gcloud storage du` show it.
+pub(crate) fn usage(bytes: u64, what: &str, readable: bool) -> String {
+    let size = if readable { quantity::readable_size(bytes) } else { bytes.to_string() };
+    format!("{size:<11}  {what}")
+}
+
 /// The last line of a long listing.
 pub(crate) fn total(objects: u64, bytes: u64) -> String {
     let objects = quantity::count(objects, "object", "objects");

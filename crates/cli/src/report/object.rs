@@ -77,6 +77,22 @@ pub(crate) struct PlaceRecord<'a> {
     url: &'a str,
 }
 
+/// How much space what lies below a URL takes, as the record of kind `usage`; without one, all of what was counted.
+#[derive(Serialize, Debug)]
+pub(crate) struct UsageRecord<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+    objects: u64,
+    bytes: u64,
+}
+
+impl<'a> UsageRecord<'a> {
+    pub(crate) fn new(url: Option<&'a str>, objects: u64, bytes: u64) -> Self {
+        Self { kind: "usage", url, objects, bytes }
+    }
+}
+
 impl<'a> ObjectRecord<'a> {
     pub(crate) fn new(url: &'a str, meta: &'a ObjectMeta) -> Self {
         let sums = &meta.checksums;

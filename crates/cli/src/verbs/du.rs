@@ -1,0 +1,231 @@
+//! `laneway du`: how much space objects take.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::SystemTime;
+
+use clap::Args;
+use laneway::{Entry, ListRequest, Location, ObjectMeta};
+
+use crate::arguments::filters::Filters;
+use crate::context::{Context, complain};
+use crate::exit::{Exit, Tally};
+use crate::locations;
+use crate::report::listing::{self, printable};
+use crate::report::object::{ObjectRecord, UsageRecord};
+
+/// Show how many bytes objects take, and those of each folder together
+///
+/// Each object and each folder is a line; a folder's comes after what is in it. With -s there is one line for each URL. Counted
+/// are the bytes of the objects as they are listed, without old versions and unfinished uploads.
+#[derive(Args, Debug)]
+pub(crate) struct Du {
+    /// What to count: gs://bucket/prefix/, an object or a pattern
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<OsString>,
+    /// Only the sum of each URL
+    #[arg(long, short)]
+    summarize: bool,
+    /// The sum of all of them at the end
+    #[arg(long, short = 'c')]
+    total: bool,
+    /// Sizes like 4.59KiB
+    #[arg(long)]
+    readable_sizes: bool,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// How many objects there are, and of how many bytes together.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Sum {
+    objects: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// The folders that a listing in order is in, innermost last, with what of each has come.
+#[derive(Debug)]
+struct Folders {
+    /// Of each key so many bytes belong to no folder that is counted.
+    base: usize,
+    open: Vec<(String, Sum)>,
+    last: String,
+}
+
+impl Folders {
+    /// Those below what was named: the folder of that name is counted, and what it lies in is not.
+    fn of(key: &str) -> Self {
+        let literal = key.split(['*', '?', '[']).next().unwrap_or_default();
+        let named = if literal.len() == key.len() { literal.trim_end_matches('/') } else { literal };
+        Self { base: named.rfind('/').map_or(0, |slash| slash + 1), open: Vec::new(), last: String::new() }
+    }
+
+    /// Takes the next object; the folders that have ended before it, innermost first. `None` where it isn't the next one in order.
+    fn add(&mut self, key: &str, bytes: u64) -> Option<Vec<(String, Sum)>> {
+        if key < self.last.as_str() {
+            return None;
+        }
+        key.clone_into(&mut self.last);
+        let mut ended = Vec::new();
+        while self.open.last().is_some_and(|(folder, _)| !key.starts_with(folder)) {
+            ended.extend(self.close());
+        }
+        let begun = self.open.last().map_or(self.base, |(folder, _)| folder.len());
+        let below = key.get(begun..).unwrap_or_default();
+        for (slash, _) in below.match_indices('/') {
+            self.open.push((key[..=begun + slash].to_owned(), Sum::default()));
+        }
+        if let Some((_, sum)) = self.open.last_mut() {
+            sum.add(Sum { objects: 1, bytes });
+        }
+        Some(ended)
+    }
+
+    /// Ends the innermost folder, whose sum counts for the one that it is in.
+    fn close(&mut self) -> Option<(String, Sum)> {
+        let (folder, sum) = self.open.pop()?;
+        if let Some((_, outer)) = self.open.last_mut() {
+            outer.add(sum);
+        }
+        Some((folder, sum))
+    }
+}
+
+impl Du {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let places = locations::remote(&self.urls)?;
+        let filter = self.filters.filter(SystemTime::now())?;
+        let client = context.client()?;
+        let printer = Printer { du: &self, context, terminal: context.output.is_terminal() };
+        let (mut tally, mut total) = (Tally::default(), Sum::default());
+        for at in places {
+            let request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
+            // A sum needs no order.
+            let mut listing = client.list(request.in_order(!self.summarize));
+            match printer.place(&at, || listing.next_blocking())? {
+                Ok(sum) => {
+                    if sum.objects == 0 && !filter.is_empty() {
+                        complain(&format!("{at}: the filters leave nothing of it"));
+                    }
+                    total.add(sum);
+                    tally.done();
+                }
+                Err(error) => context.fail(&at, &error, &mut tally)?,
+            }
+        }
+        if self.total {
+            printer.sum(None, total)?;
+        }
+        context.print_stats(&client)?;
+        Ok(tally.exit())
+    }
+}
+
+/// Prints sums and objects in the form that was asked for.
+struct Printer<'a> {
+    du: &'a Du,
+    context: &'a Context,
+    terminal: bool,
+}
+
+impl Printer<'_> {
+    /// Prints what a place holds; its sum.
+    fn place(
+        &self,
+        at: &Location,
+        mut next: impl FnMut() -> Option<Result<Entry, laneway::Error>>,
+    ) -> anyhow::Result<Result<Sum, laneway::Error>> {
+        let Location::Object { provider, bucket, key } = at else { return Ok(Ok(Sum::default())) };
+        let url = |key: &str| format!("{}://{bucket}/{key}", provider.scheme());
+        let mut sum = Sum::default();
+        let mut folders = Folders::of(key);
+        while let Some(entry) = next() {
+            let meta = match entry {
+                Ok(Entry::Object(meta)) => meta,
+                Ok(_) => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            sum.add(Sum { objects: 1, bytes: meta.size });
+            if self.du.summarize {
+                continue;
+            }
+            let Some(ended) = folders.add(&meta.id.key, meta.size) else {
+                anyhow::bail!(
+                    "{at}: the store lists in no order, so that folders can't be counted one by one; -s counts all of it"
+                );
+            };
+            for (folder, sum) in ended {
+                self.sum(Some(&url(&folder)), sum)?;
+            }
+            self.object(&url(&meta.id.key), &meta)?;
+        }
+        while let Some((folder, sum)) = folders.close() {
+            self.sum(Some(&url(&folder)), sum)?;
+        }
+        if self.du.summarize || key.is_empty() {
+            self.sum(Some(&url(key)), sum)?;
+        }
+        Ok(Ok(sum))
+    }
+
+    fn object(&self, url: &str, meta: &ObjectMeta) -> io::Result<()> {
+        match self.context.options.json {
+            true => self.context.output.json(&ObjectRecord::new(url, meta)),
+            false => self.line(meta.size, url),
+        }
+    }
+
+    /// A sum of a place, or of all of them.
+    fn sum(&self, url: Option<&str>, sum: Sum) -> io::Result<()> {
+        match self.context.options.json {
+            true => self.context.output.json(&UsageRecord::new(url, sum.objects, sum.bytes)),
+            false => self.line(sum.bytes, url.unwrap_or("total")),
+        }
+    }
+
+    fn line(&self, bytes: u64, url: &str) -> io::Result<()> {
+        let shown = if self.terminal { printable(url) } else { url.to_owned() };
+        self.context.output.line(&listing::usage(bytes, &shown, self.du.readable_sizes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(key: &str, objects: &[(&str, u64)]) -> Vec<(String, u64, u64)> {
+        let mut folders = Folders::of(key);
+        let mut ended = Vec::new();
+        for (key, bytes) in objects {
+            ended.extend(folders.add(key, *bytes).expect("in order"));
+        }
+        ended.extend(std::iter::from_fn(|| folders.close()));
+        ended.into_iter().map(|(folder, sum)| (folder, sum.objects, sum.bytes)).collect()
+    }
+
+    #[test]
+    fn folders_end_with_what_is_in_them_innermost_first() {
+        let objects = [("p/a", 1), ("p/b/c/d", 2), ("p/b/e", 4), ("p/f//g", 8)];
+        let expected = [("p/b/c/", 1, 2), ("p/b/", 2, 6), ("p/f//", 1, 8), ("p/f/", 1, 8), ("p/", 4, 15)];
+        let expected = expected.map(|(folder, objects, bytes)| (folder.to_owned(), objects, bytes));
+        for key in ["", "p", "p/"] {
+            assert_eq!(sums(key, &objects), expected, "{key}");
+        }
+        assert_eq!(sums("p/*", &objects), expected[..4]);
+        assert_eq!(sums("p/b", &objects[1..3]), expected[..2]);
+        assert_eq!(sums("p/b/e", &objects[2..3]), []);
+    }
+
+    #[test]
+    fn what_comes_in_no_order_is_not_taken_for_whole_folders() {
+        let mut folders = Folders::of("");
+        assert!(folders.add("b/1", 1).is_some() && folders.add("a/1", 1).is_none());
+    }
+}

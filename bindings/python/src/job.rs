@@ -214,8 +214,9 @@ impl Job {
 fn filtered(py: Python<'_>, filter: Filter, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Filter> {
     Ok(match name {
         "filters" => {
-            let lines = value.extract::<Vec<String>>()?.join("\n");
-            filter.lines(&lines).map_err(|error| error::raised(py, &error))?
+            let rules = value.extract::<Vec<String>>()?;
+            let filter = rules.iter().try_fold(filter, |filter, rule| filter.line(rule));
+            filter.map_err(|error| error::raised(py, &error))?
         }
         "min_size" => filter.min_size(value.extract()?),
         "max_size" => filter.max_size(value.extract()?),

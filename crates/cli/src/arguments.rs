@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
 }
 
-/// One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
+// One verb, one file in `verbs`, whose options' first paragraph is what help says of it.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     Cp(cp::Cp),

@@ -26,18 +26,20 @@ pub(crate) struct Context {
     pub(crate) output: Arc<Output>,
     /// What it shares with others, where it is one of many commands.
     pub(crate) together: Option<Arc<Together>>,
+    /// Where a command stands that is one of many, as `FILE:LINE`.
+    pub(crate) line: Option<String>,
 }
 
 impl Context {
     pub(crate) fn new(options: Options, started: Instant) -> Self {
-        Self { options, started, output: Arc::new(Output::new()), together: None }
+        Self { options, started, output: Arc::new(Output::new()), together: None, line: None }
     }
 
     /// The same for one of many commands, whose statistics are told together.
     pub(crate) fn one_of(&self, together: Arc<Together>) -> Self {
         let options = Options { stats: false, ..self.options.clone() };
         let (started, output) = (self.started, Arc::clone(&self.output));
-        Self { options, started, output, together: Some(together) }
+        Self { options, started, output, together: Some(together), line: None }
     }
 
     /// Reports that one of several places failed, of which `url` is one, and counts it.
@@ -49,12 +51,25 @@ impl Context {
         self.report_failure(Some(&url.to_string()), &error.to_string(), class(error.kind()))
     }
 
+    /// Prints a failure on stderr, as one line, which says where the command stands if it is one of many.
+    pub(crate) fn complain(&self, message: &str) {
+        match &self.line {
+            Some(line) => complain(&format!("{line}: {message}")),
+            None => complain(message),
+        }
+    }
+
+    /// Whether Ctrl-C has asked for the end of all commands that this is one of.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.together.as_ref().is_some_and(|together| together.is_stopped())
+    }
+
     /// Prints a failure, of a place or of the whole command.
     ///
     /// # Errors
     /// As [`fail`](Self::fail).
     pub(crate) fn report_failure(&self, url: Option<&str>, message: &str, class: &str) -> io::Result<()> {
-        complain(message);
+        self.complain(message);
         if self.options.json { self.output.json(&ErrorRecord::new(url, message, class)) } else { Ok(()) }
     }
 

@@ -141,7 +141,7 @@ fn has_enough(item: &Item, error: &laneway::Error) -> bool {
 }
 
 fn print_warning(context: &Context, warning: &Warning) -> std::io::Result<()> {
-    complain(&format!("warning: {warning}"));
+    context.complain(&format!("warning: {warning}"));
     if context.options.json { context.output.json(&WarningRecord::new(warning)) } else { Ok(()) }
 }
 
@@ -152,7 +152,7 @@ fn print_item(context: &Context, item: &Item) -> std::io::Result<()> {
         && !error.is_cancelled()
         && !has_enough(item, error)
     {
-        complain(&error.to_string());
+        context.complain(&error.to_string());
     }
     if options.json {
         return context.output.json(&ItemRecord::new(item));

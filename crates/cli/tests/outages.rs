@@ -64,7 +64,7 @@ fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_g
 fn a_server_that_does_not_come_back_ends_a_job_with_one_line_and_what_is_kept_of_its_objects_is_said() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY);
-    let bytes = random_bytes(1, 48 << 20);
+    let bytes = random_bytes(1, 96 << 20);
     let server = serve(SocketAddr::from(([127, 0, 0, 1], 0)), Some(24 << 20), &bytes);
     server.store().put("bucket", "other", &bytes).expect("stored");
     let out = endpoint.folder().join("out");

@@ -77,15 +77,21 @@ impl Filter {
             if line.trim().is_empty() || line.starts_with(['#', ';']) {
                 continue;
             }
-            let (takes, glob) = match (line.strip_prefix("+ "), line.strip_prefix("- ")) {
-                (Some(glob), _) => (true, glob),
-                (None, glob) => (false, glob.unwrap_or(line)),
-            };
-            self = self
-                .rule(glob, takes)
-                .map_err(|_| Error::usage(line, format!("line {number} holds no pattern")))?;
+            self =
+                self.line(line).map_err(|_| Error::usage(line, format!("line {number} holds no pattern")))?;
         }
         Ok(self)
+    }
+
+    /// One rule as a line of [`lines`](Self::lines) says it, whatever it begins with.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` for an empty pattern.
+    pub fn line(self, rule: &str) -> Result<Self, Error> {
+        match (rule.strip_prefix("+ "), rule.strip_prefix("- ")) {
+            (Some(glob), _) => self.rule(glob, true),
+            (None, glob) => self.rule(glob.unwrap_or(rule), false),
+        }
     }
 
     /// Takes only what has so many bytes or more.

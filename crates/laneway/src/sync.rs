@@ -163,6 +163,11 @@ impl Merging<'_> {
             let Some(turn) = turn(next, there) else { return Ok(()) };
             let entry = if turn == Turn::Destination { None } else { source.take() };
             let there = if turn == Turn::Source { None } else { destination.take() };
+            if let Some(there) = there.as_ref().filter(|_| turn == Turn::Destination)
+                && source.leaves_out(&there.name)
+            {
+                continue;
+            }
             if self.one(entry, there).await?.is_err() {
                 return Ok(());
             }

@@ -28,8 +28,8 @@ pub(crate) enum Found {
     File(FoundFile),
     /// Something that can't be read; the walk goes on.
     Failed(PathBuf, Error),
-    /// Something that is left out.
-    LeftOut(Warning),
+    /// Something that is left out, by its path below the walk's root, with all that may lie below it.
+    LeftOut(String, Warning),
 }
 
 /// A file.
@@ -329,7 +329,7 @@ impl Walker {
         };
         if metadata.is_file() && is_temporary_name(file_name) {
             let why = "it is what is left of a download";
-            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if metadata.is_file() {
             let (size, modified) = (metadata.len(), metadata.modified().ok());
@@ -340,15 +340,15 @@ impl Walker {
         }
         if metadata.is_symlink() {
             let why = "it is a symbolic link";
-            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if !metadata.is_dir() {
             let why = "it is no regular file";
-            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if is_link && links != Links::All {
             let why = "it is a link to a directory; --follow-symlinks enters it";
-            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         if links != Links::All {
             return Ok(Some(Directory { path, name, above: None }));
@@ -371,7 +371,7 @@ impl Walker {
         let id = (metadata.dev(), metadata.ino());
         if above.as_ref().is_some_and(|above| above.holds(id)) {
             let why = "the link leads back to a directory above it";
-            return self.tell(Found::LeftOut(Warning::left_out(&path, why))).map(|()| None);
+            return self.tell(Found::LeftOut(name, Warning::left_out(&path, why))).map(|()| None);
         }
         Ok(Some(Directory { path, name, above: Some(Arc::new(Above { id, above })) }))
     }

@@ -106,7 +106,7 @@ const OPTIONS: [(&str, &str, &str); 7] = [
     (
         "exclude-from",
         "FILE",
-        "Leave out what a line of this file matches; lines that begin with '+ ' include, with # say nothing",
+        "Leave out what a line of this file matches; lines that begin with '+ ' include, with # or ; say nothing",
     ),
     ("min-size", "SIZE", "Take only what is at least so large: 1MiB"),
     ("max-size", "SIZE", "Take only what is at most so large"),

@@ -36,10 +36,13 @@ impl Rb {
         let client = context.client()?;
         let mut tally = Tally::default();
         for at in &places {
+            if context.is_stopped() {
+                return Ok(Exit::Interrupted);
+            }
             // A part of a bucket is refused before anything in it is removed.
             let removed = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
-                    empty(&client, at)?;
+                    empty(context, &client, at)?;
                 }
                 bucket.remove().call()
             });
@@ -60,8 +63,9 @@ impl Rb {
 ///
 /// # Errors
 /// The first object's that couldn't be removed.
-fn empty(client: &Client, bucket: &Location) -> Result<(), laneway::Error> {
+fn empty(context: &Context, client: &Client, bucket: &Location) -> Result<(), laneway::Error> {
     let mut job = client.remove(RemoveRequest::new(vec![bucket.clone()]).recursive(true));
+    let _entered = context.together.as_ref().map(|together| together.enter(job.canceller()));
     let mut first = None;
     while let Some(event) = job.next_blocking() {
         if let Event::Item(item) = event

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -43,13 +44,19 @@ struct Record {
     failed: u64,
 }
 
+/// How often it is looked whether the end was asked for while no line comes.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is said of commands that can't be one of many.
+const ALONE: &str = "this command goes alone";
+
 /// A line and its number.
 type Line = (usize, Vec<u8>);
 
 impl Run {
     pub(crate) fn run(self, context: &Context, carry_out: CarryOut) -> anyhow::Result<Exit> {
-        let lines: Box<dyn BufRead> = match self.file == "-" {
-            true => Box::new(io::stdin().lock()),
+        let lines: Box<dyn BufRead + Send> = match self.file == "-" {
+            true => Box::new(BufReader::new(io::stdin())),
             false => Box::new(BufReader::new(File::open(&self.file).map_err(|error| {
                 BadUsage::of(Path::new(&self.file).display().to_string(), format!("can't be read: {error}"))
             })?)),
@@ -107,17 +114,19 @@ impl Commands {
     ///
     /// # Errors
     /// When the lines can't be read, or no thread can be started.
-    fn carry_out_all(&self, mut lines: impl BufRead) -> io::Result<()> {
+    fn carry_out_all(&self, lines: Box<dyn BufRead + Send>) -> io::Result<()> {
+        let lines = read(lines)?;
         let (out, coming) = mpsc::sync_channel::<Line>(0);
         let coming = Mutex::new(coming);
         thread::scope(|scope| {
             let mut threads = 0;
-            for number in 1.. {
-                let mut line = Vec::new();
-                if lines.read_until(b'\n', &mut line)? == 0 || self.is_stopped() {
-                    break;
-                }
-                match out.try_send((number, line)) {
+            while !self.context.is_stopped() {
+                let line = match lines.recv_timeout(LOOK) {
+                    Ok(line) => line?,
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                match out.try_send(line) {
                     Ok(()) => {}
                     Err(TrySendError::Full(line) | TrySendError::Disconnected(line)) => {
                         if threads < AT_ONCE {
@@ -162,23 +171,47 @@ impl Commands {
     /// Carries out one line, if a command stands in it.
     fn line(&self, number: usize, line: &[u8]) -> Option<Exit> {
         let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") || self.is_stopped() {
+        if line.is_empty() || line.starts_with(b"#") || self.context.is_stopped() {
             return None;
         }
-        let ended = verb(line).and_then(|verb| (self.carry_out)(verb, &self.context));
+        let context = Context { line: Some(format!("{}:{number}", self.file)), ..self.context.clone() };
+        let ended = verb(line).and_then(|verb| (self.carry_out)(verb, &context));
         Some(ended.unwrap_or_else(|error| {
             let usage = error.is::<BadUsage>();
             let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
-            let message = format!("{}:{number}: {error:#}", self.file);
             // Nobody is left to be told where this can't be printed.
-            let _ = self.context.report_failure(None, &message, class.name());
+            let _ = context.report_failure(None, &format!("{error:#}"), class.name());
             if usage { Exit::Usage } else { Exit::Failed }
         }))
     }
+}
 
-    fn is_stopped(&self) -> bool {
-        self.context.together.as_ref().is_some_and(|together| together.is_stopped())
-    }
+/// Reads lines on a thread of its own, which may wait for ever.
+///
+/// # Errors
+/// When there is no thread for it.
+fn read(mut lines: Box<dyn BufRead + Send>) -> io::Result<Receiver<io::Result<Line>>> {
+    let (out, coming) = mpsc::sync_channel(0);
+    thread::Builder::new().name("lines".into()).spawn(move || {
+        for number in 1.. {
+            let mut line = Vec::new();
+            let read = match lines.read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => Ok((number, line)),
+                Err(error) => Err(error),
+            };
+            let is_last = read.is_err();
+            if out.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    })?;
+    Ok(coming)
+}
+
+/// Whether a word means what the program reads and writes itself.
+fn is_standard(word: &[u8]) -> bool {
+    word == b"-" || word.starts_with(b"/dev/std") || word.starts_with(b"/dev/fd/")
 }
 
 /// The command that stands in a line.
@@ -187,20 +220,24 @@ impl Commands {
 /// What makes no sense of it.
 fn verb(line: &[u8]) -> anyhow::Result<Verb> {
     let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
-    if words.iter().any(|word| word == b"-") {
+    if words.iter().any(|word| is_standard(word)) {
         return Err(BadUsage::new("standard input and output belong to all commands together").into());
     }
     let words = words.into_iter().map(OsString::from_vec);
     let line = std::iter::once(OsStr::from_bytes(b"laneway").to_owned()).chain(words);
     let verb = arguments::verb(line).map_err(|error| {
+        if !error.use_stderr() {
+            return BadUsage::new(ALONE);
+        }
         let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
-        BadUsage::new(first.strip_prefix("error: ").unwrap_or(first))
+        let said: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let said = said.join(" ");
+        BadUsage::new(said.strip_prefix("error: ").unwrap_or(&said))
     })?;
     match verb {
         Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
         Verb::Sign(_) | Verb::Mb(_) | Verb::Rb(_) | Verb::Hash(_) | Verb::Du(_) => Ok(verb),
-        _ => Err(BadUsage::new("this command goes alone").into()),
+        _ => Err(BadUsage::new(ALONE).into()),
     }
 }
 
@@ -218,7 +255,9 @@ mod tests {
         assert!(matches!(verb(b"rm --yes -r s3://bucket/old/ # and what is in it"), Ok(Verb::Rm(_))));
         assert!(refusal("cp 'a s3://b/k").contains("not closed"));
         assert!(refusal("copy a b").contains("copy"));
-        assert!(refusal("cp a").contains("required"));
+        let lacking = refusal("cp a");
+        assert!(lacking.contains("required") && lacking.contains("<SRC>"), "{lacking}");
+        assert!(refusal("cp --help").contains("alone") && refusal("help").contains("alone"));
     }
 
     #[test]
@@ -227,5 +266,6 @@ mod tests {
         assert!(refusal("cat s3://b/k").contains("alone"));
         assert!(refusal("run other").contains("alone"));
         assert!(refusal("cp - s3://b/k").contains("standard input"));
+        assert!(refusal("cp s3://b/k /dev/stdout").contains("output"));
     }
 }

@@ -587,7 +587,8 @@ impl Keyspace {
     /// one: the first stretch, whose pages were asked for up to the end, gets everything back.
     fn forget_cuts(&mut self, key: &str) -> Result<(), Disorder> {
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        let Some(first) = first.filter(|_| !self.cuts_hold) else {
+        // A part of a page that was passed over because it lay behind a cut doesn't come again.
+        let Some(first) = first.filter(|first| !self.cuts_hold && !first.page.is_beyond) else {
             return Err(Disorder::Outside(key.to_owned()));
         };
         first.end = self.listed.end_before.clone().map_or(End::Open, End::Before);

@@ -71,13 +71,35 @@ impl InTheWay {
         self.files.iter().any(|file| is_inside(file, name))
     }
 
-    /// Those that no later name can lie below: `a/` ends before `a0`.
+    /// Those that no later name can lie below.
     fn forget(&mut self, name: &str) {
-        self.files.retain(|file| {
-            let rest = name.strip_prefix(file.as_str());
-            rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))
-        });
+        self.files.retain(|file| may_hold_later(file, name));
     }
+}
+
+/// What the source holds and leaves out, whatever is below it: it stays as it is at the destination.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    names: Vec<String>,
+}
+
+impl LeftOut {
+    /// Notes something that is left out.
+    pub(super) fn add(&mut self, name: String) {
+        self.names.push(name);
+    }
+
+    /// Whether a name is one of them or lies below one. Names are asked for in order.
+    pub(super) fn holds(&mut self, name: &str) -> bool {
+        self.names.retain(|left| left.as_str() >= name || may_hold_later(left, name));
+        self.names.iter().any(|left| left == name || is_inside(left, name))
+    }
+}
+
+/// Whether names that come after this one may lie below a folder: `a/` ends before `a0`.
+fn may_hold_later(folder: &str, name: &str) -> bool {
+    let rest = name.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.bytes().next().is_none_or(|next| next <= b'/'))
 }
 
 fn is_inside(folder: &str, name: &str) -> bool {
@@ -123,6 +145,17 @@ mod tests {
         assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
         assert!(order.admit("é").unwrap_err().contains("twice"));
         assert!(order.admit("b").unwrap_err().contains("no order"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_held_with_all_below_it_until_names_are_past_it() {
+        let mut left = LeftOut::default();
+        ["a", "a-b", "z"].iter().for_each(|name| left.add((*name).to_owned()));
+        assert!(left.holds("a") && !left.holds("a#"));
+        assert!(left.holds("a-b") && left.holds("a-b/c"));
+        assert!(left.holds("a/b/c") && !left.holds("a0"));
+        assert_eq!(left.names, ["z"]);
+        assert!(!left.holds("y") && left.holds("z/1") && !left.holds("zz"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use laneway_store::{List, ObjectMeta, Store};
 use tokio::sync::mpsc;
 
 use super::compare::Facts;
-use super::merge::InOrder;
+use super::merge::{InOrder, LeftOut};
 use crate::listing::{Pages, pages};
 use crate::location::url;
 use crate::preserve::Attributes;
@@ -45,6 +45,7 @@ pub(super) struct Side {
     stream: Stream,
     ready: VecDeque<Entry>,
     order: InOrder,
+    left_out: LeftOut,
     /// Whether anything was there at all, a filter or not.
     pub(super) is_empty: bool,
 }
@@ -88,7 +89,14 @@ impl Side {
     }
 
     fn of(role: Role, stream: Stream) -> Self {
-        Self { role, stream, ready: VecDeque::new(), order: InOrder::default(), is_empty: true }
+        Self {
+            role,
+            stream,
+            ready: VecDeque::new(),
+            order: InOrder::default(),
+            left_out: LeftOut::default(),
+            is_empty: true,
+        }
     }
 
     /// The next name, which stays until it is [taken](Self::take); `None` at the end. What can't be a name is reported on the way.
@@ -129,6 +137,12 @@ impl Side {
         self.ready.is_empty() && !matches!(self.stream, Stream::Ended)
     }
 
+    /// Whether a name, which comes before the next one, is something that was left out here, or lies below it: nobody knows that it
+    /// is missing.
+    pub(super) fn leaves_out(&mut self, name: &str) -> bool {
+        self.left_out.holds(name)
+    }
+
     /// Takes the name that comes next.
     pub(super) fn take(&mut self) -> Option<Entry> {
         self.ready.pop_front()
@@ -137,16 +151,28 @@ impl Side {
     async fn found(&mut self, job: &Running, batch: Vec<Found>) -> Result<(), Error> {
         for found in batch {
             match (found, self.role) {
-                (Found::File(file), _) => self.ready.push_back(Entry::of_file(file)),
+                (Found::File(file), _) => {
+                    // What became another thing since its folder was read comes out of order, and would make others pass for missing.
+                    self.order.admit(&file.name).map_err(|why| {
+                        Error::source(
+                            file.path.display().to_string(),
+                            format!("changed while it was read: {why}"),
+                        )
+                    })?;
+                    self.ready.push_back(Entry::of_file(file));
+                }
                 (Found::Failed(path, error), Role::Source) => {
                     job.fail(Op::Upload, path.display().to_string(), None, error).await;
                 }
                 // Whatever it is called, no key is.
                 (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}
                 (Found::Failed(_, error), Role::Destination) => return Err(error),
-                (Found::LeftOut(warning), Role::Source) => job.warn(warning).await,
+                (Found::LeftOut(name, warning), Role::Source) => {
+                    self.left_out.add(name);
+                    job.warn(warning).await;
+                }
                 // What is no file of ours there is left alone, whatever is asked for.
-                (Found::LeftOut(_), Role::Destination) => {}
+                (Found::LeftOut(..), Role::Destination) => {}
             }
         }
         Ok(())

@@ -246,7 +246,7 @@ impl Uploads<'_> {
                         self.item(store, Item { path, size, id }, &mut waiting).await
                     }
                     Found::Failed(path, error) => self.fail(path, |_| error).await,
-                    Found::LeftOut(warning) => {
+                    Found::LeftOut(_, warning) => {
                         self.search.job.warn(warning).await;
                         Ok(())
                     }

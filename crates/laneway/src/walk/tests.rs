@@ -18,7 +18,7 @@ fn walked(root: &Path, follow_links: bool, threads: usize) -> (Vec<String>, Vec<
             match found {
                 Found::File(found) => files.push(found.name),
                 Found::Failed(_, error) => others.push(error.to_string()),
-                Found::LeftOut(warning) => others.push(warning.to_string()),
+                Found::LeftOut(_, warning) => others.push(warning.to_string()),
             }
         }
     }
@@ -221,6 +221,7 @@ fn a_link_that_is_not_to_be_followed_is_told() {
     let walk = Walk { links: Links::None, ..Walk::default() };
     let mut batches = start(dir.path().to_owned(), walk, 1).unwrap();
     let found = batches.blocking_recv().unwrap();
-    let left = found.iter().filter(|f| matches!(f, Found::LeftOut(w) if w.message.contains("symbolic link")));
+    let left =
+        found.iter().filter(|f| matches!(f, Found::LeftOut(_, w) if w.message.contains("symbolic link")));
     assert_eq!((left.count(), found.len()), (3, 4), "{found:?}");
 }

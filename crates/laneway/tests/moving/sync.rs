@@ -232,6 +232,22 @@ fn links_of_a_source_are_followed_as_asked() {
 }
 
 #[test]
+fn what_a_source_leaves_out_is_left_alone_at_the_destination() {
+    let stage = Stage::new(DIALECTS[1]);
+    stage.file("real/f", "x");
+    for name in ["a", "link-", "z"] {
+        stage.file(&format!("tree/{name}"), "x");
+    }
+    symlink(stage.path("real"), stage.path("tree/link")).unwrap();
+    let request = || SyncRequest::new(local(&stage, "tree"), stage.url("p")).delete(true);
+    assert_eq!(sync(&stage, request().follow_symlinks(true)).summary.files, 4);
+    stage.object("p/link0", b"x");
+    let report = sync(&stage, request());
+    assert_eq!((counts(&report), report.warnings.len()), ((0, 1, 3, 0), 1), "{report:?}");
+    assert_eq!(stage.keys(), ["p/a", "p/link-", "p/link/f", "p/z"]);
+}
+
+#[test]
 fn the_names_of_a_source_are_those_below_its_folder_alone() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

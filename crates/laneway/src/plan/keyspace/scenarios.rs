@@ -458,6 +458,42 @@ fn a_store_that_begins_elsewhere_than_it_is_asked_to_is_listed_page_by_page() {
 }
 
 #[test]
+fn what_was_passed_over_behind_a_cut_that_does_not_hold_is_told_and_not_lost() {
+    let mut keyspace = Keyspace::new(Listed::default(), Order::Arrival, true, true);
+    let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();
+    let (mut entries, mut disorder) = (0, None);
+    let ranges = |ask: &Ask| {
+        let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
+        let end = keys.len().min(from + PAGE);
+        (from, from + (end - from) / 2, end)
+    };
+    while disorder.is_none() && !keyspace.is_over() {
+        let asked: Vec<Ask> = std::iter::from_fn(|| keyspace.ask()).collect();
+        // The first half of each page comes before the rest of any.
+        let halves = asked.iter().map(|ask| (ask, false)).chain(asked.iter().map(|ask| (ask, true)));
+        for (ask, is_second) in halves {
+            let (from, middle, end) = ranges(ask);
+            let some = if is_second { &keys[middle..end] } else { &keys[from..middle] };
+            let came = keyspace.came(ask.stretch, Kind::Objects, some.iter().map(String::as_str));
+            let ended = came.and_then(|taken| {
+                entries += taken;
+                let next = (end < keys.len()).then(|| end.to_string());
+                if is_second { keyspace.ended(ask.stretch, next, PAGE_TIME) } else { Ok(()) }
+            });
+            match ended {
+                Ok(()) if is_second => keyspace.taken(ask.stretch),
+                Ok(()) => {}
+                Err(error) => {
+                    disorder = Some(error);
+                    break;
+                }
+            }
+        }
+    }
+    assert!(disorder.is_some() || entries == keys.len(), "{entries} of {}", keys.len());
+}
+
+#[test]
 fn what_a_store_lists_in_no_order_is_one_chain() {
     let mut keyspace = Keyspace::new(Listed::default(), Order::Keys, false, true);
     for token in [Some("1"), Some("2"), Some("3"), None] {

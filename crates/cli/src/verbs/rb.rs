@@ -36,16 +36,17 @@ impl Rb {
         let client = context.client()?;
         let mut tally = Tally::default();
         for at in &places {
-            if context.is_stopped() {
-                return Ok(Exit::Interrupted);
-            }
             // A part of a bucket is refused before anything in it is removed.
-            let removed = client.bucket(&at.to_string()).and_then(|bucket| {
+            let emptied = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
                     empty(context, &client, at)?;
                 }
-                bucket.remove().call()
+                Ok(bucket)
             });
+            if context.is_stopped() {
+                return Ok(Exit::Interrupted);
+            }
+            let removed = emptied.and_then(|bucket| bucket.remove().call());
             match removed {
                 Ok(()) => {
                     tally.done();

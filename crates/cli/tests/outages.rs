@@ -55,7 +55,7 @@ fn a_server_that_does_not_come_back_ends_a_download_that_says_what_is_kept_and_g
     let server = serve(address, None, &bytes);
     let run = laneway.run(arguments).succeeds();
     let fetched = run.record("summary")["network_bytes"].as_u64().expect("a number");
-    assert!(fetched <= size - kept + (64 << 10), "{fetched} fetched, {kept} kept");
+    assert!(fetched <= size - kept + 4 * MIB, "{fetched} fetched, {kept} kept");
     assert!(fs::read(out.join("big")).expect("read") == bytes);
     drop(server);
 }

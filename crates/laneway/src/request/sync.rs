@@ -17,7 +17,7 @@ use crate::{CopyRequest, Error, Filter, Location, folder};
 ///
 /// let request = SyncRequest::new("photos".parse()?, "s3://lake/photos".parse()?);
 /// let request = request.delete(true).max_delete(100).filter(Filter::default().exclude("*.tmp")?);
-/// assert!(request.check().is_ok() && request.delete);
+/// assert!(request.delete && request.max_delete == Some(100));
 /// # Ok::<(), laneway::Error>(())
 /// ```
 #[derive(Clone, Debug)]

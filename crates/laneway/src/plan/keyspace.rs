@@ -13,14 +13,18 @@
 
 mod alphabet;
 mod cuts;
+mod disorder;
 #[cfg(test)]
 mod scenarios;
+mod stretch;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use alphabet::Alphabet;
 use cuts::{Rest, Wanted, cuts, guess};
+pub(crate) use disorder::Disorder;
+pub(crate) use stretch::{End, Kind, StretchId};
+use stretch::{Page, Stretch};
 
 /// Pages of one listing that are asked for at once, at most. A store of 16 ms a page and 20 ms away is asked for all of 50
 /// pages in 3 or 4 turns; beyond that a listing would only take the connections that objects need.
@@ -50,8 +54,6 @@ const NEAR_PAGES_LOG2: f64 = 1.0;
 const MARK_KEYS: usize = 20;
 /// Of so many keys one is looked at for its characters.
 const OBSERVED_KEYS: usize = 8;
-/// Pages without any key that may follow one another. Stores that filter or clean up may send a few.
-const EMPTY_PAGES_MAX: usize = 10_000;
 
 /// In which order keys are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,21 +73,6 @@ pub(crate) struct Listed {
     pub(crate) end_before: Option<String>,
 }
 
-/// Which stretch a page is of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct StretchId(u64);
-
-/// Where a stretch ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    /// With the prefix.
-    Open,
-    /// Before this key, where the caller wants it.
-    Before(String),
-    /// With this key, where it was cut.
-    At(String),
-}
-
 /// A page to ask for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
@@ -93,36 +80,6 @@ pub(crate) struct Ask {
     pub(crate) start_after: Option<String>,
     pub(crate) end: End,
     pub(crate) token: Option<String>,
-}
-
-/// What has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Objects,
-    Prefixes,
-}
-
-/// What a listing must not do.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Disorder {
-    #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
-    Backwards(String, String),
-    #[error("the store lists this key, which is none of those that were asked for")]
-    Outside(String),
-    #[error("the store's listing goes on with a page that has come before")]
-    Repeated(Option<String>),
-    #[error("the store's listing goes on, but has brought no key in {EMPTY_PAGES_MAX} pages")]
-    Endless(Option<String>),
-}
-
-impl Disorder {
-    /// The key that it is about, if it is about one.
-    pub(crate) fn key(&self) -> Option<&str> {
-        match self {
-            Self::Backwards(_, key) | Self::Outside(key) => Some(key),
-            Self::Repeated(key) | Self::Endless(key) => key.as_deref(),
-        }
-    }
 }
 
 /// A listing under way.
@@ -156,71 +113,6 @@ pub(crate) struct Keyspace {
     apart_log2: f64,
     /// The quickest page's time.
     page_time: Option<Duration>,
-}
-
-/// Neighbouring keys.
-#[derive(Debug)]
-struct Stretch {
-    id: StretchId,
-    start_after: Option<String>,
-    end: End,
-    /// The end that its pages were asked for with.
-    asked_end: Option<End>,
-    /// The last key that has come.
-    last: Option<String>,
-    token: Option<String>,
-    is_asked: bool,
-    is_over: bool,
-    /// Pages that are under way or wait for their reader.
-    held: usize,
-    /// Whether it began at a cut, and nothing has come of it yet.
-    is_new_cut: bool,
-    /// Whether the keys after its end are near it, so that its rest may be taken for filled.
-    is_filled: bool,
-    page: Page,
-    /// Keys of the last full page.
-    marks: Vec<String>,
-    /// The first key of the page before it.
-    before: Option<String>,
-    /// How many pages are left, as the logarithm to base 2 of a guess.
-    left_log2: Option<f64>,
-    empty_pages: usize,
-    /// Tokens since the last key.
-    tokens: HashSet<String>,
-}
-
-/// A page on its way.
-#[derive(Debug, Default)]
-struct Page {
-    /// The last key before it.
-    after: Option<String>,
-    last_object: Option<String>,
-    last_prefix: Option<String>,
-    entries: u64,
-    marks: Vec<String>,
-    /// Whether something came from beyond the stretch's end.
-    is_beyond: bool,
-    /// Whether it was asked for by a key, though there was a token.
-    is_by_key: bool,
-    /// Whether the store began it elsewhere: it is asked for once more.
-    is_void: bool,
-}
-
-impl End {
-    fn has(&self, key: &str) -> bool {
-        match self {
-            Self::Open => true,
-            Self::Before(end) => key < end.as_str(),
-            Self::At(end) => key <= end.as_str(),
-        }
-    }
-
-    fn key(&self) -> Option<&str> {
-        match self {
-            Self::Open => None,
-            Self::Before(end) | Self::At(end) => Some(end),
-        }
-    }
 }
 
 impl Keyspace {
@@ -596,105 +488,5 @@ impl Keyspace {
         let given_up: usize = self.stretches.drain(1..).map(|stretch| stretch.held).sum();
         self.held -= given_up;
         Ok(())
-    }
-}
-
-impl Stretch {
-    fn new(id: StretchId, start_after: Option<String>, end: End) -> Self {
-        Self {
-            id,
-            last: start_after.clone(),
-            start_after,
-            end,
-            asked_end: None,
-            token: None,
-            is_asked: false,
-            is_over: false,
-            held: 0,
-            is_new_cut: false,
-            is_filled: false,
-            page: Page::default(),
-            marks: Vec::new(),
-            before: None,
-            left_log2: None,
-            empty_pages: 0,
-            tokens: HashSet::new(),
-        }
-    }
-
-    fn begins_before(&self, key: &str) -> bool {
-        self.start_after.as_deref().is_none_or(|start| start < key)
-    }
-
-    /// Looks whether a key may come now.
-    fn check(&self, listed: &Listed, kind: Kind, key: &str) -> Result<(), Disorder> {
-        let before = match kind {
-            Kind::Objects => &self.page.last_object,
-            Kind::Prefixes => &self.page.last_prefix,
-        };
-        let before = before.as_deref().or(self.page.after.as_deref());
-        match before {
-            // What begins with what is rolled up may lie after a key inside of it.
-            Some(before)
-                if key <= before && !(kind == Kind::Prefixes && self.is_start_inside(before, key)) =>
-            {
-                Err(Disorder::Backwards(before.to_owned(), key.to_owned()))
-            }
-            _ if !key.starts_with(&listed.prefix) => Err(Disorder::Outside(key.to_owned())),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the listing starts after a key that is rolled up into this prefix.
-    fn is_start_inside(&self, before: &str, prefix: &str) -> bool {
-        self.start_after.as_deref() == Some(before) && before.starts_with(prefix)
-    }
-
-    fn end_page(&mut self, next: Option<String>) -> Result<(), Disorder> {
-        self.is_asked = false;
-        let page = std::mem::take(&mut self.page);
-        let is_empty = page.entries == 0;
-        if next.is_some() && !page.is_beyond && !is_empty {
-            self.before = self.marks.first().cloned();
-            self.marks = page.marks;
-            self.marks.extend(self.last.clone());
-            self.marks.dedup();
-        }
-        self.is_over = next.is_none() || page.is_beyond;
-        if self.is_over {
-            self.marks = Vec::new();
-            return Ok(());
-        }
-        if !is_empty {
-            self.empty_pages = 0;
-            self.tokens.clear();
-        }
-        self.empty_pages += usize::from(is_empty);
-        if self.empty_pages > EMPTY_PAGES_MAX {
-            return Err(Disorder::Endless(self.last.clone()));
-        }
-        if let Some(token) = &next
-            && (!self.tokens.insert(token.clone()) || self.token.as_ref() == Some(token))
-        {
-            return Err(Disorder::Repeated(self.last.clone()));
-        }
-        self.token = next;
-        Ok(())
-    }
-}
-
-impl Page {
-    fn take(&mut self, kind: Kind, key: &str) {
-        let last = match kind {
-            Kind::Objects => &mut self.last_object,
-            Kind::Prefixes => &mut self.last_prefix,
-        };
-        match last {
-            Some(last) => {
-                last.clear();
-                last.push_str(key);
-            }
-            None => *last = Some(key.to_owned()),
-        }
     }
 }

@@ -1,0 +1,27 @@
+//! What a store's listing must not do.
+
+/// Pages without any key that may follow one another. Stores that filter or clean up may send a few.
+pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
+
+/// What a listing must not do.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Disorder {
+    #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
+    Backwards(String, String),
+    #[error("the store lists this key, which is none of those that were asked for")]
+    Outside(String),
+    #[error("the store's listing goes on with a page that has come before")]
+    Repeated(Option<String>),
+    #[error("the store's listing goes on, but has brought no key in {EMPTY_PAGES_MAX} pages")]
+    Endless(Option<String>),
+}
+
+impl Disorder {
+    /// The key that it is about, if it is about one.
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Backwards(_, key) | Self::Outside(key) => Some(key),
+            Self::Repeated(key) | Self::Endless(key) => key.as_deref(),
+        }
+    }
+}

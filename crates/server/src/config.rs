@@ -44,6 +44,8 @@ pub struct Config {
     pub seed: u64,
     /// Create a bucket when an object is first written to it. Off, as in the real stores: 404.
     pub create_buckets: bool,
+    /// Buckets keep versions from their beginning, as if versioning had been enabled on each. Off, as in the real stores.
+    pub versions: bool,
     /// Worker threads of the server's own runtime; `None` is the smaller of the cores and 2.
     pub threads: Option<usize>,
     /// Which service's habits to have; as strict as GCS and S3 unless it is set otherwise.
@@ -72,6 +74,7 @@ impl Default for Config {
             faults: Faults::default(),
             seed: 0,
             create_buckets: false,
+            versions: false,
             threads: None,
             habits: Habits::strict(),
             s3: S3Config::default(),

@@ -112,6 +112,7 @@ async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
         (Resource::Buckets, Method::GET) => buckets::list(&call),
         (Resource::Buckets, Method::POST) => buckets::insert(call).await,
         (Resource::Bucket, Method::GET | Method::HEAD) => buckets::get(&call),
+        (Resource::Bucket, Method::PATCH) => buckets::patch(call).await,
         (Resource::Bucket, Method::DELETE) => buckets::delete(&call),
         (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,

@@ -17,24 +17,30 @@ pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;
 pub(crate) mod restore;
+mod standing;
 pub(crate) mod uploads;
+pub(crate) mod versions;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::checksum::{Wanted, hex};
 use crate::config::Storage;
+pub(crate) use changes::Removed;
 use deletions::Deletions;
 use disk::Disk;
-use listing::{Index, Page, Query};
+use listing::{Order, Page, Query};
 use object::StoredChecksum;
 pub use object::{Attributes, Object};
 use precondition::Failed;
+pub use standing::Standing;
 use uploads::{Upload, UploadChecksum, Uploads};
+pub use versions::Versioning;
+use versions::{Keys, Step, Which};
 use writer::{Writer, Written};
 
 /// The store of a server. Its public methods let a test look behind the protocols: put, read and damage objects.
@@ -44,6 +50,8 @@ pub struct Objects {
     disk: Option<Arc<Disk>>,
     last_generation: AtomicU64,
     create_buckets: bool,
+    /// Whether new buckets keep versions from their beginning.
+    versions: bool,
     pub(crate) uploads: Uploads,
 }
 
@@ -51,10 +59,22 @@ pub struct Objects {
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
-    /// Whether somebody has suspended versioning, which it never had. Forgotten at a restart.
-    pub(crate) versioning_suspended: AtomicBool,
-    objects: RwLock<Index>,
+    /// What was said of versions, if anything ever was.
+    versioning: RwLock<Option<Versioning>>,
+    keys: RwLock<Keys>,
     deletions: Deletions,
+}
+
+impl Bucket {
+    /// Whether versions are kept.
+    pub(crate) fn versioning(&self) -> Versioning {
+        self.versioning_said().unwrap_or_default()
+    }
+
+    /// The same; `None` where nobody has ever said anything of it.
+    pub(crate) fn versioning_said(&self) -> Option<Versioning> {
+        *read(&self.versioning)
+    }
 }
 
 /// Why the store did not do what it was asked.
@@ -62,6 +82,8 @@ pub(crate) struct Bucket {
 pub(crate) enum Refused {
     NoBucket,
     NoObject,
+    /// The version that was asked for is a delete marker, or the newest one where none was.
+    DeleteMarker(Arc<Object>),
     BucketExists,
     BucketNotEmpty,
     BadBucketName,
@@ -88,28 +110,35 @@ pub(crate) struct NewObject {
 }
 
 impl Objects {
-    pub(crate) fn open(storage: &Storage, create_buckets: bool) -> io::Result<Objects> {
+    pub(crate) fn open(storage: &Storage, create_buckets: bool, versions: bool) -> io::Result<Objects> {
         let mut objects = Objects {
             buckets: RwLock::default(),
             disk: None,
             last_generation: AtomicU64::new(0),
             create_buckets,
+            versions,
             uploads: Uploads::default(),
         };
         if let Storage::Disk(root) = storage {
             let (disk, found) = Disk::open(root, now_us())?;
             let mut buckets = BTreeMap::new();
             for bucket in found {
-                let newest = bucket.objects.iter().map(|object| object.generation).max().unwrap_or(0);
-                objects.last_generation.fetch_max(newest, Relaxed);
-                let index =
-                    bucket.objects.into_iter().map(|object| (object.key.as_bytes().into(), Arc::new(object)));
-                let (name, created_us) = (bucket.name.clone(), bucket.created_us);
+                let all = bucket.objects.iter().chain(&bucket.noncurrent);
+                objects
+                    .last_generation
+                    .fetch_max(all.map(|object| object.generation).max().unwrap_or(0), Relaxed);
+                let mut keys = Keys::default();
+                for object in bucket.objects {
+                    keys.apply(&object.key.clone(), Step::Show(Arc::new(object)));
+                }
+                for object in bucket.noncurrent {
+                    keys.apply(&object.key.clone(), Step::SetAside(Arc::new(object)));
+                }
                 let bucket = Bucket {
-                    name,
-                    created_us,
-                    versioning_suspended: AtomicBool::new(false),
-                    objects: RwLock::new(index.collect()),
+                    name: bucket.name,
+                    created_us: bucket.created_us,
+                    versioning: RwLock::new(bucket.versioning),
+                    keys: RwLock::new(keys),
                     deletions: Deletions::default(),
                 };
                 buckets.insert(bucket.name.clone(), Arc::new(bucket));
@@ -125,6 +154,15 @@ impl Objects {
     }
 
     pub(crate) fn create_bucket_named(&self, name: &str) -> Result<(), Refused> {
+        self.create_bucket_with(name, None)
+    }
+
+    /// Creates a bucket, with what is said of its versions.
+    pub(crate) fn create_bucket_with(
+        &self,
+        name: &str,
+        versioning: Option<Versioning>,
+    ) -> Result<(), Refused> {
         if !usable_bucket_name(name) {
             return Err(Refused::BadBucketName);
         }
@@ -132,15 +170,16 @@ impl Objects {
         if buckets.contains_key(name) {
             return Err(Refused::BucketExists);
         }
+        let versioning = versioning.or(self.versions.then_some(Versioning::Enabled));
         let bucket = Bucket {
             name: name.to_owned(),
             created_us: now_us(),
-            versioning_suspended: AtomicBool::new(false),
-            objects: RwLock::default(),
+            versioning: RwLock::new(versioning),
+            keys: RwLock::default(),
             deletions: Deletions::default(),
         };
         if let Some(disk) = &self.disk {
-            disk.create_bucket(name, bucket.created_us)?;
+            disk.create_bucket(name, bucket.created_us, versioning)?;
         }
         buckets.insert(name.to_owned(), Arc::new(bucket));
         Ok(())
@@ -149,13 +188,25 @@ impl Objects {
     pub(crate) fn delete_bucket(&self, name: &str) -> Result<(), Refused> {
         let mut buckets = write(&self.buckets);
         let bucket = buckets.get(name).ok_or(Refused::NoBucket)?;
-        if !read(&bucket.objects).is_empty() {
+        if !read(&bucket.keys).is_empty() {
             return Err(Refused::BucketNotEmpty);
         }
         if let Some(disk) = &self.disk {
             disk.delete_bucket(name)?;
         }
         buckets.remove(name);
+        Ok(())
+    }
+
+    /// Says whether a bucket keeps versions from now on.
+    pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), Refused> {
+        let bucket = self.bucket(name)?;
+        // Nothing is written meanwhile, so that every version is of one side of the change.
+        let _keys = write(&bucket.keys);
+        if let Some(disk) = &self.disk {
+            disk.describe_bucket(name, bucket.created_us, Some(versioning))?;
+        }
+        *write(&bucket.versioning) = Some(versioning);
         Ok(())
     }
 
@@ -182,13 +233,33 @@ impl Objects {
     }
 
     pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Arc<Object>, Refused> {
+        self.find_version(bucket, key, Which::Live)
+    }
+
+    /// One version of an object.
+    pub(crate) fn find_version(&self, bucket: &str, key: &str, which: Which) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket(bucket)?;
-        read(&bucket.objects).get(key.as_bytes()).cloned().ok_or(Refused::NoObject)
+        let keys = read(&bucket.keys);
+        match keys.find(key, which) {
+            Some(object) if object.standing.is_delete_marker => Err(Refused::DeleteMarker(object.clone())),
+            Some(object) => Ok(object.clone()),
+            None if which != Which::Live => Err(Refused::NoObject),
+            None => Err(match keys.noncurrent(key).last() {
+                Some(newest) if newest.standing.is_delete_marker => Refused::DeleteMarker(newest.clone()),
+                _ => Refused::NoObject,
+            }),
+        }
     }
 
     pub(crate) fn list(&self, bucket: &str, query: &Query) -> Result<Page, Refused> {
         let bucket = self.bucket(bucket)?;
-        Ok(listing::page(&read(&bucket.objects), query))
+        Ok(listing::page(&read(&bucket.keys).live, query))
+    }
+
+    /// A page of all versions.
+    pub(crate) fn list_versions(&self, bucket: &str, query: &Query, order: Order) -> Result<Page, Refused> {
+        let bucket = self.bucket(bucket)?;
+        Ok(listing::page_of_versions(&read(&bucket.keys), query, order))
     }
 
     /// Whether a key's object was deleted at or after that moment, as far as it is remembered.
@@ -276,7 +347,7 @@ mod tests {
 
     fn stores(folder: &std::path::Path) -> [Objects; 2] {
         let disk = Storage::Disk(folder.to_owned());
-        [Objects::open(&Storage::Memory, false).unwrap(), Objects::open(&disk, false).unwrap()]
+        [Objects::open(&Storage::Memory, false, false).unwrap(), Objects::open(&disk, false, false).unwrap()]
     }
 
     #[test]
@@ -326,12 +397,12 @@ mod tests {
         let disk = Storage::Disk(folder.path().to_owned());
         let metadata = [("colour".to_owned(), "red".to_owned())].into();
         let attributes = Attributes { metadata, ..Default::default() };
-        let first = Objects::open(&disk, false).unwrap();
+        let first = Objects::open(&disk, false, false).unwrap();
         let stored = first.put_with("b", "a//b", b"bytes", attributes).unwrap();
         first.put("b", "gone", b"x").unwrap();
         first.remove("b", "gone");
         drop(first);
-        let second = Objects::open(&disk, false).unwrap();
+        let second = Objects::open(&disk, false, false).unwrap();
         let found = second.object("b", "a//b").unwrap();
         assert_eq!((found.generation, &found.attributes), (stored.generation, &stored.attributes));
         assert_eq!(second.read("b", "a//b").unwrap(), b"bytes");
@@ -343,18 +414,18 @@ mod tests {
     fn bytes_that_no_object_shows_are_removed_at_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Storage::Disk(folder.path().to_owned());
-        drop(Objects::open(&disk, false).unwrap());
+        drop(Objects::open(&disk, false, false).unwrap());
         let orphan = folder.path().join("data/00/0000000000000100");
         std::fs::create_dir_all(orphan.parent().unwrap()).unwrap();
         std::fs::write(&orphan, "half an upload").unwrap();
-        drop(Objects::open(&disk, false).unwrap());
+        drop(Objects::open(&disk, false, false).unwrap());
         assert!(!orphan.exists());
     }
 
     #[test]
     fn an_unfinished_write_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Objects::open(&Storage::Disk(folder.path().to_owned()), false).unwrap();
+        let store = Objects::open(&Storage::Disk(folder.path().to_owned()), false, false).unwrap();
         let wanted = Wanted { md5_bytes_max: 0, crc64nvme: false, extra: None };
         let mut writer = store.writer(wanted, None);
         writer.write(b"half").unwrap();
@@ -377,7 +448,7 @@ mod tests {
     #[test]
     fn buckets_are_made_on_demand_only_when_told_to() {
         for (create, expected) in [(false, false), (true, true)] {
-            let store = Objects::open(&Storage::Memory, create).unwrap();
+            let store = Objects::open(&Storage::Memory, create, false).unwrap();
             assert_eq!(store.bucket_to_write("b").is_ok(), expected);
         }
         assert!(!usable_bucket_name("..") && !usable_bucket_name("a/b") && !usable_bucket_name(""));

@@ -151,7 +151,7 @@ pub(crate) async fn answer(
     let without_body = request.method() == http::Method::HEAD;
     let mut answer = match called(state, request, key).await {
         Ok(answer) if without_body => answer.map(|_| ResponseBody::empty()),
-        Ok(answer) => archive::finished(answer),
+        Ok(answer) => versions::finished(archive::finished(answer)),
         // Only what can't be written as XML comes here.
         Err(_) => refused(500, None),
     };
@@ -274,7 +274,9 @@ impl NameValidation for Names {
 fn refusal(refused: Refused) -> S3Error {
     match refused {
         Refused::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
-        Refused::NoObject => s3_error!(NoSuchKey, "The specified key does not exist."),
+        Refused::NoObject | Refused::DeleteMarker(_) => {
+            s3_error!(NoSuchKey, "The specified key does not exist.")
+        }
         Refused::BucketExists => s3_error!(
             BucketAlreadyOwnedByYou,
             "Your previous request to create the named bucket succeeded and you already own it."
@@ -468,7 +470,7 @@ impl S3 for Dialect {
         &self,
         request: S3Request<ListObjectVersionsInput>,
     ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
-        versions::list(self, request.input).map(S3Response::new)
+        versions::list(self, request.input)
     }
 
     async fn get_bucket_versioning(

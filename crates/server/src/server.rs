@@ -39,7 +39,7 @@ impl Server {
     /// # Errors
     /// What keeps the store from being opened, the certificate from being read or the address from being bound.
     pub fn start(config: Config) -> Result<Server, Error> {
-        let objects = Objects::open(&config.storage, config.create_buckets)
+        let objects = Objects::open(&config.storage, config.create_buckets, config.versions)
             .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
         let objects = Arc::new(objects);
         let ready = match &config.tls {

@@ -30,6 +30,9 @@ pub(crate) struct Serve {
     /// Create this bucket if it doesn't exist; may be given several times
     #[arg(long = "bucket", value_name = "NAME", value_parser = laneway_server::parse_bucket_name)]
     buckets: Vec<String>,
+    /// Keep versions in every bucket that is created; without it, in those whose clients ask for it
+    #[arg(long)]
+    versions: bool,
 
     /// Speak TLS, with a certificate made for this run unless --cert and --key give one
     #[arg(long, help_heading = "TLS")]
@@ -155,6 +158,7 @@ impl Serve {
             loss: self.loss.unwrap_or_default(),
             habits: self.like.clone().unwrap_or_default(),
             faults: Faults { rules: self.faults.clone() },
+            versions: self.versions,
             s3: S3Config {
                 access_key: self.access_key.clone().unwrap_or(defaults.access_key.clone()),
                 secret_key: self.secret_key.clone().unwrap_or(defaults.secret_key.clone()),

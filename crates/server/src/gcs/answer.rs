@@ -88,7 +88,9 @@ impl Problem {
     pub(crate) fn refused(refused: Refused, bucket: &str, key: &str) -> Problem {
         match refused {
             Refused::NoBucket => Problem::not_found("The specified bucket does not exist."),
-            Refused::NoObject => Problem::not_found(format!("No such object: {bucket}/{key}")),
+            Refused::NoObject | Refused::DeleteMarker(_) => {
+                Problem::not_found(format!("No such object: {bucket}/{key}"))
+            }
             Refused::BucketExists => Problem::new(
                 StatusCode::CONFLICT,
                 "conflict",

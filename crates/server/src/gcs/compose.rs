@@ -9,6 +9,7 @@ use super::{JsonCall, conditions};
 use crate::checksum::{Sums, concatenated};
 use crate::objects::content::Content;
 use crate::objects::precondition::Precondition;
+use crate::objects::versions::Which;
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Refused};
 
@@ -30,10 +31,10 @@ pub(super) async fn compose(mut call: JsonCall<'_>) -> Answer {
         let key =
             source["name"].as_str().ok_or_else(|| Problem::required("Required: sourceObjects[].name"))?;
         let refuse = |refused| Problem::refused(refused, call.bucket, key);
-        let object = call.state.objects.find(call.bucket, key).map_err(refuse)?;
+        let which = match_of(&source["generation"]).map_or(Which::Live, Which::Generation);
+        let object = call.state.objects.find_version(call.bucket, key, which).map_err(refuse)?;
         let precondition = Precondition {
-            generation_match: match_of(&source["objectPreconditions"]["ifGenerationMatch"])
-                .or(match_of(&source["generation"])),
+            generation_match: match_of(&source["objectPreconditions"]["ifGenerationMatch"]),
             ..Default::default()
         };
         precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;

@@ -9,6 +9,7 @@ use super::answer::{Answer, Problem, json};
 use super::resource::{ObjectResource, apply};
 use super::{JsonCall, conditions, encryption};
 use crate::objects::asked::Asked;
+use crate::objects::versions::Which;
 use crate::objects::{NewObject, Object, Objects, Refused};
 
 #[derive(Serialize)]
@@ -60,12 +61,10 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
 
 fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
-    let object = call.state.objects.find(call.bucket, call.key).map_err(refuse)?;
     // A generation that there is no more is not found, as one that never was.
     let asked = conditions::number("sourceGeneration", call.query.value("sourceGeneration"))?;
-    if asked.is_some_and(|generation| generation != object.generation) {
-        return Err(refuse(Refused::NoObject));
-    }
+    let which = asked.map_or(Which::Live, Which::Generation);
+    let object = call.state.objects.find_version(call.bucket, call.key, which).map_err(refuse)?;
     encryption::admit(encryption::of_source(&call.head.headers)?.as_ref(), &object)?;
     let precondition = conditions::of_source(&call.query)?;
     precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;

@@ -7,7 +7,7 @@ use super::answer::{Answer, Problem, json};
 use super::resource::ObjectResource;
 use super::{JsonCall, conditions};
 use crate::objects::glob::Glob;
-use crate::objects::listing::{From, Query};
+use crate::objects::listing::{From, Order, Query};
 
 /// Most entries on a page, as at GCS.
 const ENTRIES_MAX: u64 = 1000;
@@ -53,11 +53,12 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
         glob,
         include_trailing_delimiter: value("includeTrailingDelimiter") == Some("true"),
     };
-    let page = call
-        .state
-        .objects
-        .list(call.bucket, &query)
-        .map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let objects = &call.state.objects;
+    let page = match value("versions") {
+        Some("true") => objects.list_versions(call.bucket, &query, Order::OldestFirst),
+        _ => objects.list(call.bucket, &query),
+    };
+    let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let base = call.base_url();
     let items = page
         .objects

@@ -15,6 +15,7 @@ use crate::body::ResponseBody;
 use crate::gcs::State;
 use crate::objects::asked::Encryption;
 use crate::objects::precondition::Precondition;
+use crate::objects::versions::Which;
 use crate::objects::{Object, Refused};
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
@@ -39,10 +40,8 @@ pub(super) fn find(
     precondition: &Precondition,
 ) -> Result<std::sync::Arc<Object>, Problem> {
     let refuse = |refused| Problem::refused_to_read(refused, bucket, key);
-    let object = state.objects.find(bucket, key).map_err(refuse)?;
-    if generation.is_some_and(|generation| generation != object.generation) {
-        return Err(refuse(Refused::NoObject));
-    }
+    let which = generation.map_or(Which::Live, Which::Generation);
+    let object = state.objects.find_version(bucket, key, which).map_err(refuse)?;
     precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
     Ok(object)
 }

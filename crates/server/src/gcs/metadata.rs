@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 use super::answer::{Answer, Problem, empty, json};
 use super::resource::{ObjectResource, apply};
 use super::{JsonCall, conditions, encryption, media};
-use crate::objects::precondition::Precondition;
+use crate::objects::versions::{Heir, Which};
 use crate::objects::{Attributes, Refused};
 
 pub(super) fn get(call: &JsonCall<'_>) -> Answer {
@@ -29,15 +29,16 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
 /// PATCH changes what it names; PUT (`update`) replaces all that can be changed.
 pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
     let change = call.json_body().await?;
-    let precondition = pinned(&call)?;
+    let precondition = conditions::in_query(&call.query)?;
+    let which = version(&call)?;
     let replaces = call.head.method == http::Method::PUT;
-    let present = call.state.objects.find(call.bucket, call.key);
+    let present = call.state.objects.find_version(call.bucket, call.key, which);
     let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
         .state
         .objects
-        .patch(call.bucket, call.key, &precondition, |attributes| {
+        .patch(call.bucket, call.key, which, &precondition, |attributes| {
             if replaces {
                 *attributes =
                     Attributes { storage_class: attributes.storage_class.take(), ..Default::default() };
@@ -49,8 +50,12 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
 }
 
 pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
-    let precondition = pinned(call)?;
-    let deleted = call.state.objects.delete(call.bucket, call.key, &precondition);
+    let precondition = conditions::in_query(&call.query)?;
+    let objects = &call.state.objects;
+    let deleted = match version(call)? {
+        Which::Live => objects.delete(call.bucket, call.key, &precondition),
+        which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition),
+    };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
@@ -81,14 +86,10 @@ fn custom_time_goes_on(
     }
 }
 
-/// The preconditions, with the generation that the URL names: one that isn't there is 404 and not 412.
-fn pinned(call: &JsonCall<'_>) -> Result<Precondition, Problem> {
-    let mut precondition = conditions::in_query(&call.query)?;
-    if let Some(generation) = conditions::number("generation", call.query.value("generation"))? {
-        media::find(call.state, call.bucket, call.key, Some(generation), &Precondition::default())?;
-        precondition.generation_match.get_or_insert(generation);
-    }
-    Ok(precondition)
+/// The version that the URL names: one that isn't there is 404 and not 412.
+fn version(call: &JsonCall<'_>) -> Result<Which, Problem> {
+    let generation = conditions::number("generation", call.query.value("generation"))?;
+    Ok(generation.map_or(Which::Live, Which::Generation))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use crate::habits::Habits;
 use crate::objects::asked::{Encryption, Retention};
-use crate::objects::{Attributes, Object};
+use crate::objects::{Attributes, Bucket, Object, Versioning};
 
 /// Where every bucket is.
 pub(super) const LOCATION: &str = "US";
@@ -44,6 +44,8 @@ pub(crate) struct ObjectResource<'a> {
     etag: String,
     time_created: String,
     updated: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_deleted: Option<String>,
     time_storage_class_updated: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_encoding: Option<&'a str>,
@@ -121,6 +123,7 @@ impl<'a> ObjectResource<'a> {
                 rfc3339(object.updated_us)
             },
             time_created: created,
+            time_deleted: object.standing.noncurrent_us.map(rfc3339),
             content_encoding: attributes.content_encoding.as_deref(),
             cache_control: attributes.cache_control.as_deref(),
             content_disposition: attributes.content_disposition.as_deref(),
@@ -171,10 +174,19 @@ pub(crate) struct BucketResource<'a> {
     etag: &'static str,
     time_created: String,
     updated: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versioning: Option<Kept>,
+}
+
+/// Whether a bucket keeps versions.
+#[derive(Serialize)]
+struct Kept {
+    enabled: bool,
 }
 
 impl<'a> BucketResource<'a> {
-    pub(crate) fn new(base: &str, name: &'a str, created_us: u64) -> BucketResource<'a> {
+    pub(crate) fn new(base: &str, bucket: &'a Bucket) -> BucketResource<'a> {
+        let (name, created_us) = (bucket.name.as_str(), bucket.created_us);
         BucketResource {
             kind: "storage#bucket",
             id: name,
@@ -188,6 +200,9 @@ impl<'a> BucketResource<'a> {
             etag: "CAE=",
             time_created: rfc3339(created_us),
             updated: rfc3339(created_us),
+            versioning: bucket
+                .versioning_said()
+                .map(|versioning| Kept { enabled: versioning == Versioning::Enabled }),
         }
     }
 }

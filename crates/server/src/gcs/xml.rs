@@ -19,6 +19,7 @@ use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::State;
 use crate::objects::Refused;
 use crate::objects::asked::Asked;
+use crate::objects::versions::{Heir, Which};
 use crate::objects::writer::Written;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 use crate::query::{Query, decode};
@@ -37,7 +38,7 @@ struct XmlCall<'a> {
 /// Subresources of Google's that this store hasn't: a request for one would be taken for its bucket's or object's own, so
 /// that composing would write the list of what is to be composed.
 /// <https://cloud.google.com/storage/docs/xml-api/reference-headers#query-string-parameters>
-const NOT_HERE: [&str; 15] = [
+const NOT_HERE: [&str; 16] = [
     "acl",
     "billing",
     "compose",
@@ -52,6 +53,7 @@ const NOT_HERE: [&str; 15] = [
     "storageClass",
     "tagging",
     "versioning",
+    "versions",
     "websiteConfig",
 ];
 
@@ -126,8 +128,12 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     let source = decode(header.unwrap_or_default().trim_start_matches('/'));
     let (bucket, key) =
         source.split_once('/').ok_or_else(|| Problem::invalid("Invalid x-goog-copy-source"))?;
-    let object =
-        call.state.objects.find(bucket, key).map_err(|refused| Problem::refused(refused, bucket, key))?;
+    let generation = call.head.headers.get("x-goog-copy-source-generation");
+    let generation = generation.and_then(|value| value.to_str().ok());
+    let which = conditions::number("x-goog-copy-source-generation", generation)?
+        .map_or(Which::Live, Which::Generation);
+    let object = call.state.objects.find_version(bucket, key, which);
+    let object = object.map_err(|refused| Problem::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
     let attributes = if replaces { attributes(&call.head.headers)? } else { object.attributes.clone() };
     let new = NewObject { attributes, components: object.components, ..Default::default() };
@@ -149,11 +155,15 @@ fn copy(call: &XmlCall<'_>) -> Answer {
 }
 
 fn delete(call: &XmlCall<'_>) -> Answer {
-    let mut precondition = conditions::in_headers(&call.head.headers)?;
-    if let Some(generation) = conditions::number("generation", call.query.value("generation"))? {
-        precondition.generation_match.get_or_insert(generation);
-    }
-    let deleted = call.state.objects.delete(call.bucket, call.key, &precondition);
+    let precondition = conditions::in_headers(&call.head.headers)?;
+    let objects = &call.state.objects;
+    let deleted = match conditions::number("generation", call.query.value("generation"))? {
+        None => objects.delete(call.bucket, call.key, &precondition),
+        Some(generation) => {
+            let which = Which::Generation(generation);
+            objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition)
+        }
+    };
     deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::content::Extent;
 use super::precondition::Precondition;
 use super::restore::{Place, Restore};
+use super::versions::{Versioning, Which};
 use super::{Attributes, NewObject, Object, Objects, Refused, disk, now_us, read, write};
 use crate::checksum::Wanted;
 
@@ -73,8 +74,8 @@ impl Objects {
     /// `NotFound` if there is no such object or byte, or what the disk answers.
     pub fn corrupt(&self, bucket: &str, key: &str, offset: u64) -> io::Result<()> {
         let found = self.bucket(bucket).map_err(|_| io::ErrorKind::NotFound)?;
-        let mut index = write(&found.objects);
-        let object = index.get_mut(key.as_bytes()).ok_or(io::ErrorKind::NotFound)?;
+        let mut keys = write(&found.keys);
+        let object = keys.live.get_mut(key.as_bytes()).ok_or(io::ErrorKind::NotFound)?;
         if offset >= object.size {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -101,8 +102,8 @@ impl Objects {
     /// All keys of a bucket in byte order; none if there is no such bucket.
     pub fn keys(&self, bucket: &str) -> Vec<String> {
         let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
-        let index = read(&bucket.objects);
-        index.values().map(|object| object.key.clone()).collect()
+        let keys = read(&bucket.keys);
+        keys.live.values().map(|object| object.key.clone()).collect()
     }
 
     /// Removes an object; answers whether there was one.
@@ -110,10 +111,28 @@ impl Objects {
         self.delete(bucket, key, &Precondition::default()).is_ok()
     }
 
+    /// Whether a bucket that is there keeps versions from now on.
+    ///
+    /// # Errors
+    /// What the disk answers; a bucket that doesn't exist is `NotFound`.
+    pub fn keep_versions(&self, bucket: &str, versioning: Versioning) -> io::Result<()> {
+        self.set_versioning(bucket, versioning).map_err(|refused| match refused {
+            Refused::Io(error) => error,
+            _ => io::ErrorKind::NotFound.into(),
+        })
+    }
+
+    /// All versions of a key, oldest first, delete markers included.
+    pub fn versions(&self, bucket: &str, key: &str) -> Vec<Arc<Object>> {
+        let Ok(bucket) = self.bucket(bucket) else { return Vec::new() };
+        let keys = read(&bucket.keys);
+        keys.noncurrent(key).iter().chain(keys.live(key)).cloned().collect()
+    }
+
     /// Restores an archived object at once, for so many days; answers whether it was archived.
     pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
         let now = now_us();
-        let copied = self.restore_if(bucket, key, |object| match object.place(now) {
+        let copied = self.restore_if(bucket, key, Which::Live, |object| match object.place(now) {
             Place::AtHand => Err(()),
             Place::Archive { .. } | Place::Copied { .. } => Ok((Restore::copy(now, days), ())),
         });

@@ -5,9 +5,22 @@ use std::sync::Arc;
 use super::object::opaque_etag;
 use super::precondition::Precondition;
 use super::restore::Restore;
+use super::standing::Standing;
+use super::versions::{Heir, Keys, Step, Versioning, Which};
 use super::writer::Written;
-use super::{Attributes, NewObject, Object, Objects, Refused, now_us, write};
+use super::{Attributes, Bucket, NewObject, Object, Objects, Refused, now_us, write};
 use crate::checksum::hex;
+
+/// What a delete has done.
+#[derive(Debug, Clone)]
+pub(crate) enum Removed {
+    /// The object is gone.
+    Gone,
+    /// It, or the version that was named, is gone.
+    Version(Arc<Object>),
+    /// A delete marker stands in its place.
+    Marked(Arc<Object>),
+}
 
 impl Objects {
     /// Makes written bytes the object under a key, if the precondition holds at that moment.
@@ -20,22 +33,20 @@ impl Objects {
         precondition: &Precondition,
     ) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket_to_write(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes());
-        precondition.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
-        let object = self.generation(key, written, new);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-        }
-        let replaced = index.insert(key.as_bytes().into(), object.clone());
-        drop(index);
+        let mut keys = write(&bucket.keys);
+        precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
+        let versioning = bucket.versioning();
+        let object = self.generation(key, written, new, versioning);
+        let steps = keys.writing(versioning, object.clone(), now_us());
+        let replaced = self.carry_out(&bucket, &mut keys, key, steps)?;
+        drop(keys);
         // Outside the lock, because dropping the last reader of a large file takes its time.
         drop(replaced);
         Ok(object)
     }
 
     /// A new generation, which nobody can see yet.
-    fn generation(&self, key: &str, written: Written, new: NewObject) -> Arc<Object> {
+    fn generation(&self, key: &str, written: Written, new: NewObject, versioning: Versioning) -> Arc<Object> {
         let generation = self.next_generation();
         let now = now_us();
         let Written { content, sums } = written;
@@ -44,10 +55,7 @@ impl Objects {
             .or_else(|| sums.md5.map(|md5| hex(&md5)))
             .unwrap_or_else(|| opaque_etag(generation, sums.crc32c));
         Arc::new(Object {
-            key: key.to_owned(),
             size: sums.size,
-            generation,
-            metageneration: 1,
             crc32c: sums.crc32c,
             crc64nvme: sums.crc64nvme,
             md5: sums.md5,
@@ -56,12 +64,47 @@ impl Objects {
             parts: new.parts,
             part_sizes: new.part_sizes,
             attributes: new.attributes,
-            restore: None,
             created_us: now,
             updated_us: now,
+            standing: Standing { has_id: versioning == Versioning::Enabled, ..Standing::default() },
             checksum: new.checksum,
             content,
+            ..Object::empty(key, generation)
         })
+    }
+
+    fn marker(&self, key: &str, versioning: Versioning) -> Arc<Object> {
+        let now = now_us();
+        let standing = Standing {
+            has_id: versioning == Versioning::Enabled,
+            is_delete_marker: true,
+            noncurrent_us: Some(now),
+        };
+        let generation = self.next_generation();
+        Arc::new(Object { created_us: now, updated_us: now, standing, ..Object::empty(key, generation) })
+    }
+
+    /// Carries steps out, on disk first; answers what went.
+    fn carry_out(
+        &self,
+        bucket: &Bucket,
+        keys: &mut Keys,
+        key: &str,
+        steps: Vec<Step>,
+    ) -> Result<Vec<Arc<Object>>, Refused> {
+        let mut gone = Vec::new();
+        for step in steps {
+            if let Some(disk) = &self.disk {
+                match &step {
+                    Step::SetAside(object) => disk.set_aside(&bucket.name, object)?,
+                    Step::Show(object) => disk.publish(&bucket.name, object)?,
+                    Step::Hide => disk.unpublish(&bucket.name, key)?,
+                    Step::Drop(generation) => disk.forget(&bucket.name, key, *generation)?,
+                }
+            }
+            gone.extend(keys.apply(key, step));
+        }
+        Ok(gone)
     }
 
     /// Gives an object another key in its bucket: a new generation there and none where it was, at one moment.
@@ -74,26 +117,24 @@ impl Objects {
         destination: &Precondition,
     ) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let old = index.get(from.as_bytes()).cloned().ok_or(Refused::NoObject)?;
+        let mut keys = write(&bucket.keys);
+        let old = keys.live(from).cloned().ok_or(Refused::NoObject)?;
         source.check(Some(&old)).map_err(Refused::Precondition)?;
-        let present = index.get(to.as_bytes());
-        destination.check(present.map(|object| &**object)).map_err(Refused::Precondition)?;
+        destination.check(keys.live(to).map(|object| &**object)).map_err(Refused::Precondition)?;
         let new = NewObject {
             attributes: old.attributes.clone(),
             checksum: old.checksum.clone(),
             components: old.components,
             ..Default::default()
         };
-        let object = self.generation(to, Objects::written_from(&old), new);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-            disk.unpublish(&bucket.name, from)?;
-        }
-        let replaced = index.insert(to.as_bytes().into(), object.clone());
-        let removed = index.remove(from.as_bytes());
+        let versioning = bucket.versioning();
+        let object = self.generation(to, Objects::written_from(&old), new, versioning);
+        let steps = keys.writing(versioning, object.clone(), now_us());
+        let replaced = self.carry_out(&bucket, &mut keys, to, steps)?;
+        let steps = keys.deleting(versioning, self.marker(from, versioning), now_us());
+        let removed = self.carry_out(&bucket, &mut keys, from, steps)?;
         bucket.deletions.note(from, now_us());
-        drop(index);
+        drop(keys);
         drop((replaced, removed));
         Ok(object)
     }
@@ -103,22 +144,29 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
+        which: Which,
         precondition: &Precondition,
         change: impl FnOnce(&mut Attributes),
     ) -> Result<Arc<Object>, Refused> {
         let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes()).cloned();
+        let mut keys = write(&bucket.keys);
+        let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker).cloned();
         precondition.check(present.as_deref()).map_err(Refused::Precondition)?;
         let mut object = Object::clone(&*present.ok_or(Refused::NoObject)?);
         change(&mut object.attributes);
         object.metageneration += 1;
         object.updated_us = now_us();
+        self.put_back(&bucket, &mut keys, object)
+    }
+
+    /// Puts a changed object where it was, live or noncurrent.
+    fn put_back(&self, bucket: &Bucket, keys: &mut Keys, object: Object) -> Result<Arc<Object>, Refused> {
         let object = Arc::new(object);
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &object)?;
-        }
-        index.insert(key.as_bytes().into(), object.clone());
+        let step = match object.standing.noncurrent_us {
+            None => Step::Show(object.clone()),
+            Some(_) => Step::SetAside(object.clone()),
+        };
+        self.carry_out(bucket, keys, &object.key, vec![step])?;
         Ok(object)
     }
 
@@ -127,35 +175,85 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
+        which: Which,
         decide: impl FnOnce(&Object) -> Result<(Restore, T), E>,
     ) -> Result<Result<T, E>, Refused> {
         let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let object = index.get_mut(key.as_bytes()).ok_or(Refused::NoObject)?;
-        let (restore, answer) = match decide(object) {
+        let mut keys = write(&bucket.keys);
+        let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker);
+        let object = present.cloned().ok_or(Refused::NoObject)?;
+        let (restore, answer) = match decide(&object) {
             Ok(decided) => decided,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let restored = Arc::new(Object { restore: Some(restore), ..Object::clone(object) });
-        if let Some(disk) = &self.disk {
-            disk.publish(&bucket.name, &restored)?;
-        }
-        *object = restored;
+        self.put_back(&bucket, &mut keys, Object { restore: Some(restore), ..Object::clone(&object) })?;
         Ok(Ok(answer))
     }
 
-    pub(crate) fn delete(&self, bucket: &str, key: &str, precondition: &Precondition) -> Result<(), Refused> {
+    /// Deletes an object that has to be there. Where versions are kept it becomes a noncurrent one.
+    pub(crate) fn delete(
+        &self,
+        bucket: &str,
+        key: &str,
+        precondition: &Precondition,
+    ) -> Result<Removed, Refused> {
+        self.delete_if(bucket, key, precondition, |keys| keys.live(key).is_some())
+    }
+
+    /// The same as S3 has it: where versions are kept, what isn't there gets a delete marker too.
+    pub(crate) fn delete_or_mark(
+        &self,
+        bucket: &str,
+        key: &str,
+        precondition: &Precondition,
+    ) -> Result<Removed, Refused> {
+        let marks = self.bucket(bucket)?.versioning() != Versioning::Off && precondition.is_none();
+        self.delete_if(bucket, key, precondition, |keys| marks || keys.live(key).is_some())
+    }
+
+    fn delete_if(
+        &self,
+        bucket: &str,
+        key: &str,
+        precondition: &Precondition,
+        can_be: impl FnOnce(&Keys) -> bool,
+    ) -> Result<Removed, Refused> {
         let bucket = self.bucket(bucket)?;
-        let mut index = write(&bucket.objects);
-        let present = index.get(key.as_bytes()).ok_or(Refused::NoObject)?;
-        precondition.check(Some(present)).map_err(Refused::Precondition)?;
-        if let Some(disk) = &self.disk {
-            disk.unpublish(&bucket.name, key)?;
+        let mut keys = write(&bucket.keys);
+        if !can_be(&keys) {
+            return Err(Refused::NoObject);
         }
-        let removed = index.remove(key.as_bytes());
+        precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
+        let versioning = bucket.versioning();
+        let marker = self.marker(key, versioning);
+        let steps = keys.deleting(versioning, marker.clone(), now_us());
+        let removed = self.carry_out(&bucket, &mut keys, key, steps)?;
         bucket.deletions.note(key, now_us());
-        drop(index);
+        drop(keys);
         drop(removed);
-        Ok(())
+        Ok(if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) })
+    }
+
+    /// Removes one version for good.
+    pub(crate) fn delete_version(
+        &self,
+        bucket: &str,
+        key: &str,
+        which: Which,
+        heir: Heir,
+        precondition: &Precondition,
+    ) -> Result<Removed, Refused> {
+        let bucket = self.bucket(bucket)?;
+        let mut keys = write(&bucket.keys);
+        let is_shown = |object: &&Arc<Object>| heir == Heir::Newest || !object.standing.is_delete_marker;
+        let target = keys.find(key, which).filter(is_shown).cloned().ok_or(Refused::NoObject)?;
+        precondition.check(Some(&target)).map_err(Refused::Precondition)?;
+        let marker = self.marker(key, Versioning::Enabled);
+        let steps = keys.removing(key, which, heir, marker).ok_or(Refused::NoObject)?;
+        let removed = self.carry_out(&bucket, &mut keys, key, steps)?;
+        bucket.deletions.note(key, now_us());
+        drop(keys);
+        drop(removed);
+        Ok(Removed::Version(target))
     }
 }

@@ -1,8 +1,9 @@
 //! The store on disk, under one folder:
 //!
 //! ```text
-//! buckets/BUCKET/bucket.json          when the bucket was created
+//! buckets/BUCKET/bucket.json          when the bucket was created, and whether it keeps versions
 //! buckets/BUCKET/SHA256-OF-KEY.json   one object: key, metadata, and the stretches of data files it is made of
+//! buckets/BUCKET/SHA256-OF-KEY.GENERATION.json   the same of a noncurrent version
 //! data/ab/NAME                        bytes; objects share them after a copy, a compose or a multipart upload
 //! ```
 //!
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
+use super::versions::Versioning;
 use crate::checksum::hex;
 
 /// The files of one store.
@@ -34,12 +36,16 @@ pub(crate) struct Disk {
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) created_us: u64,
+    pub(crate) versioning: Option<Versioning>,
     pub(crate) objects: Vec<Object>,
+    pub(crate) noncurrent: Vec<Object>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct BucketRecord {
     created_us: u64,
+    #[serde(default)]
+    versioning: Option<Versioning>,
 }
 
 #[derive(Serialize)]
@@ -84,10 +90,24 @@ impl Disk {
         Ok((disk, found))
     }
 
-    pub(crate) fn create_bucket(&self, name: &str, created_us: u64) -> io::Result<()> {
-        let folder = self.bucket(name);
-        fs::create_dir_all(&folder)?;
-        self.replace(&folder.join("bucket.json"), &serde_json::to_vec(&BucketRecord { created_us })?)
+    pub(crate) fn create_bucket(
+        &self,
+        name: &str,
+        created_us: u64,
+        versioning: Option<Versioning>,
+    ) -> io::Result<()> {
+        fs::create_dir_all(self.bucket(name))?;
+        self.describe_bucket(name, created_us, versioning)
+    }
+
+    pub(crate) fn describe_bucket(
+        &self,
+        name: &str,
+        created_us: u64,
+        versioning: Option<Versioning>,
+    ) -> io::Result<()> {
+        let record = serde_json::to_vec(&BucketRecord { created_us, versioning })?;
+        self.replace(&self.bucket(name).join("bucket.json"), &record)
     }
 
     pub(crate) fn delete_bucket(&self, name: &str) -> io::Result<()> {
@@ -110,6 +130,20 @@ impl Disk {
 
     /// Makes the object the one that exists under its key.
     pub(crate) fn publish(&self, bucket: &str, object: &Object) -> io::Result<()> {
+        self.write_record(&self.record(bucket, &object.key), object)
+    }
+
+    /// Keeps a noncurrent version.
+    pub(crate) fn set_aside(&self, bucket: &str, object: &Object) -> io::Result<()> {
+        self.write_record(&self.noncurrent(bucket, &object.key, object.generation), object)
+    }
+
+    /// Removes a noncurrent version.
+    pub(crate) fn forget(&self, bucket: &str, key: &str, generation: u64) -> io::Result<()> {
+        fs::remove_file(self.noncurrent(bucket, key, generation))
+    }
+
+    fn write_record(&self, path: &Path, object: &Object) -> io::Result<()> {
         let extents = object.content.extents.iter().filter_map(|extent| match extent {
             Extent::File { file, offset, len } => {
                 Some(ExtentRecord { file: file.name.clone(), offset: *offset, len: *len })
@@ -117,7 +151,7 @@ impl Disk {
             Extent::Memory(_) => None,
         });
         let record = ObjectRecord { object, extents: extents.collect() };
-        self.replace(&self.record(bucket, &object.key), &serde_json::to_vec(&record)?)
+        self.replace(path, &serde_json::to_vec(&record)?)
     }
 
     pub(crate) fn unpublish(&self, bucket: &str, key: &str) -> io::Result<()> {
@@ -148,12 +182,14 @@ impl Disk {
 
     fn read_bucket(&self, name: String, files: &mut HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
         let folder = self.bucket(&name);
-        let mut found = Found { name, created_us: 0, objects: Vec::new() };
+        let mut found =
+            Found { name, created_us: 0, versioning: None, objects: Vec::new(), noncurrent: Vec::new() };
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             match path.file_name().and_then(|name| name.to_str()) {
                 Some("bucket.json") => {
-                    found.created_us = serde_json::from_slice::<BucketRecord>(&fs::read(&path)?)?.created_us;
+                    let record: BucketRecord = serde_json::from_slice(&fs::read(&path)?)?;
+                    (found.created_us, found.versioning) = (record.created_us, record.versioning);
                 }
                 Some(name) if name.ends_with(".json") => {
                     let record: OwnedObjectRecord = serde_json::from_slice(&fs::read(&path)?)?;
@@ -164,13 +200,31 @@ impl Disk {
                         let file = files.get(&file).ok_or_else(lost)?.clone();
                         object.content.extents.push(Extent::File { file, offset, len });
                     }
-                    found.objects.push(object);
+                    match object.standing.noncurrent_us {
+                        None => found.objects.push(object),
+                        Some(_) => found.noncurrent.push(object),
+                    }
                 }
                 // The rest of an interrupted write.
                 _ => fs::remove_file(&path)?,
             }
         }
+        self.undo_interrupted(&mut found)?;
         Ok(found)
+    }
+
+    /// A noncurrent version that is no older than the live object is of a change that was interrupted before it hid that.
+    fn undo_interrupted(&self, found: &mut Found) -> io::Result<()> {
+        let live: HashMap<&str, u64> =
+            found.objects.iter().map(|object| (object.key.as_str(), object.generation)).collect();
+        let is_of_one = |object: &Object| {
+            live.get(object.key.as_str()).is_some_and(|generation| object.generation >= *generation)
+        };
+        for object in found.noncurrent.iter().filter(|object| is_of_one(object)) {
+            self.forget(&found.name, &object.key, object.generation)?;
+        }
+        found.noncurrent.retain(|object| !is_of_one(object));
+        Ok(())
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -185,13 +239,20 @@ impl Disk {
 
     /// Keys may be longer than file names, hold `..`, `//` or anything; their hash never does.
     fn record(&self, bucket: &str, key: &str) -> PathBuf {
-        let hash = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
-        self.bucket(bucket).join(format!("{}.json", hex(hash.as_ref())))
+        self.bucket(bucket).join(format!("{}.json", hashed(key)))
+    }
+
+    fn noncurrent(&self, bucket: &str, key: &str, generation: u64) -> PathBuf {
+        self.bucket(bucket).join(format!("{}.{generation:016x}.json", hashed(key)))
     }
 
     fn data(&self, name: &str) -> PathBuf {
         self.root.join("data").join(&name[name.len() - 2..]).join(name)
     }
+}
+
+fn hashed(key: &str) -> String {
+    hex(ring::digest::digest(&ring::digest::SHA256, key.as_bytes()).as_ref())
 }
 
 /// The files behind a content, for tests that damage them.

@@ -1,14 +1,11 @@
 //! One page of a listing: a pure walk over the sorted keys of a bucket.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::glob::Glob;
 use super::object::Object;
-
-/// Keys in byte order, which is the order of both stores.
-pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
+use super::versions::{Index, Keys};
 
 /// What to list.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +35,17 @@ pub(crate) enum From {
     After(String),
     /// The token after a page that ended with a common prefix.
     AfterPrefix(String),
+    /// Behind one version of a key, in the listing's order.
+    AfterVersion(String, u64),
+}
+
+/// In which order the versions of a key are listed, and whether delete markers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// S3's, with delete markers.
+    NewestFirst,
+    /// GCS's, which knows none.
+    OldestFirst,
 }
 
 /// What was found, in order.
@@ -57,6 +65,7 @@ impl From {
             From::At(key) => ("i", key.as_str()),
             From::After(key) => ("a", key.as_str()),
             From::AfterPrefix(prefix) => ("p", prefix.as_str()),
+            From::AfterVersion(key, generation) => (&*format!("v{generation}#"), key.as_str()),
         };
         crate::checksum::base64(format!("{kind}{key}").as_bytes())
     }
@@ -69,6 +78,10 @@ impl From {
             b'i' => Some(From::At(key)),
             b'a' => Some(From::After(key)),
             b'p' => Some(From::AfterPrefix(key)),
+            b'v' => {
+                let (generation, key) = key.split_once('#')?;
+                Some(From::AfterVersion(key.to_owned(), generation.parse().ok()?))
+            }
             _ => None,
         }
     }
@@ -78,6 +91,7 @@ impl From {
             From::Start => Bound::Unbounded,
             From::At(key) => Bound::Included(key.as_bytes().to_vec()),
             From::After(key) => Bound::Excluded(key.as_bytes().to_vec()),
+            From::AfterVersion(key, _) => Bound::Included(key.as_bytes().to_vec()),
             From::AfterPrefix(prefix) => match successor(prefix) {
                 Some(next) => Bound::Included(next),
                 None => Bound::Unbounded,
@@ -143,6 +157,83 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
     }
 }
 
+/// Lists one page of all versions: key by key, those of one key in the order that is asked for.
+pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page {
+    let mut page = Page::default();
+    let prefix = query.prefix.as_bytes();
+    let mut at = query.from.bound();
+    if let Bound::Unbounded = at {
+        at = Bound::Included(prefix.to_vec());
+    }
+    if let Bound::Included(key) | Bound::Excluded(key) = &at
+        && key.as_slice() < prefix
+    {
+        at = Bound::Included(prefix.to_vec());
+    }
+    let mut last = query.from.clone();
+    loop {
+        let range = (as_slice(&at), Bound::Unbounded);
+        let live = keys.live.range::<[u8], _>(range).next().map(|(key, _)| key);
+        let noncurrent = keys.noncurrent.range::<[u8], _>(range).next().map(|(key, _)| key);
+        let key = match (live, noncurrent) {
+            (Some(live), Some(noncurrent)) => live.min(noncurrent),
+            (Some(key), None) | (None, Some(key)) => key,
+            (None, None) => return page,
+        };
+        let ended = query.end.as_ref().is_some_and(|end| &**key >= end.as_bytes());
+        if !key.starts_with(prefix) || ended {
+            return page;
+        }
+        let is_full = |page: &Page| page.objects.len() + page.prefixes.len() >= query.max;
+        let next = Bound::Excluded(key.to_vec());
+        let all = keys.noncurrent.get(key).into_iter().flatten().chain(keys.live.get(key));
+        let mut versions: Vec<_> = all
+            .filter(|version| order == Order::NewestFirst || !version.standing.is_delete_marker)
+            .filter(|version| match &query.from {
+                From::AfterVersion(of, generation) if of.as_bytes() == &**key => match order {
+                    Order::NewestFirst => version.generation < *generation,
+                    Order::OldestFirst => version.generation > *generation,
+                },
+                _ => true,
+            })
+            .collect();
+        if order == Order::NewestFirst {
+            versions.reverse();
+        }
+        let Some(first) = versions.first() else {
+            at = next;
+            continue;
+        };
+        if query.glob.as_ref().is_some_and(|glob| !glob.matches(&first.key)) {
+            at = next;
+            continue;
+        }
+        if let Some(common) = fold(&first.key, query) {
+            if is_full(&page) {
+                page.next = (query.max > 0).then_some(last);
+                return page;
+            }
+            if common.len() == first.key.len() && query.include_trailing_delimiter {
+                page.objects.extend(versions.iter().map(|version| Arc::clone(version)));
+            }
+            last = From::AfterPrefix(common.to_owned());
+            let Some(behind) = successor(common) else { return page };
+            page.prefixes.push(common.to_owned());
+            at = Bound::Included(behind);
+            continue;
+        }
+        for version in versions {
+            if is_full(&page) {
+                page.next = (query.max > 0).then_some(last);
+                return page;
+            }
+            last = From::AfterVersion(version.key.clone(), version.generation);
+            page.objects.push(version.clone());
+        }
+        at = next;
+    }
+}
+
 fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     match bound {
         Bound::Included(key) => Bound::Included(key),
@@ -168,25 +259,7 @@ mod tests {
     fn index(keys: &[&str]) -> Index {
         keys.iter()
             .map(|key| {
-                let object = Object {
-                    key: (*key).to_owned(),
-                    size: 0,
-                    generation: 1,
-                    metageneration: 1,
-                    crc32c: 0,
-                    crc64nvme: None,
-                    md5: None,
-                    etag: String::new(),
-                    components: None,
-                    parts: None,
-                    part_sizes: Vec::new(),
-                    attributes: Default::default(),
-                    restore: None,
-                    created_us: 0,
-                    updated_us: 0,
-                    checksum: None,
-                    content: Default::default(),
-                };
+                let object = Object::empty(key, 1);
                 (key.as_bytes().into(), Arc::new(object))
             })
             .collect()
@@ -262,6 +335,35 @@ mod tests {
         assert_eq!((keys(&folded), &*folded.prefixes), (vec!["a.txt", "g.txt"], &["b/".to_owned()][..]));
         let first = page(&index, &Query { glob, max: 1, ..query("", "") });
         assert_eq!((keys(&first), &first.next), (vec!["a.txt"], &Some(From::After("a.txt".to_owned()))));
+    }
+
+    #[test]
+    fn versions_are_paged_within_a_key_in_either_order() {
+        let mut keys = Keys { live: index(&["a", "d/1"]), ..Keys::default() };
+        let version = |key, generation| Arc::new(Object::empty(key, generation));
+        keys.live.insert(b"b".as_slice().into(), version("b", 30));
+        keys.noncurrent.insert(b"b".as_slice().into(), vec![version("b", 10), version("b", 20)]);
+        keys.noncurrent.insert(b"c".as_slice().into(), vec![version("c", 5)]);
+        keys.noncurrent.insert(b"d/2".as_slice().into(), vec![version("d/2", 6)]);
+        for (order, of_b) in [(Order::NewestFirst, [30, 20, 10]), (Order::OldestFirst, [10, 20, 30])] {
+            for max in 1..9 {
+                let mut query = Query { max, ..query("", "/") };
+                let (mut seen, mut prefixes) = (Vec::new(), Vec::new());
+                loop {
+                    let found = page_of_versions(&keys, &query, order);
+                    assert!(found.objects.len() + found.prefixes.len() <= max);
+                    seen.extend(found.objects.iter().map(|object| (object.key.clone(), object.generation)));
+                    prefixes.extend(found.prefixes);
+                    match found.next {
+                        Some(next) => query.from = From::from_token(&next.to_token()).unwrap(),
+                        None => break,
+                    }
+                }
+                let expected = [("a", 1), ("b", of_b[0]), ("b", of_b[1]), ("b", of_b[2]), ("c", 5)];
+                assert_eq!(seen, expected.map(|(key, generation)| (key.to_owned(), generation)));
+                assert_eq!(prefixes, ["d/"]);
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::asked::Asked;
 use super::content::Content;
 use super::restore::Restore;
+use super::standing::Standing;
 use crate::checksum::{Algorithm, Sums, base64, hex};
 
 /// What the writer of an object says about it.
@@ -71,6 +72,9 @@ pub struct Object {
     pub created_us: u64,
     /// Microseconds since 1970.
     pub updated_us: u64,
+    /// What it is among the versions of its key.
+    #[serde(default)]
+    pub standing: Standing,
     pub(crate) checksum: Option<StoredChecksum>,
     #[serde(skip)]
     pub(crate) content: Content,
@@ -86,6 +90,30 @@ pub(crate) struct StoredChecksum {
 }
 
 impl Object {
+    /// An object of no bytes, of which nobody has said anything.
+    pub(crate) fn empty(key: &str, generation: u64) -> Object {
+        Object {
+            key: key.to_owned(),
+            size: 0,
+            generation,
+            metageneration: 1,
+            crc32c: 0,
+            crc64nvme: None,
+            md5: None,
+            etag: String::new(),
+            components: None,
+            parts: None,
+            part_sizes: Vec::new(),
+            attributes: Attributes::default(),
+            restore: None,
+            created_us: 0,
+            updated_us: 0,
+            standing: Standing::default(),
+            checksum: None,
+            content: Content::default(),
+        }
+    }
+
     /// `md5=...` and `crc32c=...` as in JSON metadata and `x-goog-hash`.
     pub(crate) fn crc32c_base64(&self) -> String {
         base64(&self.crc32c.to_be_bytes())

@@ -60,25 +60,7 @@ mod tests {
     use super::*;
 
     fn object() -> Object {
-        Object {
-            key: "k".to_owned(),
-            size: 0,
-            generation: 5,
-            metageneration: 2,
-            crc32c: 0,
-            crc64nvme: None,
-            md5: None,
-            etag: "e".to_owned(),
-            components: None,
-            parts: None,
-            part_sizes: Vec::new(),
-            attributes: Default::default(),
-            restore: None,
-            created_us: 0,
-            updated_us: 0,
-            checksum: None,
-            content: Default::default(),
-        }
+        Object { metageneration: 2, etag: "e".to_owned(), ..Object::empty("k", 5) }
     }
 
     #[test]

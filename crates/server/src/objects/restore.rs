@@ -78,7 +78,7 @@ mod tests {
             archive_status: tier.map(str::to_owned),
             ..Attributes::default()
         };
-        let store = Objects::open(&Storage::Memory, true).unwrap();
+        let store = Objects::open(&Storage::Memory, true, false).unwrap();
         let object = Arc::unwrap_or_clone(store.put_with("b", "k", b"x", attributes).unwrap());
         Object { restore, ..object }
     }

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
-use super::{Dialect, error_document_with, refusal, timestamp};
+use super::{Dialect, error_document_with, refusal, timestamp, versions};
 use crate::body::ResponseBody;
 use crate::objects::restore::{Place, Restore};
 use crate::objects::{Object, now_us};
@@ -66,9 +66,11 @@ pub(super) fn restore(
         return Err(s3_error!(NotImplemented, "Restores into other objects are not implemented."));
     }
     let (now, takes) = (now_us(), dialect.config.restores_take);
+    versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
+    let which = versions::asked(input.version_id.as_deref())?;
     let status = dialect
         .objects
-        .restore_if(&input.bucket, &input.key, |object| decide(object, &request, now, takes))
+        .restore_if(&input.bucket, &input.key, which, |object| decide(object, &request, now, takes))
         .map_err(refusal)??;
     let mut answer = S3Response::new(RestoreObjectOutput::default());
     if status == StatusCode::ACCEPTED {
@@ -174,7 +176,7 @@ mod tests {
             archive_status: tier.map(str::to_owned),
             ..Attributes::default()
         };
-        let store = Objects::open(&Storage::Memory, true).unwrap();
+        let store = Objects::open(&Storage::Memory, true, false).unwrap();
         Arc::unwrap_or_clone(store.put_with("b", "k", b"x", attributes).unwrap())
     }
 

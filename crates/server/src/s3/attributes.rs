@@ -5,13 +5,16 @@ use s3s::{S3Result, s3_error};
 
 use super::asked::customer_of;
 use super::checksums::{kind, set_checksum};
-use super::{Dialect, checksums, encryption, refusal, timestamp};
+use super::{Dialect, checksums, encryption, timestamp, versions};
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Result<GetObjectAttributesOutput> {
-    let object = dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
+    let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     encryption::admit(customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
-    let mut output =
-        GetObjectAttributesOutput { last_modified: Some(timestamp(object.updated_us)), ..Default::default() };
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(timestamp(object.updated_us)),
+        version_id: versions::reported(dialect, &input.bucket, &object),
+        ..Default::default()
+    };
     // Clients write them into one header, which `s3s` leaves as it is.
     let names = input.object_attributes.iter().flat_map(|names| names.as_str().split(',')).map(str::trim);
     for name in names {

@@ -19,6 +19,7 @@ pub(super) struct Completion {
     pub(super) key: String,
     pub(super) parts: Vec<Named>,
     pub(super) etag: String,
+    pub(super) version: Option<String>,
     pub(super) checksum: Option<StoredChecksum>,
     pub(super) encryption: Option<Encryption>,
 }
@@ -59,6 +60,7 @@ mod tests {
             key: "k".to_owned(),
             parts: named(1),
             etag: "e-1".to_owned(),
+            version: None,
             checksum: None,
             encryption: None,
         };

@@ -1,19 +1,21 @@
 //! CopyObject. The copy shows the source's bytes; nothing is read.
 
+use std::sync::Arc;
+
 use s3s::dto::*;
-use s3s::{S3Request, S3Result, s3_error};
+use s3s::{S3ErrorCode, S3Request, S3Result, s3_error};
 
 use super::asked::{asked_of, source_customer_of, tell_encryption};
 use super::checksums::{kind, set_checksum};
 use super::{
     Dialect, archive, checksums, conditions, encryption, put, refusal, refusals, timestamp, versions,
 };
-use crate::objects::{Attributes, NewObject, Objects};
+use crate::objects::{Attributes, NewObject, Object, Objects};
 
 pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3Result<CopyObjectOutput> {
     let S3Request { input, headers, .. } = request;
-    let (bucket, key) = source(&input.copy_source)?;
-    let object = dialect.objects.find(bucket, key).map_err(refusal)?;
+    let (bucket, key, version) = source(&input.copy_source)?;
+    let object = of_source(dialect, bucket, key, version)?;
     archive::admit(&object)?;
     encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
     let mut asked = asked_of!(input);
@@ -48,7 +50,8 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     check_size(object.size)?;
     let directive = input.metadata_directive.as_ref().map(MetadataDirective::as_str);
     let replaces = directive == Some(MetadataDirective::REPLACE);
-    if !replaces && bucket == input.bucket && key == input.key && input.storage_class.is_none() {
+    let is_itself = bucket == input.bucket && key == input.key && version.is_none();
+    if !replaces && is_itself && input.storage_class.is_none() {
         return Err(s3_error!(
             InvalidRequest,
             "This copy request is illegal because it is trying to copy an object to itself without changing anything."
@@ -93,7 +96,12 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         result.checksum_type = Some(kind(stored.composite));
         set_checksum!(result, stored.algorithm, stored.value);
     }
-    let mut output = CopyObjectOutput { copy_object_result: Some(result), ..Default::default() };
+    let mut output = CopyObjectOutput {
+        copy_object_result: Some(result),
+        copy_source_version_id: versions::reported(dialect, bucket, &object),
+        version_id: versions::reported(dialect, &input.bucket, &copied),
+        ..Default::default()
+    };
     tell_encryption!(output, &copied.attributes.asked.encryption);
     Ok(output)
 }
@@ -109,13 +117,26 @@ fn check_size(size: u64) -> S3Result<()> {
     Ok(())
 }
 
-/// Bucket and key of `x-amz-copy-source`.
-pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str)> {
+/// Bucket, key and version of `x-amz-copy-source`.
+pub(super) fn source(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)> {
     match source {
-        CopySource::Bucket { bucket, key, version_id } => {
-            versions::only(version_id.as_deref())?;
-            Ok((bucket, key))
-        }
+        CopySource::Bucket { bucket, key, version_id } => Ok((bucket, key, version_id.as_deref())),
         _ => Err(s3_error!(NotImplemented, "copy sources other than buckets")),
     }
+}
+
+/// The object to copy.
+pub(super) fn of_source(
+    dialect: &Dialect,
+    bucket: &str,
+    key: &str,
+    version: Option<&str>,
+) -> S3Result<Arc<Object>> {
+    versions::find(dialect, bucket, key, version).map_err(|error| match *error.code() {
+        S3ErrorCode::MethodNotAllowed => s3_error!(
+            InvalidRequest,
+            "The source of a copy request may not specifically refer to a delete marker by version id."
+        ),
+        _ => error,
+    })
 }

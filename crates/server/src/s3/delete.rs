@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use s3s::dto::*;
-use s3s::{S3Request, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Result, s3_error};
 
 use super::{Dialect, conditions, refusal, usual_code, versions};
 use crate::fault::draws::Draws;
-use crate::objects::Refused;
 use crate::objects::precondition::Precondition;
+use crate::objects::versions::{Heir, Which};
+use crate::objects::{Refused, Removed};
 
 const KEYS_MAX: usize = 1000;
 
 pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
     let precondition = conditions::of_write(dialect.habits.conditions.delete, input.if_match, None)?;
-    delete(dialect, &input.bucket, &input.key, &precondition)?;
-    Ok(DeleteObjectOutput::default())
+    let removed = delete(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &precondition)?;
+    let (version_id, is_marker) = reported(&removed, input.version_id);
+    Ok(DeleteObjectOutput { version_id, delete_marker: is_marker.then_some(true), ..Default::default() })
 }
 
 pub(super) fn many(
@@ -41,15 +43,22 @@ pub(super) fn many(
         }
         let etag = object.e_tag.map(ETagCondition::ETag);
         let precondition = conditions::of_write(dialect.habits.conditions.delete, etag, None)?;
-        let outcome = versions::only(object.version_id.as_deref())
-            .and_then(|()| delete(dialect, &input.bucket, &object.key, &precondition));
-        match outcome {
-            Ok(()) => deleted.push(DeletedObject { key: Some(object.key), ..Default::default() }),
+        let asked = object.version_id;
+        match delete(dialect, &input.bucket, &object.key, asked.as_deref(), &precondition) {
+            Ok(removed) => {
+                let (version, is_marker) = reported(&removed, asked.clone());
+                deleted.push(DeletedObject {
+                    delete_marker: is_marker.then_some(true),
+                    delete_marker_version_id: version.filter(|_| is_marker),
+                    key: Some(object.key),
+                    version_id: asked,
+                });
+            }
             Err(error) => errors.push(Error {
                 code: Some(error.code().as_str().to_owned()),
                 message: error.message().map(str::to_owned),
                 key: Some(object.key),
-                version_id: object.version_id,
+                version_id: asked,
             }),
         }
     }
@@ -61,11 +70,34 @@ pub(super) fn many(
     })
 }
 
-/// Removing what isn't there succeeds, unless something was demanded of it.
-fn delete(dialect: &Dialect, bucket: &str, key: &str, precondition: &Precondition) -> S3Result<()> {
-    match dialect.objects.delete(bucket, key, precondition) {
-        Ok(()) => Ok(()),
-        Err(Refused::NoObject) if precondition.is_none() => Ok(()),
+/// Removing what isn't there succeeds, unless something was demanded of it; `None` then.
+fn delete(
+    dialect: &Dialect,
+    bucket: &str,
+    key: &str,
+    version: Option<&str>,
+    precondition: &Precondition,
+) -> S3Result<Option<Removed>> {
+    let removed = match versions::asked(version).map_err(|_| no_version())? {
+        Which::Live => dialect.objects.delete_or_mark(bucket, key, precondition),
+        which => dialect.objects.delete_version(bucket, key, which, Heir::Newest, precondition),
+    };
+    match removed {
+        Ok(removed) => Ok(Some(removed)),
+        Err(Refused::NoObject) if precondition.is_none() => Ok(None),
         Err(refused) => Err(refusal(refused)),
+    }
+}
+
+fn no_version() -> S3Error {
+    s3_error!(NoSuchVersion, "The specified version does not exist.")
+}
+
+/// Which version an answer names, and whether that is a delete marker.
+fn reported(removed: &Option<Removed>, asked: Option<String>) -> (Option<String>, bool) {
+    match removed {
+        Some(Removed::Marked(marker)) => (Some(versions::id(marker)), true),
+        Some(Removed::Version(version)) => (Some(versions::id(version)), version.standing.is_delete_marker),
+        Some(Removed::Gone) | None => (asked, false),
     }
 }

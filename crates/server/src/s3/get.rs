@@ -10,13 +10,15 @@ use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 use super::asked::{customer_of, tell_encryption, tell_lock};
 use super::checksums::{kind, set_checksum};
 use super::directory::{self, is_directory};
-use super::{Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp, unmarked};
+use super::{
+    Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp, unmarked, versions,
+};
 use crate::body::ObjectStream;
 use crate::objects::{Object, Refused};
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
-    let object = find(dialect, &input.bucket, &input.key, &etags)?;
+    let object = find(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
         .map_err(|error| with_state(error, &object))?;
     archive::admit(&object)?;
@@ -42,6 +44,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
         tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
+        version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };
     tell_encryption!(output, &asked.encryption);
@@ -65,7 +68,7 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
 
 pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
-    let object = find(dialect, &input.bucket, &input.key, &etags)?;
+    let object = find(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
         .map_err(|error| with_state(error, &object))?;
     let asked = &object.attributes.asked;
@@ -90,6 +93,7 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         parts_count: input.part_number.and(object.parts.map(|parts| parts as i32)),
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
+        version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };
     tell_encryption!(output, &asked.encryption);
@@ -117,9 +121,10 @@ fn find(
     dialect: &Dialect,
     bucket: &str,
     key: &str,
+    version: Option<&str>,
     etags: &crate::objects::precondition::Precondition,
 ) -> S3Result<Arc<Object>> {
-    let object = dialect.objects.find(bucket, key).map_err(refusal_to_read)?;
+    let object = versions::find(dialect, bucket, key, version)?;
     etags
         .check(Some(&object))
         .map_err(|failed| with_state(refusal_to_read(Refused::Precondition(failed)), &object))?;

@@ -10,7 +10,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
 use super::asked::{asked_of, customer_of, source_customer_of, tell_encryption};
 use super::checksums::{Announced, kind, name, named, set_checksum};
-use super::{Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp};
+use super::{Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp, versions};
 use crate::checksum::{Algorithm, Hasher, base64, hex};
 use crate::customer_key::{Fit, fits};
 use crate::objects::asked::Encryption;
@@ -111,8 +111,8 @@ pub(super) async fn part(
 pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Result<UploadPartCopyOutput> {
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     let number = part_number(input.part_number)?;
-    let (bucket, key) = copy::source(&input.copy_source)?;
-    let source = dialect.objects.find(bucket, key).map_err(refusal)?;
+    let (bucket, key, version) = copy::source(&input.copy_source)?;
+    let source = copy::of_source(dialect, bucket, key, version)?;
     archive::admit(&source)?;
     admit(&upload, customer_of!(input)?.as_ref())?;
     encryption::admit(source_customer_of!(input)?.as_ref(), source.attributes.asked.encryption.as_ref())?;
@@ -146,7 +146,11 @@ pub(super) fn part_copy(dialect: &Dialect, input: UploadPartCopyInput) -> S3Resu
     {
         set_checksum!(result, checksum.algorithm, base64(&sum));
     }
-    Ok(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() })
+    Ok(UploadPartCopyOutput {
+        copy_part_result: Some(result),
+        copy_source_version_id: versions::reported(dialect, bucket, &source),
+        ..Default::default()
+    })
 }
 
 pub(super) fn abort(

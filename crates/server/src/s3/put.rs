@@ -7,7 +7,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, Trail
 
 use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
-use super::{Dialect, conditions, encryption, refusal, refusals, unmarked};
+use super::{Dialect, conditions, encryption, refusal, refusals, unmarked, versions};
 use crate::body::aws_chunked;
 use crate::checksum::Wanted;
 use crate::objects::writer::Written;
@@ -48,7 +48,11 @@ pub(super) async fn put(
     let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
         dialect.objects.commit(&input.bucket, &input.key, written, new, &precondition).map_err(refusal)?;
-    let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(object.etag.clone())), ..Default::default() };
+    let mut output = PutObjectOutput {
+        e_tag: Some(ETag::Strong(object.etag.clone())),
+        version_id: versions::reported(dialect, &input.bucket, &object),
+        ..Default::default()
+    };
     tell_encryption!(output, &object.attributes.asked.encryption);
     if let Some(checksum) = checksum {
         output.checksum_type = Some(kind(checksum.composite));

@@ -4,7 +4,7 @@ use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderMap, Method, StatusCode};
 
 use super::checksums::{ALGORITHMS, header, named};
-use super::subresources;
+use super::{subresources, versions};
 use crate::query::Query;
 
 /// The largest object in one request, the largest part, and the largest object that is copied in one.
@@ -23,9 +23,11 @@ pub(super) type Refusal = (StatusCode, &'static str, &'static str);
 pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &HeaderMap) -> Option<Refusal> {
     let bad = |code, message| Some((StatusCode::BAD_REQUEST, code, message));
     match query.value("versionId") {
-        None | Some("null") => {}
         Some("") => return bad("InvalidArgument", "Version id cannot be the empty string"),
-        Some(_) => return bad("InvalidArgument", "Invalid version id specified"),
+        Some(id) if versions::parse(id).is_none() => {
+            return bad("InvalidArgument", "Invalid version id specified");
+        }
+        None | Some(_) => {}
     }
     if let Some(refusal) = presigned(query, headers) {
         return Some(refusal);
@@ -143,8 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unversioned_store_has_the_null_version_alone() {
+    fn what_can_be_no_version_id_is_refused() {
         assert_eq!(code(Method::GET, "versionId=null", &[]), "");
+        assert_eq!(code(Method::GET, "versionId=00c0ffee00c0ffee", &[]), "");
         assert_eq!(code(Method::GET, "versionId=3HL4kqtJlcpXroDTDmJ", &[]), "InvalidArgument");
         assert_eq!(code(Method::DELETE, "versionId=", &[]), "InvalidArgument");
     }

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::{Dialect, refusal};
+use super::{Dialect, refusal, versions};
 use crate::objects::precondition::Precondition;
 
 /// S3's limits.
@@ -48,30 +48,42 @@ fn checked(pairs: Vec<(String, String)>) -> S3Result<BTreeMap<String, String>> {
 }
 
 pub(super) fn get(dialect: &Dialect, input: GetObjectTaggingInput) -> S3Result<GetObjectTaggingOutput> {
-    let object = dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
+    let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     let tag = |(key, value): (&String, &String)| Tag { key: Some(key.clone()), value: Some(value.clone()) };
     let tag_set = object.attributes.asked.tags.iter().map(tag).collect();
-    Ok(GetObjectTaggingOutput { tag_set, ..Default::default() })
+    Ok(GetObjectTaggingOutput { tag_set, version_id: versions::reported(dialect, &input.bucket, &object) })
 }
 
 pub(super) fn put(dialect: &Dialect, input: PutObjectTaggingInput) -> S3Result<PutObjectTaggingOutput> {
     let pair = |tag: Tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default());
-    set(dialect, &input.bucket, &input.key, checked(input.tagging.tag_set.into_iter().map(pair).collect())?)?;
-    Ok(PutObjectTaggingOutput::default())
+    let tags = checked(input.tagging.tag_set.into_iter().map(pair).collect())?;
+    let version_id = set(dialect, &input.bucket, &input.key, input.version_id.as_deref(), tags)?;
+    Ok(PutObjectTaggingOutput { version_id })
 }
 
 pub(super) fn delete(
     dialect: &Dialect,
     input: DeleteObjectTaggingInput,
 ) -> S3Result<DeleteObjectTaggingOutput> {
-    set(dialect, &input.bucket, &input.key, BTreeMap::new())?;
-    Ok(DeleteObjectTaggingOutput::default())
+    let none = BTreeMap::new();
+    let version_id = set(dialect, &input.bucket, &input.key, input.version_id.as_deref(), none)?;
+    Ok(DeleteObjectTaggingOutput { version_id })
 }
 
-fn set(dialect: &Dialect, bucket: &str, key: &str, tags: BTreeMap<String, String>) -> S3Result<()> {
+/// Replaces the tags; answers whose they are.
+fn set(
+    dialect: &Dialect,
+    bucket: &str,
+    key: &str,
+    version: Option<&str>,
+    tags: BTreeMap<String, String>,
+) -> S3Result<Option<String>> {
+    versions::find(dialect, bucket, key, version)?;
     let change = |attributes: &mut crate::objects::Attributes| attributes.asked.tags = tags;
-    dialect.objects.patch(bucket, key, &Precondition::default(), change).map_err(refusal)?;
-    Ok(())
+    let which = versions::asked(version)?;
+    let changed =
+        dialect.objects.patch(bucket, key, which, &Precondition::default(), change).map_err(refusal)?;
+    Ok(versions::reported(dialect, bucket, &changed))
 }
 
 #[cfg(test)]

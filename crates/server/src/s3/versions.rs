@@ -1,100 +1,275 @@
-//! Versions, in a store that keeps none: each object is its only one, `null`.
+//! Versions: their ids, their listing, and whether a bucket keeps them.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/Versioning.html>
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use http::header::{ALLOW, LAST_MODIFIED};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use quick_xml::escape::escape;
 use s3s::dto::*;
-use s3s::{S3Result, s3_error};
+use s3s::{S3Error, S3Response, S3Result, s3_error};
 
 use super::list::Writing;
-use super::{Dialect, checksums, list, refusal, timestamp};
-use crate::objects::listing::From as Start;
+use super::{Dialect, checksums, list, refusal};
+use crate::body::ResponseBody;
+use crate::gcs::rfc3339;
+use crate::objects::listing::{From as Start, Order, Page};
+use crate::objects::versions::Which;
+use crate::objects::{Object, Refused, Versioning};
 
 /// The version of what was written without versioning.
-pub(super) const NULL: &str = "null";
+const NULL: &str = "null";
+const MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
+const ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// Refuses any version that isn't the only one.
-pub(super) fn only(version: Option<&str>) -> S3Result<()> {
-    match version {
-        None | Some(NULL) => Ok(()),
-        Some(_) => Err(s3_error!(NoSuchVersion, "The specified version does not exist.")),
+/// The id of a version. Its digits stand backwards, so that ids tell no order, as S3's don't.
+pub(super) fn id(object: &Object) -> String {
+    match object.standing.has_id {
+        true => format!("{:016x}", object.generation.reverse_bits()),
+        false => NULL.to_owned(),
     }
 }
 
-/// ListObjectVersions.
-pub(super) fn list(dialect: &Dialect, input: ListObjectVersionsInput) -> S3Result<ListObjectVersionsOutput> {
-    let key_marker = input.key_marker.clone().unwrap_or_default();
-    if key_marker.is_empty() && input.version_id_marker.as_ref().is_some_and(|marker| !marker.is_empty()) {
-        return Err(s3_error!(
-            InvalidArgument,
-            "A version-id marker cannot be specified without a key marker."
-        ));
+/// What a version id means; `None` where it can't be one.
+pub(super) fn parse(id: &str) -> Option<Which> {
+    if id == NULL {
+        return Some(Which::Null);
     }
-    // There is nothing of a key behind its only version.
-    let start = list::behind(&key_marker, input.delimiter.as_deref());
-    let query = list::query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
-    let max_keys = query.max as i32;
-    let mut page = dialect.objects.list(&input.bucket, &query).map_err(refusal)?;
-    let write = Writing::of(input.encoding_type.as_ref());
-    let next_key = page.next.take().and_then(|next| match next {
-        Start::After(key) | Start::AfterPrefix(key) => Some(write.text(&key)),
-        Start::Start | Start::At(_) => None,
-    });
-    let versions = page.objects.iter().map(|object| {
-        let checksum = checksums::of(object);
-        ObjectVersion {
-            checksum_algorithm: Some(vec![ChecksumAlgorithm::from_static(checksums::name(
-                checksum.algorithm,
-            ))]),
-            checksum_type: Some(checksums::kind(checksum.composite)),
-            e_tag: Some(ETag::Strong(object.etag.clone())),
-            is_latest: Some(true),
-            key: Some(write.text(&object.key)),
-            last_modified: Some(timestamp(object.updated_us)),
-            size: Some(object.size as i64),
-            storage_class: Some(ObjectVersionStorageClass::from(object.storage_class().to_owned())),
-            version_id: Some(NULL.to_owned()),
-            ..Default::default()
+    let digits = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+    let is_id = id.len() == 16 && id.bytes().all(digits);
+    let number = is_id.then(|| u64::from_str_radix(id, 16).ok()).flatten()?;
+    Some(Which::Generation(number.reverse_bits()))
+}
+
+/// Which version a request is for.
+pub(super) fn asked(id: Option<&str>) -> S3Result<Which> {
+    match id {
+        None => Ok(Which::Live),
+        Some(id) => parse(id).ok_or_else(|| s3_error!(InvalidArgument, "Invalid version id specified")),
+    }
+}
+
+/// The object that a request is for, or its version.
+pub(super) fn find(dialect: &Dialect, bucket: &str, key: &str, id: Option<&str>) -> S3Result<Arc<Object>> {
+    let which = asked(id)?;
+    dialect.objects.find_version(bucket, key, which).map_err(|refused| of_version(refused, id.is_some()))
+}
+
+/// What is refused of a version: one that isn't there is no key that isn't there, and a delete marker can be deleted and
+/// nothing else. Where no version was named, a marker is an object that isn't there.
+fn of_version(refused: Refused, is_named: bool) -> S3Error {
+    let marker = match refused {
+        Refused::DeleteMarker(marker) => marker,
+        Refused::NoObject if is_named => {
+            return s3_error!(NoSuchVersion, "The specified version does not exist.");
         }
-    });
-    let prefixes = page.prefixes.iter().map(|prefix| CommonPrefix { prefix: Some(write.text(prefix)) });
-    Ok(ListObjectVersionsOutput {
-        versions: Some(versions.collect()),
-        common_prefixes: Some(prefixes.collect()),
-        name: Some(input.bucket),
-        prefix: Some(write.text(input.prefix.as_deref().unwrap_or_default())),
-        delimiter: input.delimiter.map(|delimiter| write.text(&delimiter)),
-        encoding_type: input.encoding_type,
-        key_marker: Some(write.text(&key_marker)),
-        version_id_marker: Some(input.version_id_marker.unwrap_or_default()),
-        max_keys: Some(max_keys),
-        is_truncated: Some(next_key.is_some()),
-        next_version_id_marker: next_key.as_ref().map(|_| NULL.to_owned()),
-        next_key_marker: next_key,
-        ..Default::default()
+        other => return refusal(other),
+    };
+    let mut error = match is_named {
+        true => s3_error!(MethodNotAllowed, "The specified method is not allowed against this resource."),
+        false => refusal(Refused::NoObject),
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(MARKER, HeaderValue::from_static("true"));
+    if let Ok(id) = HeaderValue::try_from(id(&marker)) {
+        headers.insert(ID, id);
+    }
+    if is_named {
+        headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
+        let modified = std::time::UNIX_EPOCH + std::time::Duration::from_micros(marker.updated_us);
+        if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(modified)) {
+            headers.insert(LAST_MODIFIED, date);
+        }
+    }
+    error.set_headers(headers);
+    error
+}
+
+/// What the answer of a bucket that keeps versions, or has kept them, says of an object's.
+pub(super) fn reported(dialect: &Dialect, bucket: &str, object: &Object) -> Option<String> {
+    let bucket = dialect.objects.bucket(bucket).ok()?;
+    (bucket.versioning() != Versioning::Off).then(|| id(object))
+}
+
+/// ListObjectVersions. The document is written here: the framework's has all versions in front of all delete markers, and
+/// S3's has them as they come.
+pub(super) fn list(
+    dialect: &Dialect,
+    input: ListObjectVersionsInput,
+) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+    let key_marker = input.key_marker.as_deref().unwrap_or_default();
+    let version_marker = input.version_id_marker.as_deref().unwrap_or_default();
+    let start = match (key_marker, version_marker) {
+        ("", "") => Start::Start,
+        ("", _) => {
+            return Err(s3_error!(
+                InvalidArgument,
+                "A version-id marker cannot be specified without a key marker."
+            ));
+        }
+        (key, "") => list::behind(key, input.delimiter.as_deref()),
+        (key, id) => match list::behind(key, input.delimiter.as_deref()) {
+            prefix @ Start::AfterPrefix(_) => prefix,
+            _ => after(dialect, &input.bucket, key, id)?,
+        },
+    };
+    let query = list::query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
+    let page = dialect.objects.list_versions(&input.bucket, &query, Order::NewestFirst).map_err(refusal)?;
+    let document = document(dialect, &input, &page, query.max);
+    let mut answer = S3Response::new(ListObjectVersionsOutput::default());
+    answer.extensions.insert(Document(document));
+    Ok(answer)
+}
+
+/// Where a listing goes on behind a version of a key.
+fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Start> {
+    let generation = match asked(Some(id))? {
+        Which::Generation(generation) => Some(generation),
+        Which::Live | Which::Null => match dialect.objects.find_version(bucket, key, Which::Null) {
+            Ok(object) | Err(Refused::DeleteMarker(object)) => Some(object.generation),
+            Err(Refused::NoObject) => None,
+            Err(refused) => return Err(refusal(refused)),
+        },
+    };
+    Ok(match generation {
+        Some(generation) => Start::AfterVersion(key.to_owned(), generation),
+        None => Start::After(key.to_owned()),
     })
 }
 
-/// GetBucketVersioning: nothing for a bucket that never had any, else that it is suspended.
+/// A document that takes the place of the framework's.
+#[derive(Clone)]
+struct Document(String);
+
+/// An answer with its own document, where it has one.
+pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    let Some(Document(text)) = answer.extensions_mut().remove::<Document>() else { return answer };
+    answer.headers_mut().insert(http::header::CONTENT_LENGTH, text.len().into());
+    answer.map(|_| ResponseBody::whole(text))
+}
+
+fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max_keys: usize) -> String {
+    let write = Writing::of(input.encoding_type.as_ref());
+    let text = |key: &str| escape(write.text(key)).into_owned();
+    let mut out = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListVersionsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
+    );
+    let element = |out: &mut String, name: &str, value: &str| {
+        let _ = write!(out, "<{name}>{value}</{name}>");
+    };
+    element(&mut out, "Name", &input.bucket);
+    element(&mut out, "Prefix", &text(input.prefix.as_deref().unwrap_or_default()));
+    element(&mut out, "KeyMarker", &text(input.key_marker.as_deref().unwrap_or_default()));
+    element(&mut out, "VersionIdMarker", &escape(input.version_id_marker.as_deref().unwrap_or_default()));
+    if let Some(next) = &page.next {
+        let (key, id) = match next {
+            Start::AfterVersion(key, generation) => {
+                let of = |object: &&Arc<Object>| object.key == *key && object.generation == *generation;
+                (key.as_str(), page.objects.iter().rev().find(of).map(|object| id(object)))
+            }
+            Start::After(key) | Start::AfterPrefix(key) | Start::At(key) => (key.as_str(), None),
+            Start::Start => ("", None),
+        };
+        element(&mut out, "NextKeyMarker", &text(key));
+        if let Some(id) = id {
+            element(&mut out, "NextVersionIdMarker", &id);
+        }
+    }
+    element(&mut out, "MaxKeys", &max_keys.to_string());
+    if let Some(delimiter) = &input.delimiter {
+        element(&mut out, "Delimiter", &text(delimiter));
+    }
+    if let Some(encoding) = &input.encoding_type {
+        element(&mut out, "EncodingType", &escape(encoding.as_str()));
+    }
+    element(&mut out, "IsTruncated", if page.next.is_some() { "true" } else { "false" });
+    for object in &page.objects {
+        let is_marker = object.standing.is_delete_marker;
+        let name = if is_marker { "DeleteMarker" } else { "Version" };
+        let _ = write!(out, "<{name}>");
+        element(&mut out, "Key", &text(&object.key));
+        element(&mut out, "VersionId", &id(object));
+        element(
+            &mut out,
+            "IsLatest",
+            if is_latest(dialect, &input.bucket, object) { "true" } else { "false" },
+        );
+        element(&mut out, "LastModified", &rfc3339(object.updated_us));
+        if !is_marker {
+            let checksum = checksums::of(object);
+            element(&mut out, "ETag", &escape(format!("\"{}\"", object.etag)));
+            element(&mut out, "ChecksumAlgorithm", checksums::name(checksum.algorithm));
+            element(&mut out, "ChecksumType", checksums::kind(checksum.composite).as_str());
+            element(&mut out, "Size", &object.size.to_string());
+            element(&mut out, "StorageClass", &escape(object.storage_class()));
+        }
+        let owner = escape(&*dialect.config.access_key).into_owned();
+        let _ = write!(out, "<Owner><ID>{owner}</ID></Owner></{name}>");
+    }
+    for prefix in &page.prefixes {
+        let _ = write!(out, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", text(prefix));
+    }
+    out.push_str("</ListVersionsResult>");
+    out
+}
+
+/// Whether a version is what a request without a version finds, or the marker that it finds instead.
+fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
+    match object.standing.noncurrent_us {
+        None => true,
+        Some(_) if !object.standing.is_delete_marker => false,
+        Some(_) => matches!(
+            dialect.objects.find(bucket, &object.key),
+            Err(Refused::DeleteMarker(newest)) if newest.generation == object.generation
+        ),
+    }
+}
+
+/// GetBucketVersioning: nothing for a bucket of which nobody has ever said anything.
 pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Result<GetBucketVersioningOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
-    let suspended = bucket.versioning_suspended.load(std::sync::atomic::Ordering::Relaxed);
-    let status = suspended.then(|| BucketVersioningStatus::from_static(BucketVersioningStatus::SUSPENDED));
+    let status = bucket.versioning_said().map(|versioning| {
+        BucketVersioningStatus::from_static(match versioning {
+            Versioning::Enabled => BucketVersioningStatus::ENABLED,
+            Versioning::Suspended | Versioning::Off => BucketVersioningStatus::SUSPENDED,
+        })
+    });
     Ok(GetBucketVersioningOutput { status, ..Default::default() })
 }
 
-/// PutBucketVersioning, as far as it asks for no versions.
+/// PutBucketVersioning. There is no MFA device whose codes could be checked.
 pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Result<PutBucketVersioningOutput> {
-    let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let wanted = input.versioning_configuration;
-    match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
-        Some(BucketVersioningStatus::SUSPENDED) if wanted.mfa_delete.is_none() => {
-            bucket.versioning_suspended.store(true, std::sync::atomic::Ordering::Relaxed);
-            Ok(PutBucketVersioningOutput::default())
+    let versioning = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
+        Some(BucketVersioningStatus::ENABLED) => Versioning::Enabled,
+        Some(BucketVersioningStatus::SUSPENDED) => Versioning::Suspended,
+        _ => {
+            return Err(s3_error!(
+                IllegalVersioningConfigurationException,
+                "The Versioning element must be specified"
+            ));
         }
-        Some(BucketVersioningStatus::ENABLED | BucketVersioningStatus::SUSPENDED) => {
-            Err(s3_error!(NotImplemented, "This store keeps no versions."))
+    };
+    if wanted.mfa_delete.is_some_and(|mfa| mfa.as_str() == MFADelete::ENABLED) {
+        return Err(s3_error!(NotImplemented, "This store knows no MFA devices."));
+    }
+    dialect.objects.set_versioning(&input.bucket, versioning).map_err(refusal)?;
+    Ok(PutBucketVersioningOutput::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_means_its_generation_and_nothing_else_is_one() {
+        let mut object = Object::empty("k", 1_700_000_000_123_456);
+        assert_eq!((id(&object).as_str(), parse("null")), ("null", Some(Which::Null)));
+        object.standing.has_id = true;
+        assert_eq!(parse(&id(&object)), Some(Which::Generation(object.generation)));
+        for wrong in ["", "v1", "3HL4kqtJlcpXroDTDmJ", "+00000000000000f", "000000000000000F"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
         }
-        _ => Err(s3_error!(
-            IllegalVersioningConfigurationException,
-            "The Versioning element must be specified"
-        )),
     }
 }

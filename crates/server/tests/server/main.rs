@@ -18,3 +18,4 @@ mod s3_signed;
 mod s3_unversioned;
 mod signature;
 mod transport;
+mod versions;

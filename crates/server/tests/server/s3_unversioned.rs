@@ -11,13 +11,16 @@ fn stored(rig: &Rig) -> String {
 fn the_only_version_of_an_object_is_null() {
     let rig = Rig::new();
     stored(&rig);
+    assert_eq!(rig.get("/demo/k").header("x-amz-version-id"), "", "nothing is said of versions");
     assert_eq!(rig.get("/demo/k?versionId=null").text(), "hello");
     for (method, path) in [("GET", "/demo/k?versionId=v1"), ("DELETE", "/demo/k?versionId=v1")] {
         let refused = rig.send(method, path, &[], "").unwrap();
         assert_eq!((refused.status, refused.element("Code")), (400, "InvalidArgument"), "{method}");
     }
     let copied = rig.send("PUT", "/demo/c", &[("x-amz-copy-source", "/demo/k?versionId=v1")], "").unwrap();
-    assert_eq!((copied.status, copied.element("Code")), (404, "NoSuchVersion"));
+    assert_eq!((copied.status, copied.element("Code")), (400, "InvalidArgument"));
+    let absent = rig.get("/demo/k?versionId=00c0ffee00c0ffee");
+    assert_eq!((absent.status, absent.element("Code")), (404, "NoSuchVersion"));
     let body = "<Delete><Object><Key>k</Key><VersionId>v1</VersionId></Object></Delete>";
     let deleted = rig.send("POST", "/demo?delete", &[], body).unwrap();
     assert_eq!(deleted.element("Code"), "NoSuchVersion");
@@ -41,21 +44,6 @@ fn objects_are_listed_as_their_only_versions() {
     let second = rig.get("/demo?versions&delimiter=/&key-marker=d/&version-id-marker=null");
     assert_eq!((second.element("Key"), second.element("IsTruncated")), ("e", "false"));
     assert_eq!(rig.get("/demo?versions&version-id-marker=null").element("Code"), "InvalidArgument");
-}
-
-#[test]
-fn versioning_may_be_suspended_and_not_enabled() {
-    let rig = Rig::new();
-    let status = |rig: &Rig| rig.get("/demo?versioning").element("Status").to_owned();
-    let put = |status: &str| {
-        let body = format!("<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>");
-        rig.send("PUT", "/demo?versioning", &[], body).unwrap()
-    };
-    assert_eq!(status(&rig), "");
-    assert_eq!((put("Enabled").status, put("Enabled").element("Code")), (501, "NotImplemented"));
-    assert_eq!(status(&rig), "");
-    assert_eq!(put("Suspended").status, 200);
-    assert_eq!(status(&rig), "Suspended");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::objects::writer::Written;
 use crate::s3::asked::customer_of;
 use crate::s3::checksums::{ALGORITHMS, header, kind, name, set_checksum};
 use crate::s3::completions::Completion;
-use crate::s3::{Dialect, conditions, encryption, refusal};
+use crate::s3::{Dialect, conditions, encryption, refusal, versions};
 
 pub(in crate::s3) fn complete(
     dialect: &Dialect,
@@ -92,6 +92,7 @@ pub(in crate::s3) fn complete(
     dialect.objects.uploads.remove(&upload.id);
     let completion = Completion {
         upload: upload.id.clone(),
+        version: versions::reported(dialect, &input.bucket, &object),
         bucket: input.bucket,
         key: input.key,
         parts: names,
@@ -109,6 +110,7 @@ fn completed(completion: Completion) -> CompleteMultipartUploadOutput {
         bucket: Some(completion.bucket),
         key: Some(completion.key),
         e_tag: Some(ETag::Strong(completion.etag)),
+        version_id: completion.version,
         ..Default::default()
     };
     if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {

@@ -1,0 +1,326 @@
+//! Which versions of a key are kept: what a write, a delete and the removal of one version do to them. Pure.
+//!
+//! A key has at most one live object, and noncurrent versions that are older, oldest first. Where nothing is live the newest one is
+//! a delete marker: S3 shows it, to GCS there is none. An object whose version is `null` was written without versioning;
+//! a key has one of them at most.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::object::Object;
+
+/// Whether a bucket keeps versions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Versioning {
+    /// What is replaced or deleted is gone.
+    #[default]
+    Off,
+    /// What is replaced or deleted becomes noncurrent.
+    Enabled,
+    /// S3's state after that: what has a version id is kept, and new objects have none.
+    Suspended,
+}
+
+/// Keys in byte order, which is the order of both stores.
+pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
+
+/// Which version of a key is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that is live.
+    Live,
+    Generation(u64),
+    /// The one that was written without versioning.
+    Null,
+}
+
+/// What a removed version leaves in charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heir {
+    /// S3: the newest that is left becomes current.
+    Newest,
+    /// GCS: nothing is live until something is written.
+    Nobody,
+}
+
+/// The objects of a bucket.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) live: Index,
+    /// Oldest first; no key without any.
+    pub(crate) noncurrent: BTreeMap<Box<[u8]>, Vec<Arc<Object>>>,
+}
+
+/// One change of a key's versions. A store on disk that ends between two of them is read back as it was before the first.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// Keeps a noncurrent version.
+    SetAside(Arc<Object>),
+    /// Makes an object the live one.
+    Show(Arc<Object>),
+    /// Leaves nothing live.
+    Hide,
+    /// Forgets a noncurrent version.
+    Drop(u64),
+}
+
+impl Which {
+    fn is(self, object: &Object) -> bool {
+        match self {
+            Which::Live => object.standing.noncurrent_us.is_none(),
+            Which::Generation(generation) => object.generation == generation,
+            Which::Null => !object.standing.has_id,
+        }
+    }
+}
+
+impl Keys {
+    pub(crate) fn live(&self, key: &str) -> Option<&Arc<Object>> {
+        self.live.get(key.as_bytes())
+    }
+
+    pub(crate) fn noncurrent(&self, key: &str) -> &[Arc<Object>] {
+        self.noncurrent.get(key.as_bytes()).map_or(&[], Vec::as_slice)
+    }
+
+    /// A version, delete markers included.
+    pub(crate) fn find(&self, key: &str, which: Which) -> Option<&Arc<Object>> {
+        let live = self.live(key).filter(|object| which.is(object));
+        live.or_else(|| self.noncurrent(key).iter().find(|object| which.is(object)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.noncurrent.is_empty()
+    }
+
+    /// A new object takes its key.
+    pub(crate) fn writing(&self, versioning: Versioning, new: Arc<Object>, now_us: u64) -> Vec<Step> {
+        let mut steps = self.displacing(&new.key, versioning, now_us);
+        if versioning == Versioning::Suspended {
+            steps.extend(self.without_null(&new.key));
+        }
+        steps.push(Step::Show(new));
+        steps
+    }
+
+    /// A key is deleted. Without versioning a marker is left only over older versions.
+    pub(crate) fn deleting(&self, versioning: Versioning, marker: Arc<Object>, now_us: u64) -> Vec<Step> {
+        let key = marker.key.as_str();
+        let mut steps = self.displacing(key, versioning, now_us);
+        let newest = self.noncurrent(key).last();
+        let covers = newest.is_some_and(|newest| !newest.standing.is_delete_marker);
+        if covers || versioning != Versioning::Off {
+            steps.push(Step::SetAside(marker.clone()));
+        }
+        if self.live(key).is_some() {
+            steps.push(Step::Hide);
+        }
+        if versioning == Versioning::Suspended {
+            steps.extend(self.without_null(key));
+        }
+        steps
+    }
+
+    /// One version goes for good; `None` where there is none such.
+    pub(crate) fn removing(
+        &self,
+        key: &str,
+        which: Which,
+        heir: Heir,
+        marker: Arc<Object>,
+    ) -> Option<Vec<Step>> {
+        let target = self.find(key, which)?;
+        let is_live = self.live(key).is_some_and(|live| live.generation == target.generation);
+        let left: Vec<_> =
+            self.noncurrent(key).iter().filter(|object| object.generation != target.generation).collect();
+        let gone = if is_live { Step::Hide } else { Step::Drop(target.generation) };
+        if !is_live && self.live(key).is_some() {
+            return Some(vec![gone]);
+        }
+        // Nothing of the key is live now.
+        let mut steps = Vec::new();
+        match (heir, left.last()) {
+            (Heir::Nobody, _) if left.iter().all(|object| object.standing.is_delete_marker) => {
+                steps.push(gone);
+                steps.extend(left.iter().map(|marker| Step::Drop(marker.generation)));
+            }
+            (Heir::Newest, Some(newest)) if !newest.standing.is_delete_marker => {
+                let mut current = Object::clone(newest);
+                current.standing.noncurrent_us = None;
+                steps.push(Step::Show(Arc::new(current)));
+                steps.push(Step::Drop(newest.generation));
+                steps.extend(Some(gone).filter(|_| !is_live));
+            }
+            (Heir::Nobody, Some(newest)) if !newest.standing.is_delete_marker => {
+                steps.push(Step::SetAside(marker));
+                steps.push(gone);
+            }
+            _ => steps.push(gone),
+        }
+        Some(steps)
+    }
+
+    /// What becomes of the live object when something takes its place.
+    fn displacing(&self, key: &str, versioning: Versioning, now_us: u64) -> Vec<Step> {
+        let is_kept = |live: &Object| match versioning {
+            Versioning::Off => false,
+            Versioning::Enabled => true,
+            Versioning::Suspended => live.standing.has_id,
+        };
+        let Some(live) = self.live(key).filter(|live| is_kept(live)) else { return Vec::new() };
+        let mut old = Object::clone(live);
+        old.standing.noncurrent_us = Some(now_us);
+        vec![Step::SetAside(Arc::new(old))]
+    }
+
+    fn without_null(&self, key: &str) -> impl Iterator<Item = Step> {
+        let nulls = self.noncurrent(key).iter().filter(|object| !object.standing.has_id);
+        nulls.map(|object| Step::Drop(object.generation))
+    }
+
+    /// Carries a step out; answers what went, so that it is dropped outside of locks.
+    pub(crate) fn apply(&mut self, key: &str, step: Step) -> Option<Arc<Object>> {
+        match step {
+            Step::Show(object) => self.live.insert(key.as_bytes().into(), object),
+            Step::Hide => self.live.remove(key.as_bytes()),
+            Step::SetAside(object) => {
+                let versions = self.noncurrent.entry(key.as_bytes().into()).or_default();
+                let at = versions.partition_point(|version| version.generation < object.generation);
+                if versions.get(at).is_some_and(|version| version.generation == object.generation) {
+                    return Some(std::mem::replace(&mut versions[at], object));
+                }
+                versions.insert(at, object);
+                None
+            }
+            Step::Drop(generation) => {
+                let versions = self.noncurrent.get_mut(key.as_bytes())?;
+                let at = versions.iter().position(|version| version.generation == generation)?;
+                let dropped = versions.remove(at);
+                if versions.is_empty() {
+                    self.noncurrent.remove(key.as_bytes());
+                }
+                Some(dropped)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::standing::Standing;
+    use super::*;
+
+    fn version(generation: u64, has_id: bool, is_delete_marker: bool) -> Arc<Object> {
+        let standing =
+            Standing { has_id, is_delete_marker, noncurrent_us: is_delete_marker.then_some(generation) };
+        Arc::new(Object { standing, ..Object::empty("k", generation) })
+    }
+
+    fn carry_out(keys: &mut Keys, steps: Vec<Step>) {
+        for step in steps {
+            keys.apply("k", step);
+        }
+    }
+
+    /// Generations, oldest first; a marker with `m`, one without an id with `n`, and the live one in brackets.
+    fn reported(keys: &Keys) -> String {
+        let name = |object: &Object| {
+            let null = if object.standing.has_id { "" } else { "n" };
+            let marker = if object.standing.is_delete_marker { "m" } else { "" };
+            format!("{}{null}{marker}", object.generation)
+        };
+        let mut names: Vec<_> = keys.noncurrent("k").iter().map(|object| name(object)).collect();
+        names.extend(keys.live("k").map(|live| format!("[{}]", name(live))));
+        names.join(" ")
+    }
+
+    fn written(keys: &mut Keys, versioning: Versioning, generation: u64) {
+        let new = version(generation, versioning == Versioning::Enabled, false);
+        let steps = keys.writing(versioning, new, generation);
+        carry_out(keys, steps);
+    }
+
+    fn deleted(keys: &mut Keys, versioning: Versioning, generation: u64) {
+        let marker = version(generation, versioning == Versioning::Enabled, true);
+        let steps = keys.deleting(versioning, marker, generation);
+        carry_out(keys, steps);
+    }
+
+    fn removed(keys: &mut Keys, which: Which, heir: Heir) {
+        let steps = keys.removing("k", which, heir, version(99, true, true)).unwrap();
+        carry_out(keys, steps);
+    }
+
+    #[test]
+    fn enabling_keeps_what_was_there_as_the_null_version() {
+        let mut keys = Keys::default();
+        written(&mut keys, Versioning::Off, 1);
+        written(&mut keys, Versioning::Off, 2);
+        assert_eq!(reported(&keys), "[2n]");
+        written(&mut keys, Versioning::Enabled, 3);
+        deleted(&mut keys, Versioning::Enabled, 4);
+        deleted(&mut keys, Versioning::Enabled, 5);
+        assert_eq!(reported(&keys), "2n 3 4m 5m");
+        written(&mut keys, Versioning::Enabled, 6);
+        assert_eq!(reported(&keys), "2n 3 4m 5m [6]");
+    }
+
+    #[test]
+    fn suspended_there_is_one_null_version_and_what_has_an_id_stays() {
+        let mut keys = Keys::default();
+        written(&mut keys, Versioning::Enabled, 1);
+        written(&mut keys, Versioning::Suspended, 2);
+        written(&mut keys, Versioning::Suspended, 3);
+        assert_eq!(reported(&keys), "1 [3n]");
+        deleted(&mut keys, Versioning::Suspended, 4);
+        assert_eq!(reported(&keys), "1 4nm");
+        written(&mut keys, Versioning::Suspended, 5);
+        assert_eq!(reported(&keys), "1 [5n]");
+        removed(&mut keys, Which::Null, Heir::Newest);
+        assert_eq!(reported(&keys), "[1]");
+    }
+
+    #[test]
+    fn without_the_newest_the_next_one_is_current_again() {
+        let mut keys = Keys::default();
+        written(&mut keys, Versioning::Enabled, 1);
+        written(&mut keys, Versioning::Enabled, 2);
+        deleted(&mut keys, Versioning::Enabled, 3);
+        removed(&mut keys, Which::Generation(3), Heir::Newest);
+        assert_eq!(reported(&keys), "1 [2]");
+        removed(&mut keys, Which::Generation(2), Heir::Newest);
+        assert_eq!(reported(&keys), "[1]");
+        assert_eq!(keys.live("k").unwrap().standing.noncurrent_us, None);
+        removed(&mut keys, Which::Generation(1), Heir::Newest);
+        assert!(keys.is_empty());
+        assert!(keys.removing("k", Which::Generation(1), Heir::Newest, version(9, true, true)).is_none());
+    }
+
+    #[test]
+    fn at_gcs_nothing_becomes_live_again_and_no_marker_is_left_alone() {
+        let mut keys = Keys::default();
+        written(&mut keys, Versioning::Enabled, 1);
+        written(&mut keys, Versioning::Enabled, 2);
+        removed(&mut keys, Which::Live, Heir::Nobody);
+        assert_eq!(reported(&keys), "1 99m");
+        removed(&mut keys, Which::Generation(1), Heir::Nobody);
+        assert!(keys.is_empty());
+        written(&mut keys, Versioning::Enabled, 3);
+        deleted(&mut keys, Versioning::Enabled, 4);
+        removed(&mut keys, Which::Generation(3), Heir::Nobody);
+        assert!(keys.is_empty());
+    }
+
+    #[test]
+    fn switched_off_the_live_one_goes_and_the_older_ones_stay() {
+        let mut keys = Keys::default();
+        written(&mut keys, Versioning::Enabled, 1);
+        written(&mut keys, Versioning::Enabled, 2);
+        written(&mut keys, Versioning::Off, 3);
+        assert_eq!(reported(&keys), "1 [3n]");
+        deleted(&mut keys, Versioning::Off, 4);
+        assert_eq!(reported(&keys), "1 4nm");
+    }
+}

@@ -1,0 +1,365 @@
+//! Buckets that keep versions, in both dialects.
+
+use laneway_server::{Storage, Versioning};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Protocol, Rig};
+
+/// A rig whose bucket keeps versions, by S3's own request.
+fn versioned() -> Rig {
+    let rig = Rig::new();
+    assert_eq!(versioning(&rig, "Enabled").status, 200);
+    rig
+}
+
+fn versioning(rig: &Rig, status: &str) -> Answer {
+    let body = format!("<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>");
+    rig.send("PUT", "/demo?versioning", &[], body).unwrap()
+}
+
+/// Puts an object by S3 and answers its version.
+fn put(rig: &Rig, key: &str, text: &str) -> String {
+    let answer = rig.send("PUT", &format!("/demo/{key}"), &[], text.to_owned()).unwrap();
+    assert_eq!(answer.status, 200);
+    answer.header("x-amz-version-id").to_owned()
+}
+
+/// `Version` and `DeleteMarker` entries as they come: key, version, whether it is the latest, whether it is a marker.
+fn listed(answer: &Answer) -> Vec<(String, String, bool, bool)> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = answer.text();
+    let mut entries: Vec<(usize, bool)> =
+        text.match_indices("<Version>").map(|(at, _)| (at, false)).collect();
+    entries.extend(text.match_indices("<DeleteMarker>").map(|(at, _)| (at, true)));
+    entries.sort_unstable();
+    let element = |from: usize, name: &str| {
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        let rest = &text[from..];
+        let begin = rest.find(&open).unwrap() + open.len();
+        rest[begin..begin + rest[begin..].find(&close).unwrap()].to_owned()
+    };
+    let entry = |(at, is_marker)| {
+        let is_latest = element(at, "IsLatest") == "true";
+        (element(at, "Key"), element(at, "VersionId"), is_latest, is_marker)
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+fn entry(key: &str, id: &str, is_latest: bool, is_marker: bool) -> (String, String, bool, bool) {
+    (key.to_owned(), id.to_owned(), is_latest, is_marker)
+}
+
+fn status(rig: &Rig) -> String {
+    rig.get("/demo?versioning").element("Status").to_owned()
+}
+
+#[test]
+fn versioning_is_enabled_and_suspended_and_never_unsaid() {
+    let rig = Rig::new();
+    assert_eq!(status(&rig), "");
+    versioning(&rig, "Enabled");
+    assert_eq!(status(&rig), "Enabled");
+    versioning(&rig, "Suspended");
+    assert_eq!(status(&rig), "Suspended");
+    let wrong = versioning(&rig, "On");
+    assert_eq!(
+        (wrong.status, wrong.element("Code")),
+        (400, "IllegalVersioningConfigurationException"),
+        "{}",
+        wrong.text()
+    );
+    let absent = rig.send(
+        "PUT",
+        "/absent?versioning",
+        &[],
+        "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
+    );
+    assert_eq!(absent.unwrap().element("Code"), "NoSuchBucket");
+}
+
+#[test]
+fn every_write_is_a_version_and_each_can_be_read() {
+    let rig = versioned();
+    let (first, second) = (put(&rig, "k", "one"), put(&rig, "k", "two!"));
+    assert_ne!(first, second);
+    let newest = rig.get("/demo/k");
+    assert_eq!((newest.text(), newest.header("x-amz-version-id")), ("two!", &*second));
+    let old = rig.get(&format!("/demo/k?versionId={first}"));
+    assert_eq!((old.text(), old.header("x-amz-version-id")), ("one", &*first));
+    let head = rig.send("HEAD", &format!("/demo/k?versionId={first}"), &[], "").unwrap();
+    assert_eq!((head.header("content-length"), head.header("x-amz-version-id")), ("3", &*first));
+    let from = format!("/demo/k?versionId={first}");
+    let copied = rig.send("PUT", "/demo/copy", &[("x-amz-copy-source", &from)], "").unwrap();
+    assert_eq!(copied.header("x-amz-copy-source-version-id"), first);
+    assert_eq!(rig.get("/demo/copy").header("x-amz-version-id"), copied.header("x-amz-version-id"));
+    assert_eq!(rig.get("/demo/copy").text(), "one");
+    let back = rig.send("PUT", "/demo/k", &[("x-amz-copy-source", &from)], "").unwrap();
+    assert_eq!(back.status, 200, "an older version is copied onto its own key");
+    assert_eq!(rig.get("/demo/k").text(), "one");
+}
+
+#[test]
+fn a_completed_upload_is_a_version_too() {
+    let rig = versioned();
+    let begun = rig.send("POST", "/demo/k?uploads", &[], "").unwrap();
+    let upload = begun.element("UploadId").to_owned();
+    let part = rig.send("PUT", &format!("/demo/k?partNumber=1&uploadId={upload}"), &[], "part").unwrap();
+    let body = format!(
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag></Part></CompleteMultipartUpload>",
+        part.header("etag")
+    );
+    let done = rig.send("POST", &format!("/demo/k?uploadId={upload}"), &[], body).unwrap();
+    let id = done.header("x-amz-version-id").to_owned();
+    assert_eq!(rig.get(&format!("/demo/k?versionId={id}")).text(), "part");
+}
+
+#[test]
+fn a_deleted_key_leaves_a_marker_that_can_be_deleted() {
+    let rig = versioned();
+    let id = put(&rig, "k", "one");
+    let deleted = rig.send("DELETE", "/demo/k", &[], "").unwrap();
+    let marker = deleted.header("x-amz-version-id").to_owned();
+    assert_eq!((deleted.status, deleted.header("x-amz-delete-marker")), (204, "true"));
+    let gone = rig.get("/demo/k");
+    assert_eq!((gone.status, gone.element("Code")), (404, "NoSuchKey"));
+    assert_eq!((gone.header("x-amz-delete-marker"), gone.header("x-amz-version-id")), ("true", &*marker));
+    for method in ["GET", "HEAD"] {
+        let refused = rig.send(method, &format!("/demo/k?versionId={marker}"), &[], "").unwrap();
+        assert_eq!((refused.status, refused.header("allow")), (405, "DELETE"), "{method}");
+        assert_eq!(refused.header("x-amz-delete-marker"), "true");
+    }
+    let from = format!("/demo/k?versionId={marker}");
+    let copied = rig.send("PUT", "/demo/c", &[("x-amz-copy-source", &from)], "").unwrap();
+    assert_eq!((copied.status, copied.element("Code")), (400, "InvalidRequest"));
+    let expected = [entry("k", &marker, true, true), entry("k", &id, false, false)];
+    assert_eq!(listed(&rig.get("/demo?versions")), expected);
+    assert_eq!(rig.get("/demo?list-type=2").element("KeyCount"), "0");
+
+    let undone = rig.send("DELETE", &from, &[], "").unwrap();
+    assert_eq!((undone.header("x-amz-delete-marker"), undone.header("x-amz-version-id")), ("true", &*marker));
+    assert_eq!(rig.get("/demo/k").text(), "one");
+    assert_eq!(listed(&rig.get("/demo?versions")), [entry("k", &id, true, false)]);
+    let last = rig.send("DELETE", &format!("/demo/k?versionId={id}"), &[], "").unwrap();
+    assert_eq!((last.header("x-amz-delete-marker"), last.header("x-amz-version-id")), ("", &*id));
+    assert_eq!(listed(&rig.get("/demo?versions")), []);
+    let again = rig.send("DELETE", &format!("/demo/k?versionId={id}"), &[], "").unwrap();
+    assert_eq!(again.status, 204, "what isn't there is deleted");
+}
+
+#[test]
+fn suspended_a_bucket_has_one_null_version_of_a_key_beside_the_older_ones() {
+    let rig = Rig::new();
+    put(&rig, "k", "zero");
+    versioning(&rig, "Enabled");
+    let one = put(&rig, "k", "one");
+    assert_eq!(rig.get("/demo/k?versionId=null").text(), "zero");
+    versioning(&rig, "Suspended");
+    assert_eq!(put(&rig, "k", "two"), "null");
+    assert_eq!(put(&rig, "k", "three"), "null");
+    let expected = [entry("k", "null", true, false), entry("k", &one, false, false)];
+    assert_eq!(listed(&rig.get("/demo?versions")), expected);
+    let deleted = rig.send("DELETE", "/demo/k", &[], "").unwrap();
+    let reported = (deleted.header("x-amz-delete-marker"), deleted.header("x-amz-version-id"));
+    assert_eq!(reported, ("true", "null"));
+    let expected = [entry("k", "null", true, true), entry("k", &one, false, false)];
+    assert_eq!(listed(&rig.get("/demo?versions")), expected);
+}
+
+#[test]
+fn versions_are_listed_in_pages_newest_first_with_markers_between() {
+    let rig = versioned();
+    let (first, second) = (put(&rig, "a&b", "1"), put(&rig, "a&b", "2"));
+    let deleted = rig.send("DELETE", "/demo/a&b", &[], "").unwrap();
+    let marker = deleted.header("x-amz-version-id").to_owned();
+    let third = put(&rig, "a&b", "3");
+    let (_, other) = (put(&rig, "d/x", "1"), put(&rig, "e", "1"));
+    let key = "a%26b";
+    let all = [
+        entry(key, &third, true, false),
+        entry(key, &marker, false, true),
+        entry(key, &second, false, false),
+        entry(key, &first, false, false),
+        entry("e", &other, true, false),
+    ];
+    for max in 1..6 {
+        let (mut found, mut prefixes) = (Vec::new(), 0);
+        let mut marker = String::new();
+        loop {
+            let page =
+                rig.get(&format!("/demo?versions&encoding-type=url&delimiter=/&max-keys={max}{marker}"));
+            found.extend(listed(&page));
+            prefixes += page.text().matches("<CommonPrefixes><Prefix>d/</Prefix></CommonPrefixes>").count();
+            if page.element("IsTruncated") == "false" {
+                break;
+            }
+            let (key, id) = (page.element("NextKeyMarker"), page.element("NextVersionIdMarker"));
+            marker = format!("&key-marker={key}");
+            if !id.is_empty() {
+                marker += &format!("&version-id-marker={id}");
+            }
+        }
+        assert_eq!((found, prefixes), (all.to_vec(), 1), "{max} a page");
+    }
+    let plain = rig.get("/demo?versions&prefix=a");
+    assert!(plain.text().contains("<Key>a&amp;b</Key>"), "{}", plain.text());
+    let behind = rig.get(&format!("/demo?versions&key-marker={key}&version-id-marker={second}"));
+    assert_eq!(listed(&behind)[0].1, first);
+    assert_eq!(listed(&rig.get(&format!("/demo?versions&key-marker={key}")))[0].0, "d/x");
+    let wrong = rig.get("/demo?versions&version-id-marker=null");
+    assert_eq!(wrong.element("Code"), "InvalidArgument");
+}
+
+#[test]
+fn many_versions_are_deleted_in_one_request() {
+    let rig = versioned();
+    let (first, second) = (put(&rig, "k", "1"), put(&rig, "k", "2"));
+    put(&rig, "l", "1");
+    let body = format!(
+        "<Delete><Object><Key>k</Key><VersionId>{first}</VersionId></Object><Object><Key>l</Key></Object>\
+         <Object><Key>k</Key><VersionId>wrong</VersionId></Object></Delete>"
+    );
+    let deleted = rig.send("POST", "/demo?delete", &[], body).unwrap();
+    assert!(deleted.text().contains(&format!("<VersionId>{first}</VersionId>")), "{}", deleted.text());
+    assert_eq!(deleted.element("DeleteMarker"), "true");
+    assert_eq!(deleted.element("Code"), "NoSuchVersion");
+    let left: Vec<_> =
+        listed(&rig.get("/demo?versions")).into_iter().map(|entry| (entry.0, entry.3)).collect();
+    assert_eq!(left, [("k".to_owned(), false), ("l".to_owned(), true), ("l".to_owned(), false)]);
+    assert_eq!(rig.get(&format!("/demo/k?versionId={second}")).text(), "2");
+    assert_eq!(rig.send("DELETE", "/demo", &[], "").unwrap().element("Code"), "BucketNotEmpty");
+}
+
+#[test]
+fn tags_and_attributes_are_those_of_the_version() {
+    let rig = versioned();
+    let first = put(&rig, "k", "1");
+    put(&rig, "k", "22");
+    let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+    let tagged = rig.send("PUT", &format!("/demo/k?tagging&versionId={first}"), &[], tags).unwrap();
+    assert_eq!(tagged.header("x-amz-version-id"), first);
+    assert_eq!(rig.get(&format!("/demo/k?tagging&versionId={first}")).element("Key"), "a");
+    assert_eq!(rig.get("/demo/k?tagging").element("Key"), "");
+    let asked = [("x-amz-object-attributes", "ObjectSize")];
+    let of = rig.send("GET", &format!("/demo/k?attributes&versionId={first}"), &asked, "").unwrap();
+    assert_eq!(of.element("ObjectSize"), "1");
+}
+
+/// Uploads by JSON and answers the generation.
+fn upload(rig: &Rig, name: &str, text: &str) -> String {
+    let path = format!("/upload/storage/v1/b/demo/o?uploadType=media&name={name}");
+    let answer = rig.send("POST", &path, &[], text.to_owned()).unwrap();
+    answer.json()["generation"].as_str().unwrap().to_owned()
+}
+
+fn patch(rig: &Rig, path: &str, body: &Value) -> Answer {
+    rig.send("PATCH", path, &[("content-type", "application/json")], body.to_string()).unwrap()
+}
+
+fn generations(rig: &Rig, query: &str) -> Vec<String> {
+    let listed = rig.get(&format!("/storage/v1/b/demo/o?{query}")).json();
+    let items = listed["items"].as_array().cloned().unwrap_or_default();
+    items.iter().map(|item| item["generation"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_bucket_of_gcs_says_whether_it_keeps_versions() {
+    let rig = Rig::new();
+    let bucket = "/storage/v1/b/demo";
+    assert_eq!(rig.get(bucket).json()["versioning"], Value::Null);
+    let patched = patch(&rig, bucket, &json!({"versioning": {"enabled": true}}));
+    assert_eq!((patched.status, &patched.json()["versioning"]["enabled"]), (200, &json!(true)));
+    assert_eq!(status(&rig), "Enabled");
+    assert_eq!(patch(&rig, bucket, &json!({"versioning": {"enabled": "yes"}})).status, 400);
+    assert_eq!(patch(&rig, bucket, &json!({"labels": {"a": "b"}})).status, 501);
+    assert_eq!(patch(&rig, "/storage/v1/b/absent", &json!({})).status, 404);
+    patch(&rig, bucket, &json!({"versioning": {"enabled": false}}));
+    assert_eq!(rig.get(bucket).json()["versioning"]["enabled"], false);
+    let made = json!({"name": "made", "versioning": {"enabled": true}}).to_string();
+    let made = rig.send("POST", "/storage/v1/b?project=p", &[], made).unwrap();
+    assert_eq!(made.json()["versioning"]["enabled"], true);
+}
+
+#[test]
+fn generations_are_kept_read_and_listed_oldest_first() {
+    let rig = versioned();
+    let (first, second) = (upload(&rig, "k", "one"), upload(&rig, "k", "two!"));
+    let other = upload(&rig, "l", "x");
+    assert_eq!(generations(&rig, ""), [&*second, &*other]);
+    assert_eq!(generations(&rig, "versions=true"), [&*first, &*second, &*other]);
+    let old = rig.get(&format!("/storage/v1/b/demo/o/k?generation={first}")).json();
+    assert_eq!((&old["size"], old["timeDeleted"].is_string()), (&json!("3"), true));
+    assert_eq!(rig.get("/storage/v1/b/demo/o/k").json()["timeDeleted"], Value::Null);
+    assert_eq!(rig.get(&format!("/storage/v1/b/demo/o/k?alt=media&generation={first}")).text(), "one");
+    let to = format!("/storage/v1/b/demo/o/k/rewriteTo/b/demo/o/copy?sourceGeneration={first}");
+    assert_eq!(rig.send("POST", &to, &[], "").unwrap().status, 200);
+    assert_eq!(rig.get("/storage/v1/b/demo/o/copy?alt=media").text(), "one");
+    let change = json!({"metadata": {"colour": "red"}});
+    assert_eq!(patch(&rig, &format!("/storage/v1/b/demo/o/k?generation={first}"), &change).status, 200);
+    let old = rig.get(&format!("/storage/v1/b/demo/o/k?generation={first}")).json();
+    assert_eq!((&old["metadata"]["colour"], &old["metageneration"]), (&json!("red"), &json!("2")));
+    assert_eq!(rig.get("/storage/v1/b/demo/o/k").json()["metadata"], Value::Null);
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page =
+            rig.get(&format!("/storage/v1/b/demo/o?versions=true&prefix=k&maxResults=1{token}")).json();
+        seen.push(page["items"][0]["generation"].as_str().unwrap().to_owned());
+        match page["nextPageToken"].as_str() {
+            Some(next) => token = format!("&pageToken={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, [first, second]);
+}
+
+#[test]
+fn a_delete_without_a_generation_makes_noncurrent_and_one_with_it_is_for_good() {
+    let rig = versioned();
+    let (first, second) = (upload(&rig, "k", "one"), upload(&rig, "k", "two"));
+    let object = "/storage/v1/b/demo/o/k";
+    assert_eq!(rig.send("DELETE", object, &[], "").unwrap().status, 204);
+    assert_eq!(rig.send("DELETE", object, &[], "").unwrap().status, 404);
+    assert_eq!(rig.get(object).status, 404);
+    assert_eq!(generations(&rig, "versions=true"), [&*first, &*second]);
+    let gone = |generation: &str| {
+        rig.send("DELETE", &format!("{object}?generation={generation}"), &[], "").unwrap().status
+    };
+    assert_eq!((gone(&second), gone(&second)), (204, 404));
+    assert_eq!(rig.get(object).status, 404, "nothing becomes live again");
+    assert_eq!(generations(&rig, "versions=true"), [&*first]);
+    assert_eq!(rig.send("DELETE", "/storage/v1/b/demo", &[], "").unwrap().status, 409);
+    assert_eq!(gone(&first), 204);
+    assert_eq!(rig.send("DELETE", "/storage/v1/b/demo", &[], "").unwrap().status, 204);
+}
+
+#[test]
+fn versions_outlive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        Rig::with(Protocol::PlainH1, |config| {
+            config.storage = Storage::Disk(folder.path().to_owned());
+        })
+    };
+    let rig = start();
+    rig.server.store().keep_versions("demo", Versioning::Enabled).unwrap();
+    let (first, second) = (put(&rig, "k", "one"), put(&rig, "k", "two"));
+    rig.send("DELETE", "/demo/l", &[], "").unwrap();
+    let before = listed(&rig.get("/demo?versions"));
+    drop(rig);
+    let rig = start();
+    assert_eq!(status(&rig), "Enabled");
+    assert_eq!(listed(&rig.get("/demo?versions")), before);
+    assert_eq!(rig.get(&format!("/demo/k?versionId={first}")).text(), "one");
+    rig.send("DELETE", &format!("/demo/k?versionId={second}"), &[], "").unwrap();
+    drop(rig);
+    assert_eq!(start().get("/demo/k").text(), "one");
+}
+
+#[test]
+fn every_bucket_keeps_versions_where_the_server_was_told_so() {
+    let rig = Rig::with(Protocol::PlainH1, |config| config.versions = true);
+    assert_eq!(status(&rig), "Enabled");
+    put(&rig, "k", "one");
+    put(&rig, "k", "two");
+    assert_eq!(rig.server.store().versions("demo", "k").len(), 2);
+}

@@ -40,6 +40,7 @@ pub(crate) use bulk_in_flight::UNSENT_UNKNOWN;
 pub(crate) use class::{Class, FREIGHT_ABOVE, Size};
 pub(crate) use event::{Action, AttemptId, Event, LaneId, OriginId};
 pub use event::{Direction, Role};
+use in_flight::SERVICE;
 use lane::{Lane, LaneState};
 use origin::OriginState;
 use rustc_hash::FxHashMap;
@@ -49,9 +50,6 @@ use crate::{Path, Protocol};
 /// Most connections at once over all origins, unless the caller caps it lower. With a round trip of 50 ms so many h1 lanes ask for 5000
 /// objects a second, about what S3 documents for a prefix (5500 reads, 3500 writes).
 pub(crate) const CONNECTIONS_MAX: usize = 256;
-
-/// How often it is decided anew what may be on its way.
-const LIMITED_AGAIN: Duration = Duration::from_millis(2);
 
 /// The state machine.
 #[derive(Debug)]
@@ -125,7 +123,7 @@ impl Dispatcher {
             }
         }
         self.yield_bulk(now);
-        if self.limited.is_none_or(|at| now >= at + LIMITED_AGAIN) {
+        if self.limited.is_none_or(|at| now >= at + SERVICE) {
             self.limited = Some(now);
             self.clamp_downloads(now);
         }

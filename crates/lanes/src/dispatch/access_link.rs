@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::bulk_in_flight::Beside;
 use super::path_estimate::{GROWS, Load, PathEstimate, REMEMBERED, TOGETHER};
+use super::queue::TURN;
 use super::yielding::Yielding;
-
-/// How long after small requests more of them are expected.
-const SMALL_EXPECTED_FOR: Duration = Duration::from_secs(1);
 
 /// Small requests that have found no quarter more in two rates that share no reading don't grow: they wait for something else than bulk,
 /// their server or a path of its own.
@@ -69,8 +67,9 @@ impl AccessLink {
         !expected_small
     }
 
+    /// For a turn after small requests more of them are expected.
     fn expects_small(&self, now: Instant) -> bool {
-        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < SMALL_EXPECTED_FOR)
+        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < TURN)
     }
 
     /// What bulk moves beside now.
@@ -124,8 +123,8 @@ mod tests {
     fn it_is_time_to_decide_when_small_requests_come_after_a_pause() {
         let (mut link, now) = (AccessLink::default(), Instant::now());
         assert!(link.small(now));
-        assert!(!link.small(now + SMALL_EXPECTED_FOR / 2));
-        assert!(!link.small(now + SMALL_EXPECTED_FOR));
-        assert!(link.small(now + SMALL_EXPECTED_FOR * 2));
+        assert!(!link.small(now + TURN / 2));
+        assert!(!link.small(now + TURN));
+        assert!(link.small(now + TURN * 2));
     }
 }

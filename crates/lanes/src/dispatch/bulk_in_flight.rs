@@ -18,13 +18,15 @@
 use std::time::{Duration, Instant};
 
 use super::Direction;
-use super::in_flight::SERVICE;
+use super::in_flight::{GAIN, SERVICE};
 use super::path_estimate::{GROWS, PathEstimate};
 use super::strangling::Strangling;
 use super::yielding::MOMENT;
 
-/// What the lanes may have on their way together: so many bandwidth-delay products, and so many bytes in addition, which the
-/// two ends hold while their threads are not running.
+/// What the two ends hold while their threads are not running, in bytes.
+const AT_BOTH_ENDS: f64 = 128.0 * 1024.0;
+
+/// What the lanes may have on their way together: so many bandwidth-delay products, and so many bytes in addition.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     products: f64,
@@ -33,15 +35,15 @@ struct Share {
 
 /// Enough for lost packets, behind which twice as much waits as the path holds, and what the sender probes for. It bounds what a sender may
 /// have on its way when small requests come: what a window has let in once can't be taken back.
-const ALONE: Share = Share { products: 4.0, bytes: 128.0 * 1024.0 };
+const ALONE: Share = Share { products: 2.0 * GAIN, bytes: AT_BOTH_ENDS };
 
 /// Senders that probe for more (BBR by a quarter) must find it.
-const BESIDE_DOWN: Share = Share { products: GROWS, bytes: 128.0 * 1024.0 };
+const BESIDE_DOWN: Share = Share { products: GROWS, bytes: AT_BOTH_ENDS };
 
 /// The kernel asks for more only when a third of a buffer is free, and most of the time little less is: on average they were seen to be
 /// filled by three quarters, and by a packet of up to 64 KiB beyond their size. So bulk fills the path, and can become faster than measured
 /// while it is clamped; with 1.5 it sank to two thirds of a 200 Mbit/s path with a round trip of 20 ms.
-const BESIDE_UP: Share = Share { products: 1.75, bytes: 0.0 };
+const BESIDE_UP: Share = Share { products: GAIN, bytes: 0.0 };
 
 /// A lane's share is never smaller: below a score of segments TCP doesn't notice a loss but by a timeout.
 const LANE_MIN: u32 = 32 * 1024;
@@ -51,11 +53,11 @@ const LANE_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
 /// What differs by less than one in so many isn't said. It must be less than what the path may turn out to hold more than
 /// it was taken for, or nobody would ever find that out.
-const CHANGE_MIN: u32 = 16;
+pub(super) const CHANGE_MIN: u32 = 8;
 
 /// A lane's part of what the kernel takes of bulk beyond what it may send at once is never smaller, in bytes: its writer is woken when half
 /// of it is left.
-const UNSENT_MIN: f64 = 64.0 * 1024.0;
+const UNSENT_MIN: f64 = 2.0 * LANE_MIN as f64;
 
 /// A lane's part before anything is known.
 pub(crate) const UNSENT_UNKNOWN: u32 = 256 * 1024;

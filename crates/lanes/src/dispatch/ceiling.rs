@@ -1,14 +1,11 @@
 //! Which lanes are dialled, and which given up: all origins together stay under the ceiling.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::lane::{Lane, LaneState};
 use super::origin::OriginState;
+use super::queue::TURN;
 use super::{Action, Dispatcher, LaneId, OriginId, Role, express_lanes};
-
-/// At the ceiling, how long an origin keeps its only lane while another has none, and how long freight waits for express attempts. A turn
-/// costs a dial.
-pub(super) const TURN: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
     pub(super) fn dial_missing(&mut self, now: Instant, origin: OriginId, role: Role) {

@@ -6,8 +6,9 @@ use super::access_link::AccessLink;
 use super::bulk_in_flight::{BulkInFlight, Sharing};
 use super::in_flight::Shown;
 use super::lane::Lane;
-use super::origin::{DIAL_AGAIN_AFTER, OriginState};
+use super::origin::OriginState;
 use super::path_estimate::{Load, PathEstimate};
+use super::queue::TURN;
 use super::{Action, AttemptState, Direction, Dispatcher, LaneId, OriginId, Role};
 
 /// One direction of the path to an origin.
@@ -165,7 +166,7 @@ impl Dispatcher {
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |id: &LaneId| {
             let lane = self.lanes.get(id).filter(|lane| lane.role == Role::Express);
-            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + DIAL_AGAIN_AFTER)
+            lane.is_some_and(|lane| !lane.is_dialling() || now < lane.since + TURN)
         };
         let small = |origin: &OriginState| match direction {
             Direction::Down => origin.down.small,

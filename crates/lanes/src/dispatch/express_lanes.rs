@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use super::in_flight::Shown;
-use super::lane::STREAMS_MAX;
+use super::CONNECTIONS_MAX;
+use super::bulk_in_flight::CHANGE_MIN;
+use super::in_flight::{ATTEMPTS_MIN, Shown};
+use super::lane::{LANES_MAX, STREAMS_MAX};
 use crate::Protocol;
 
 /// What opening one more connection costs: a TLS 1.3 handshake's CPU on both ends.
@@ -28,23 +30,16 @@ const ANSWER_SEGMENTS: f64 = 2.0;
 /// lanes too many once; assuming too little costs a round trip in every cold start.
 const RTT_ASSUMED: Duration = Duration::from_millis(50);
 
-/// Most h2 express lanes of one origin.
-pub(super) const H2_MAX: usize = 32;
-
-/// Beyond this many h2 lanes, each has to carry [`ATTEMPTS_PER_LANE`]: a few dozen files don't need more to be polite and
+/// Beyond [`ATTEMPTS_MIN`] h2 lanes, each has to carry so many attempts: a few dozen files don't need more to be polite and
 /// fast at once.
-const H2_USUAL: usize = 16;
 const ATTEMPTS_PER_LANE: usize = 32;
 
-/// Lanes are added when that makes them more by this part.
-const WORTH_ADDING: usize = 8;
-
 /// Fewest h1 lanes that filling the path is taken to need: sizes vary.
-const FILL_MIN: usize = 8;
+const FILL_MIN: usize = ATTEMPTS_MIN / 2;
 
-/// Beyond this many h1 lanes, too, each has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
+/// Beyond half of all connections each of an origin's h1 lanes, too, has to carry [`ATTEMPTS_PER_LANE`]: with 254 a thousand files of 4.7 KB took 1.07 s over 50 ms
 /// to a server on two cores, and with 128 0.85 s.
-const H1_USUAL: usize = 128;
+const H1_USUAL: usize = CONNECTIONS_MAX / 2;
 
 /// The attempts of an origin, queued and running, and their bytes.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +76,7 @@ pub(super) fn wanted(work: Work, known: Known) -> usize {
 /// a thirteenth beside twelve, the last of 75 small files waited for it and came a round trip late.
 pub(super) fn missing(have: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(have);
-    if missing * WORTH_ADDING <= have { 0 } else { missing }
+    if missing * CHANGE_MIN as usize <= have { 0 } else { missing }
 }
 
 /// n attempts over c lanes take n·(rtt + service)/c, and the lanes cost c·handshake: least at the square root of
@@ -94,7 +89,7 @@ fn h1(work: Work, Known { has_spoken, rtt, service, path, .. }: Known) -> usize 
     let fill = (path.at_once(turn) / mean).ceil() as usize;
     let is_known = has_spoken && rtt.is_some();
     // What turns out to speak h2 has no more lanes than if it had been known.
-    let most = if is_known { H1_USUAL.max(work.attempts / ATTEMPTS_PER_LANE) } else { H2_MAX };
+    let most = if is_known { H1_USUAL.max(work.attempts / ATTEMPTS_PER_LANE) } else { LANES_MAX };
     best.min(fill.max(FILL_MIN)).clamp(1, work.attempts.min(most))
 }
 
@@ -115,7 +110,7 @@ fn h2(work: Work, Known { rtt, service, path, .. }: Known) -> usize {
             + turns * (rtt + service).as_secs_f64()
             + lanes * HANDSHAKE_COST.as_secs_f64()
     };
-    let most = (live / ATTEMPTS_PER_LANE).clamp(H2_USUAL, H2_MAX).min(live);
+    let most = (live / ATTEMPTS_PER_LANE).clamp(ATTEMPTS_MIN, LANES_MAX).min(live);
     (1..=most).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
 }
 
@@ -159,7 +154,7 @@ mod tests {
     #[test]
     fn a_thousand_small_files_take_many_lanes_far_away_and_few_nearby() {
         let bytes = 1000 * (4700 + 1024);
-        assert!((24..=H2_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
+        assert!((24..=LANES_MAX).contains(&wanted(Protocol::H2, 1000, bytes, FAR)));
         assert!(wanted(Protocol::H2, 1000, bytes, NEAR) <= 6);
         assert_eq!(wanted(Protocol::H1, 1000, bytes, FAR), H1_USUAL);
         assert!(wanted(Protocol::H1, 1000, bytes, NEAR) <= 48);
@@ -216,8 +211,8 @@ mod tests {
             path: Shown::default(),
         };
         let work = Work { attempts: 1000, bytes: 1000 * 6000 };
-        assert_eq!(super::wanted(work, known), H2_MAX);
-        assert!(super::wanted(work, Known { has_spoken: true, ..known }) > H2_MAX);
+        assert_eq!(super::wanted(work, known), LANES_MAX);
+        assert!(super::wanted(work, Known { has_spoken: true, ..known }) > LANES_MAX);
     }
 
     #[test]

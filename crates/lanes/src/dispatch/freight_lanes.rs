@@ -2,21 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::path_estimate::GROWS;
+use super::lane::LANES_MAX;
+use super::path_estimate::{GROWS, REMEMBERED};
 
 /// Lanes to begin with: beside a lane that recovers from a loss, or goes from one slice to the next, three others use what it leaves. With two
 /// the simulated path of 1 Gbit/s and 20 ms was used by a twentieth less.
 const FIRST: usize = 4;
 
-/// Most freight lanes of one origin: at 90 MB/s a stream this is 2.9 GB/s, a 25 Gbit/s link.
-pub(super) const MAX: usize = 32;
-
 /// The shortest time over which goodput is measured. A window also spans eight round trips, in which senders that begin with ten
 /// segments come to fill any path. Over half of it, noise alone took the simulated path of 100 Mbit/s and 20 ms to 32 lanes.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
-
-/// After this many windows without a change, another step up is tried: paths change.
-const HOLD: u32 = 20;
 
 /// A hill climber over the number of lanes.
 #[derive(Debug)]
@@ -25,8 +20,8 @@ pub(super) struct FreightLanes {
     /// Goodput of the last window since bulk began or was let go, bytes a second; of a step the best before it.
     before: f64,
     stepped: bool,
-    /// Windows since a step did not pay.
-    held: u32,
+    /// Until when a step that did not pay isn't tried again: paths change.
+    held_until: Option<Instant>,
     window: Option<Window>,
 }
 
@@ -41,7 +36,7 @@ struct Window {
 
 impl Default for FreightLanes {
     fn default() -> Self {
-        Self { target: FIRST, before: 0.0, stepped: false, held: HOLD, window: None }
+        Self { target: FIRST, before: 0.0, stepped: false, held_until: None, window: None }
     }
 }
 
@@ -92,28 +87,26 @@ impl FreightLanes {
         // one in which bulk had to yield.
         let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target && !window.yielded;
         if let Some(first) = window.bytes.filter(moved) {
-            self.decide((bytes.saturating_sub(first)) as f64 / seconds);
+            self.decide(now, (bytes.saturating_sub(first)) as f64 / seconds);
         }
         let length = WINDOW_MIN.max(rtt * 8);
         self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes), yielded: false });
     }
 
     /// One measured window in which every lane was busy.
-    fn decide(&mut self, goodput: f64) {
+    fn decide(&mut self, now: Instant, goodput: f64) {
         let before = std::mem::replace(&mut self.before, goodput);
         let gained = goodput >= before * GROWS;
         if self.stepped && !gained {
             // The step did not pay: back to what was enough.
             self.target = (self.target / 2).max(1);
-            (self.stepped, self.held) = (false, 0);
+            (self.stepped, self.held_until) = (false, Some(now + REMEMBERED));
         } else if before == 0.0 {
             // Senders are still finding their pace: it isn't the lanes that raise it.
-        } else if self.stepped || self.held >= HOLD {
+        } else if self.stepped || self.held_until.is_none_or(|until| now >= until) {
             self.before = goodput.max(before);
-            self.stepped = self.target < MAX;
-            self.target = (self.target * 2).min(MAX);
-        } else {
-            self.held += 1;
+            self.stepped = self.target < LANES_MAX;
+            self.target = (self.target * 2).min(LANES_MAX);
         }
     }
 }
@@ -141,7 +134,7 @@ mod tests {
     #[test]
     fn lanes_are_added_while_each_stream_is_capped() {
         let targets = climb(12, |lanes| (lanes as f64 * 90e6).min(2.9e9));
-        assert_eq!(*targets.last().unwrap(), MAX);
+        assert_eq!(*targets.last().unwrap(), LANES_MAX);
     }
 
     #[test]

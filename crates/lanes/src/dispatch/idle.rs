@@ -6,19 +6,11 @@
 
 use std::time::{Duration, Instant};
 
+use super::in_flight::SERVICE;
 use super::lane::Lane;
 use super::origin::OriginState;
+use super::queue::TURN;
 use super::{Action, Dispatcher, LaneId, OriginId};
-
-/// What is closed sooner was not closed for being idle: a server was restarted, or counts requests.
-const SHORTEST: Duration = Duration::from_millis(500);
-
-/// How much sooner than the server a lane is given up, beside a round trip: a tenth of the time, as timers are coarse, but
-/// not more than this.
-const MARGIN_MAX: Duration = Duration::from_secs(1);
-
-/// A new lane takes what it was dialled for, however impatient its server is.
-const USABLE_MIN: Duration = Duration::from_millis(1);
 
 /// How long what was seen once is believed. A restart looks the same, and lanes that are given up show nothing new.
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
@@ -52,7 +44,8 @@ impl IdleLimit {
 
     /// A connection was closed when it had been idle for so long.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
-        if idle < SHORTEST {
+        // What is closed sooner was not closed for being idle: a server was restarted, or counts requests.
+        if idle < TURN / 2 {
             return;
         }
         self.served = self.served.min(idle);
@@ -64,8 +57,9 @@ impl IdleLimit {
     /// How long a connection may have been idle to be used again; `None` while nothing is known.
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
-        // The server's clock began half a round trip before ours, and a request needs another half.
-        Some(limit.saturating_sub(rtt + (limit / 10).min(MARGIN_MAX)).max(USABLE_MIN))
+        // The server's clock began half a round trip before ours, and a request needs another half; timers are coarse, by a tenth. But a
+        // new lane takes what it was dialled for, however impatient its server is.
+        Some(limit.saturating_sub(rtt + limit / 10).max(SERVICE))
     }
 
     fn is_known(&self) -> bool {
@@ -84,7 +78,7 @@ impl Dispatcher {
     pub(super) fn stale(&mut self, now: Instant, id: LaneId) {
         let Some(lane) = self.lanes.get(&id) else { return };
         let (origin, rested) = (lane.origin, lane.rested);
-        if rested < SHORTEST {
+        if rested < TURN / 2 {
             return;
         }
         self.origin(origin).idle.gone(now, rested);
@@ -156,7 +150,7 @@ mod tests {
         limit.closed(now, secs(1));
         assert_eq!(limit.usable(now, RTT), Some(Duration::from_millis(800)));
         limit.tell(secs(60));
-        assert_eq!(limit.usable(now + BELIEVED_FOR, RTT), Some(secs(60) - RTT - MARGIN_MAX));
+        assert_eq!(limit.usable(now + BELIEVED_FOR, RTT), Some(secs(54) - RTT));
     }
 
     #[test]
@@ -185,6 +179,6 @@ mod tests {
     fn a_path_that_is_longer_than_the_limit_leaves_a_new_lane_for_each() {
         let (mut limit, now) = (IdleLimit::default(), Instant::now());
         limit.closed(now, secs(1));
-        assert_eq!(limit.usable(now, secs(3)), Some(USABLE_MIN));
+        assert_eq!(limit.usable(now, secs(3)), Some(SERVICE));
     }
 }

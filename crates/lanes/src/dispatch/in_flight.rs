@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use super::express_lanes::INITIAL_WINDOW;
+use super::queue::TURN;
 use super::{AttemptId, Direction};
 
 /// Attempts that are never held back: what one lane of a browser or an SDK carries, too few to be in each other's way.
-const ATTEMPTS_MIN: usize = 16;
+pub(super) const ATTEMPTS_MIN: usize = 16;
 
 /// What goes at once of attempts over a path that has shown nothing yet, in bytes: what some thirty connections send in four
 /// round trips. In the simulated network objects of 32-512 KiB came a tenth later with half of it over 20 to 120 ms, and with twice as
@@ -29,15 +30,11 @@ const RATE_MAX: f64 = 625e6;
 
 /// How often what the path has shown in a round trip goes at once: of a body that is on its way half has come already, and what isn't
 /// full yet shows twice as much in the next.
-const GAIN: f64 = 2.0;
+pub(super) const GAIN: f64 = 2.0;
 
 /// What a server takes to answer, beside the round trip, at least. Where answers tell when they begin, the shortest of
 /// them says what it takes.
 pub(super) const SERVICE: Duration = Duration::from_millis(1);
-
-/// An attempt that has been on its way for this long isn't counted any more: those on a lane that has fallen silent must not
-/// hold up the other lanes. On a path so slow that it needs this for sixteen attempts, holding back is of little use.
-const COUNTED_FOR: Duration = Duration::from_millis(500);
 
 /// An attempt on its way: since when, its bytes, and those of them that go up.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +135,7 @@ impl InFlight {
 
     /// Takes note that `now` has come.
     pub(super) fn tick(&mut self, now: Instant) {
-        while let Some((_, attempt)) = self.sent.front().copied().filter(|(at, _)| *at + COUNTED_FOR <= now) {
+        while let Some((_, attempt)) = self.sent.front().copied().filter(|(at, _)| *at + TURN <= now) {
             self.sent.pop_front();
             self.remove(attempt);
         }
@@ -146,7 +143,7 @@ impl InFlight {
 
     /// When there is room at the latest.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.sent.front().map(|(at, _)| *at + COUNTED_FOR)
+        self.sent.front().map(|(at, _)| *at + TURN)
     }
 
     /// What the server takes to answer beside the round trip.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Direction, Dispatcher, ceiling};
+use super::{Direction, Dispatcher, queue};
 
-pub(crate) const TURN: Duration = ceiling::TURN;
+pub(crate) const TURN: Duration = queue::TURN;
 
 impl Dispatcher {
     /// Whether small requests are counted in a direction, which bulk may yield to.

@@ -8,7 +8,7 @@ use super::express_lanes::{Known, Work};
 use super::freight_lanes::FreightLanes;
 use super::idle::IdleLimit;
 use super::in_flight::InFlight;
-use super::queue::Queues;
+use super::queue::{Queues, TURN};
 use super::{AttemptId, Direction, LaneId, Role, Size, express_lanes};
 use crate::Protocol;
 
@@ -22,9 +22,6 @@ const PROBES: u32 = 16;
 
 /// A TLS flight that takes this many times the TCP handshake went further than that.
 const PROXY_FACTOR: u32 = 8;
-
-/// A lane whose dial failed is dialled again after this, as long as there are others; one that has taken so long may never open.
-pub(super) const DIAL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct OriginState {
@@ -86,7 +83,7 @@ impl OriginState {
         self.shares_end = Some(now + took / 2);
     }
 
-    /// A dial failed: it isn't repeated at once while others may succeed.
+    /// A dial failed: while others may succeed it isn't repeated before a turn.
     pub(super) fn dial_failed(&mut self, role: Role, now: Instant) {
         let count = self.failed_lately(role, now) + 1;
         self.failed[role as usize] = (count, Some(now));
@@ -95,7 +92,7 @@ impl OriginState {
     /// Lanes of the role that are missing because their dial failed just now.
     pub(super) fn failed_lately(&self, role: Role, now: Instant) -> usize {
         let (count, last) = self.failed[role as usize];
-        if last.is_some_and(|at| now < at + DIAL_AGAIN_AFTER) { count } else { 0 }
+        if last.is_some_and(|at| now < at + TURN) { count } else { 0 }
     }
 
     /// Nothing of the role is left to wait for: the next attempt begins anew.
@@ -181,7 +178,7 @@ impl OriginState {
         let room = self.in_flight.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
         // Nothing else need happen while a hedge waits for a dial to be repeated.
         let failed = self.failed.iter().filter(|_| !self.hedges.is_empty()).filter_map(|(_, last)| *last);
-        let dial = failed.map(|at| at + DIAL_AGAIN_AFTER).min();
+        let dial = failed.map(|at| at + TURN).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
     }
 

@@ -7,9 +7,6 @@ use std::time::{Duration, Instant};
 /// what came meanwhile in one go. Read over 20 ms, a path of 1 Gbit/s was once taken for one of 4.
 pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Readings that lie further apart have a time between them in which nothing was under way.
-const INTERVAL_MAX: Duration = Duration::from_secs(1);
-
 /// So many readings together are a rate. What stood behind a lost packet comes at once when that does, so that one reading by
 /// itself says up to twice of what the path carries.
 pub(super) const TOGETHER: usize = 4;
@@ -17,9 +14,8 @@ pub(super) const TOGETHER: usize = 4;
 /// How long a rate is remembered: paths change.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// What has found more of the path by less than this in so many readings has filled it, as BBR has it.
+/// What has found more of the path by less than this in [`TOGETHER`] readings has filled it, as BBR has it.
 pub(super) const GROWS: f64 = 1.25;
-const FULL_AFTER: u32 = 3;
 
 /// What is known of one direction of a path.
 #[derive(Debug, Default)]
@@ -79,10 +75,12 @@ impl PathEstimate {
         }
         self.last = Some((now, bytes));
         let is_let_go = std::mem::replace(&mut self.was_held, load.is_held) && !load.is_held;
-        if passed > INTERVAL_MAX {
+        // Between readings that lie further apart than a rate takes there was nothing under way.
+        let is_late = passed > INTERVAL_MIN * TOGETHER as u32;
+        if is_late {
             self.readings.clear();
         }
-        if passed > INTERVAL_MAX || is_let_go {
+        if is_late || is_let_go {
             return false;
         }
         if self.readings.len() == TOGETHER {
@@ -149,12 +147,12 @@ impl PathEstimate {
 
     /// Whether the path was filled, by bulk or by small requests that waited for those on their way.
     pub(super) fn is_full(&self) -> bool {
-        self.settled >= FULL_AFTER
+        self.settled >= TOGETHER as u32
     }
 
     /// Whether bulk has filled the path, so that the rate is the path's. Small requests may have waited for a slow server.
     pub(super) fn is_full_of_bulk(&self) -> bool {
-        self.settled_by_bulk >= FULL_AFTER
+        self.settled_by_bulk >= TOGETHER as u32
     }
 
     /// Bytes a second, once anything has moved: the best rate lately.

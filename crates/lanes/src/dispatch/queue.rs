@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::{AttemptId, Direction, Role};
 
-/// How much later than an attempt of this many bytes a smaller one may come and still go first: a second for 1 MiB, 5 ms for
-/// 4.7 KB. What takes long anyway can wait a little; nothing is overtaken for ever.
-const HEAD_START_PER_MIB: Duration = Duration::from_secs(1);
+/// How long one kind of work is kept waiting for the sake of another before it has a turn. An attempt is overtaken by smaller ones that come
+/// up to so much later for each of its MiB (5 ms for 4.7 KB: what takes long anyway can wait a little); bulk that yields gains something
+/// with each; freight at the ceiling, and an origin without a lane, get one after it.
+pub(super) const TURN: Duration = Duration::from_secs(1);
 
 /// Attempts of one role and direction that wait for a lane.
 #[derive(Debug, Default)]
@@ -17,8 +18,8 @@ pub(super) struct Queue(BinaryHeap<Reverse<(Instant, AttemptId)>>);
 impl Queue {
     /// Admits an express attempt: its weight says what may overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64) {
-        let timeout = HEAD_START_PER_MIB.mul_f64(weight as f64 / f64::from(1 << 20));
-        self.push_at(now + timeout.min(10 * HEAD_START_PER_MIB), attempt);
+        let timeout = TURN.mul_f64(weight as f64 / f64::from(1 << 20));
+        self.push_at(now + timeout.min(10 * TURN), attempt);
     }
 
     /// Admits a freight attempt: slices are of one size, and go in turn.

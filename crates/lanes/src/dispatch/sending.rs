@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::ceiling::{TURN, all_but_a_quarter};
+use super::ceiling::all_but_a_quarter;
+use super::queue::TURN;
 use super::{Action, AttemptId, Direction, Dispatcher, LaneId, OriginId, Role};
 
 impl Dispatcher {

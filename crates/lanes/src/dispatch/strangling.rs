@@ -6,16 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::path_estimate::{PathEstimate, REMEMBERED};
-
-/// Slower than this part of what it was, in so many readings on end, a second of them: when small requests have ended, bulk
-/// needs some tenths to find its pace.
-const SLOWER: f64 = 0.85;
-const READINGS: u32 = 10;
-
-/// What it was is forgotten by this part with each reading, a tenth in ten seconds: a path may become slower, but not as
-/// fast as one that is strangled.
-const FORGOTTEN: f64 = 0.001;
+use super::path_estimate::{GROWS, INTERVAL_MIN, PathEstimate, REMEMBERED};
+use super::queue::TURN;
 
 /// The memory of one thing that holds bulk.
 #[derive(Debug, Default)]
@@ -46,11 +38,12 @@ impl Strangling {
             // Towards its end bulk is slower because less of it is left.
             let are_fewer = self.read.is_some_and(|(_, before)| lanes < before);
             self.read = Some((at, lanes));
-            self.best = (self.best * (1.0 - FORGOTTEN)).max(rate.min(self.last));
+            self.best = self.best.max(rate.min(self.last));
             self.last = rate;
-            self.slow = if is_held && !are_fewer && rate < self.best * SLOWER { self.slow + 1 } else { 0 };
+            self.slow = if is_held && !are_fewer && rate * GROWS < self.best { self.slow + 1 } else { 0 };
         }
-        if self.slow >= READINGS {
+        // When small requests have ended, bulk needs some tenths to find its pace.
+        if INTERVAL_MIN * self.slow >= TURN {
             (self.slow, self.best) = (0, 0.0);
             // Each time for twice as long, unless it bore being held for that long.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);

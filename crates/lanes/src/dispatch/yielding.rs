@@ -8,20 +8,16 @@
 use std::time::{Duration, Instant};
 
 use super::FREIGHT_ABOVE;
+use super::in_flight::GAIN;
 use super::path_estimate::INTERVAL_MIN;
+use super::queue::TURN;
 
 /// Small requests that the path carries in this time, beside what a round trip keeps outstanding, don't make bulk yield.
 pub(super) const MOMENT: Duration = Duration::from_millis(10);
 
-/// The part of what the path carries that bulk gains with each [`AGEING`] that it has yielded. With a tenth from the start, the
-/// last of 200 small objects beside bulk came 0.1 s later, and nothing was done sooner.
-const SHARE_GAINED: f64 = 0.05;
-const SHARE_MAX: f64 = 0.50;
-const AGEING: Duration = Duration::from_secs(1);
-
 /// So many round trips longer does bulk wait that isn't on its way yet. A sender whose connection is held when it is new takes it
 /// for slow, and finds more by a quarter in eight round trips; meanwhile its kernel's buffer is filled, whatever we read of it. Beginning
-/// after [`AGEING`] alone, the simulated paths of 50 ms and more carried a tenth less.
+/// after [`TURN`] alone, the simulated paths of 50 ms and more carried a tenth less.
 const BEGINS_AFTER: u32 = 16;
 
 /// The least that bulk keeps: below it, servers give up connections as dead.
@@ -60,11 +56,10 @@ impl Yielding {
         }
         let since = *self.since.get_or_insert(now);
         self.decided = Some(now);
-        let aged = (now.saturating_duration_since(since).as_secs_f64() / AGEING.as_secs_f64()).floor();
-        let share = carries * (SHARE_GAINED * aged).min(SHARE_MAX);
-        // A part of what isn't known to be the whole may be nothing: then it is doubled for as long as the path carries that.
-        let probing = FLOOR_MIN * aged.exp2();
-        let floor = if is_full || probing > carries * 2.0 { share.max(FLOOR_MIN) } else { probing };
+        let aged = (now.saturating_duration_since(since).as_secs_f64() / TURN.as_secs_f64()).floor();
+        // Up to a part of the path; but that of what isn't known to be the whole may be nothing.
+        let most = if is_full { carries / GAIN } else { carries * GAIN };
+        let floor = (FLOOR_MIN * aged.exp2()).min(most.max(FLOOR_MIN));
         let floor = floor.max(left_over.unwrap_or_default()) as u64;
         // A new estimate matters only where it is another one.
         if self.allowed.is_some_and(|said| said.abs_diff(floor) <= said / 4) {
@@ -87,7 +82,7 @@ impl Yielding {
     /// Whether bulk that isn't on its way yet may begin: not before that has gained something, nor before it has waited for as
     /// long as it would lose by beginning.
     pub(super) fn may_begin(&self, now: Instant) -> bool {
-        self.since.is_none_or(|since| now >= since + AGEING + self.rtt * BEGINS_AFTER)
+        self.since.is_none_or(|since| now >= since + TURN + self.rtt * BEGINS_AFTER)
     }
 
     /// Whether bulk is held back.
@@ -135,7 +130,7 @@ mod tests {
     fn bulk_is_never_starved_and_gains_with_time() {
         let (mut yielding, start) = (Yielding::default(), Instant::now());
         let rates: Vec<u64> = (0..40)
-            .filter_map(|s| yielding.decide(start + AGEING * s, 50 << 20, GIGABIT, None, RTT).flatten())
+            .filter_map(|s| yielding.decide(start + TURN * s, 50 << 20, GIGABIT, None, RTT).flatten())
             .collect();
         assert!(
             rates.is_sorted() && rates[0] == FLOOR_MIN as u64 && *rates.last().unwrap() >= 50_000_000,
@@ -155,9 +150,9 @@ mod tests {
         let (mut yielding, now) = (Yielding::default(), Instant::now());
         assert!(yielding.may_begin(now));
         yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
-        assert!(!yielding.may_begin(now + AGEING / 2));
-        assert!(!yielding.may_begin(now + AGEING));
-        assert!(yielding.may_begin(now + AGEING + RTT * BEGINS_AFTER));
+        assert!(!yielding.may_begin(now + TURN / 2));
+        assert!(!yielding.may_begin(now + TURN));
+        assert!(yielding.may_begin(now + TURN + RTT * BEGINS_AFTER));
         yielding.decide(now, 0, GIGABIT, None, RTT);
         assert!(yielding.may_begin(now));
     }

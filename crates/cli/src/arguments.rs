@@ -3,6 +3,7 @@
 pub(crate) mod encryption;
 pub(crate) mod environment;
 pub(crate) mod filters;
+pub(crate) mod manifest;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
 

@@ -22,7 +22,7 @@ use crate::{CopyRequest, Error, Location, Op, existing, moved};
 pub(crate) use search::{Copies, one};
 
 /// Carries out a copy request to its last event.
-pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
+pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
         ([Location::Object { .. }, ..], Location::Object { .. }) => Op::Copy,
         (_, Location::Object { .. }) => Op::Upload,
@@ -34,6 +34,16 @@ pub(crate) async fn run(job: Arc<Running>, request: CopyRequest) {
             job.fail(op, source, Some(request.destination.to_string()), error).await;
         }
         Ok(()) => {
+            let manifest = request.manifest.as_deref();
+            if let Err(error) = job.keep_manifest(manifest, request.subject(), request.dry_run).await {
+                let target = error.url().unwrap_or_default().to_owned();
+                job.fail(op, target, None, error).await;
+                return job.finish().await;
+            }
+            // The folder that the first run has made is the tree itself, and not what the tree goes into.
+            if job.was_folder() == Some(false) && request.is_into_folder() {
+                request.contents = true;
+            }
             if op == Op::Upload {
                 job.progress.counts_sent();
             }
@@ -195,7 +205,8 @@ impl Ends {
 
     fn begin(&self, job: &Running, item: &Item) -> Begun {
         let source = url(self.from.provider(), &item.from.id);
-        job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to)))
+        let state = item.from.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
+        Begun { state, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
     /// Ends an item: of a move, the source is removed first.
@@ -206,7 +217,12 @@ impl Ends {
         begun: Begun,
         result: Result<(Sent, Option<Version>), Error>,
     ) {
-        let result = match result.map(|(sent, version)| (sent.moved, version)) {
+        let moved = |(sent, version): (Sent, Option<Version>)| {
+            let mut moved = sent.moved;
+            moved.made.source = version.clone();
+            (moved, version)
+        };
+        let result = match result.map(moved) {
             Ok((moved, version)) if self.request.remove_source => {
                 moved::remove_object(&self.from, &item.from.id, version.as_ref(), moved.verified)
                     .await

@@ -50,7 +50,8 @@ impl Item {
 
     pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
         let destination = self.place.path().display().to_string();
-        job.begin(Op::Download, url(store.provider(), &self.id), Some(destination))
+        let state = self.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
+        Begun { state, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
     }
 }
 
@@ -86,7 +87,10 @@ async fn finish(
 ) {
     let size = item.meta.as_ref().map_or(0, |meta| meta.size);
     let result = match result {
-        Ok(fetched) => remove_moved(request, store, &item.id, fetched).await,
+        Ok(mut fetched) => {
+            fetched.moved.made.source = fetched.version.clone();
+            remove_moved(request, store, &item.id, fetched).await
+        }
         Err(error) => Err(error),
     };
     match item.is_listed {

@@ -11,7 +11,7 @@ use laneway_store::{ObjectId, ObjectMeta, Store};
 use crate::download::in_order::{self, Chunk, Chunks, Wish};
 use crate::event::Verified;
 use crate::location::url;
-use crate::running::{Begun, Moved, Purpose, Running};
+use crate::running::{Begun, Made, Moved, Purpose, Running};
 use crate::shared::Common;
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Location, Op, Outcome, ReadRequest};
 
@@ -165,7 +165,7 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<Step> {
 
 /// What is told of several ranges, of which no store tells a checksum.
 fn moved(bytes: u64) -> Moved {
-    Moved { bytes, verified: Verified::Unverified, atomic: true }
+    Moved { bytes, verified: Verified::Unverified, atomic: true, made: Made::default() }
 }
 
 /// The item that a read is.
@@ -182,7 +182,7 @@ fn item(job: &Running, begun: Begun, moved: Moved, attempts: u32) -> Item {
     // What ranges that are read together took is counted by the tasks that read them.
     let attempts = attempts.max(1);
     let Begun { op, source, destination, start, .. } = begun;
-    let Moved { bytes, verified, atomic } = moved;
+    let Moved { bytes, verified, atomic, .. } = moved;
     let end = job.engine.now();
     let outcome = Outcome::Done { verified };
     Item { op, source, destination, bytes, start, end, attempts, atomic, outcome }

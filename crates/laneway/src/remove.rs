@@ -9,7 +9,7 @@ use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
-use crate::running::{Begun, Moved, Running};
+use crate::running::{Begun, Made, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest, moved};
 
 /// What a key in a batch is reckoned to hold.
@@ -23,6 +23,12 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
             job.fail(Op::Remove, source, None, error).await;
         }
         Ok(()) => {
+            let manifest = request.manifest.as_deref();
+            if let Err(error) = job.keep_manifest(manifest, request.subject(), request.dry_run).await {
+                let target = error.url().unwrap_or_default().to_owned();
+                job.fail(Op::Remove, target, None, error).await;
+                return job.finish().await;
+            }
             let (units, found) = units();
             let search = async {
                 // A search that is given up because the job was cancelled has nothing to tell.
@@ -172,7 +178,8 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
             .collect(),
     };
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
-        let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
+        let moved =
+            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
         job.end(begun, size, result.map(|()| moved)).await;
     }
 }
@@ -197,7 +204,8 @@ pub(crate) async fn batch(
     }
     let results = store.delete_many(bucket, &objects).await;
     for (((begun, result), size), id) in begun.into_iter().zip(results).zip(sizes).zip(&ids) {
-        let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
+        let moved =
+            Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
         job.end(begun, size, moved::removed_object(store, id, result).map(|()| moved)).await;
     }
 }

@@ -4,8 +4,11 @@ mod byte_range;
 mod check;
 mod sync;
 
+use std::path::PathBuf;
+
 use laneway_store::{Provider, PutOptions};
 
+use crate::manifest::Subject;
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
 use crate::{Filter, Gzip, Location};
@@ -63,6 +66,10 @@ pub struct CopyRequest {
     /// How many bytes a source will bring whose length can't be seen: standard input, a pipe. Only needed where they are
     /// more than 156 GiB and the store wants parts of one size, or more than 6 TiB.
     pub expect_size: Option<u64>,
+    /// A file to which each item's outcome is written as it comes, a line of JSON each. The same request with the same file leaves out what
+    /// is done, after a look at the source that costs no request where a listing or a walk has it anyway. A file of another job, or with a
+    /// broken line, is refused.
+    pub manifest: Option<PathBuf>,
 }
 
 impl CopyRequest {
@@ -85,6 +92,7 @@ impl CopyRequest {
             put: PutOptions::default(),
             gzip: Gzip::default(),
             expect_size: None,
+            manifest: None,
         }
     }
 
@@ -190,6 +198,19 @@ impl CopyRequest {
         self
     }
 
+    /// Sets [`manifest`](field@Self::manifest).
+    #[must_use]
+    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
+        self.manifest = Some(path.into());
+        self
+    }
+
+    /// Whose manifest it keeps.
+    pub(crate) fn subject(&self) -> Subject {
+        let job = if self.remove_source { "move" } else { "copy" };
+        Subject::new(job, &self.sources, Some(&self.destination)).into_folder(self.is_into_folder())
+    }
+
     /// Sets [`expect_size`](field@Self::expect_size).
     #[must_use]
     pub fn expect_size(mut self, bytes: u64) -> Self {
@@ -210,12 +231,26 @@ pub struct RemoveRequest {
     pub dry_run: bool,
     /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
     pub filter: Filter,
+    /// As [`CopyRequest::manifest`].
+    pub manifest: Option<PathBuf>,
 }
 
 impl RemoveRequest {
     /// Removes objects, or what matches patterns.
     pub fn new(targets: Vec<Location>) -> Self {
-        Self { targets, recursive: false, dry_run: false, filter: Filter::default() }
+        Self { targets, recursive: false, dry_run: false, filter: Filter::default(), manifest: None }
+    }
+
+    /// Sets [`manifest`](field@Self::manifest).
+    #[must_use]
+    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
+        self.manifest = Some(path.into());
+        self
+    }
+
+    /// Whose manifest it keeps.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::new("remove", &self.targets, None)
     }
 
     /// Sets [`recursive`](field@Self::recursive).

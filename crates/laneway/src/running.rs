@@ -1,16 +1,18 @@
 //! A running job from inside: what its tasks share, and how it ends. [`Job`](crate::Job) is its owner's handle.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use laneway_lanes::attempts::most;
-use laneway_store::{Provider, Store};
+use laneway_store::{Checksums, ObjectMeta, Provider, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::job::{Cancel, Canceller, JobEnds};
+use crate::manifest::{Known, Manifest, Record, Subject};
 use crate::shared::Common;
-use crate::state::State;
+use crate::state::State as Engine;
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 
 /// More groups than the memory budget ever lets be written at once.
@@ -19,10 +21,13 @@ const WRITES_MAX: u32 = 1 << 16;
 /// What is said where a filter leaves nothing to do.
 pub(crate) const FILTERED: &str = "the filters leave nothing of it";
 
+/// Why an item is left alone that a manifest knows.
+const DONE_BEFORE: &str = "the manifest says that it is done";
+
 /// What the parts of a job share.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) engine: Arc<State>,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) cancel: Cancel,
     purpose: Purpose,
@@ -37,6 +42,8 @@ pub(crate) struct Running {
     events: mpsc::Sender<Event>,
     outcomes: Outcomes,
     started: Instant,
+    /// Where each item's outcome is written, if anywhere.
+    manifest: OnceLock<Manifest>,
 }
 
 /// A slice that was asked for: nothing of it has come until this is dropped.
@@ -104,20 +111,45 @@ pub(crate) struct Begun {
     /// Attempts that were counted before the item came to where it ends: `laneway_lanes::attempts` counts those of one
     /// future.
     pub(crate) attempts: u32,
+    /// In which state its source was found; told only where a manifest is written.
+    pub(crate) state: Option<State>,
+}
+
+/// A state of a source, by what a walk or a listing tells of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct State {
+    text: String,
+    size: u64,
 }
 
 /// What an item that ended well has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Moved {
     pub(crate) bytes: u64,
     pub(crate) verified: Verified,
     /// Whether the store itself kept the precondition that was asked for; true where none was.
     pub(crate) atomic: bool,
+    pub(crate) made: Made,
+}
+
+/// What is known of the object that an item has made, or read into a file.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Made {
+    pub(crate) version: Option<Version>,
+    pub(crate) checksums: Checksums,
+    /// Which state of a source in a store it is of.
+    pub(crate) source: Option<Version>,
+}
+
+impl Made {
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self { version: meta.version.clone(), checksums: meta.checksums.clone(), source: None }
+    }
 }
 
 impl Running {
     /// A job in which every item is about what is `common`.
-    pub(crate) fn new(engine: Arc<State>, ends: JobEnds, purpose: Purpose, common: Common) -> Arc<Self> {
+    pub(crate) fn new(engine: Arc<Engine>, ends: JobEnds, purpose: Purpose, common: Common) -> Arc<Self> {
         let JobEnds { events, progress, cancel, canceller } = ends;
         let stopped = AtomicBool::new(false);
         let (outcomes, started) = (Outcomes::default(), Instant::now());
@@ -135,6 +167,7 @@ impl Running {
             events,
             outcomes,
             started,
+            manifest: OnceLock::new(),
         })
     }
 
@@ -146,15 +179,109 @@ impl Running {
     /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.purpose == Purpose::Move { Op::Move } else { op };
-        Begun { op, source, destination, start: self.engine.now(), atomic: true, attempts: 0 }
+        Begun { op, source, destination, start: self.engine.now(), atomic: true, attempts: 0, state: None }
+    }
+
+    /// Has each item's outcome written to a manifest, and goes by what it tells of earlier runs.
+    ///
+    /// # Errors
+    /// For a file that is no manifest of this job.
+    pub(crate) async fn keep_manifest(
+        &self,
+        path: Option<&Path>,
+        subject: Subject,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        let Some(path) = path.map(Path::to_owned) else { return Ok(()) };
+        let target = path.display().to_string();
+        let open = move || Manifest::open(path, &subject, dry_run);
+        let (manifest, warning) = self.engine.files.run(open).await??;
+        // There is one for each job.
+        let _ = self.manifest.set(manifest);
+        if let Some(message) = warning {
+            self.warn(Warning { target, message }).await;
+        }
+        Ok(())
+    }
+
+    /// Whether outcomes are written to a manifest.
+    pub(crate) fn has_manifest(&self) -> bool {
+        self.manifest.get().is_some()
+    }
+
+    /// Whether the destination was a folder when the job first began, as far as a manifest tells.
+    pub(crate) fn was_folder(&self) -> Option<bool> {
+        self.manifest.get()?.was_folder
+    }
+
+    fn known(&self) -> Option<&Known> {
+        self.manifest.get().map(Manifest::known)
+    }
+
+    /// The state of an object as a listing shows it, where a manifest asks for it.
+    pub(crate) fn state_of(&self, version: Option<&Version>, size: u64) -> Option<State> {
+        self.known()?;
+        Some(State { text: version?.to_string(), size })
+    }
+
+    /// The state of a file as a walk finds it, where a manifest asks for it.
+    pub(crate) fn state_of_file(&self, modified: Option<SystemTime>, size: u64) -> Option<State> {
+        self.known()?;
+        // A file from before 1970 is sent again.
+        let since = modified?.duration_since(UNIX_EPOCH).ok()?;
+        Some(State { text: format!("modified {}.{:09}", since.as_secs(), since.subsec_nanos()), size })
+    }
+
+    /// An item that a manifest says is done, of the source as it is now. A sync looks at its destination instead, and what is to be
+    /// moved and is there was put there anew.
+    pub(crate) fn done_before(&self, begin: impl FnOnce() -> Begun) -> Option<Begun> {
+        let known = self.known().filter(|_| self.purpose == Purpose::Plain)?;
+        let begun = begin();
+        let State { text, size } = begun.state.as_ref()?;
+        let is_done = known.has_done(&begun.source, begun.destination.as_deref(), text, *size);
+        is_done.then_some(begun)
+    }
+
+    /// Whether a manifest says that an object at a destination was made of the source as it is now.
+    pub(crate) fn has_made(&self, begun: &Begun, version: Option<&Version>) -> bool {
+        let (Some(known), Some(state), Some(version)) = (self.known(), &begun.state, version) else {
+            return false;
+        };
+        let ends = (begun.source.as_str(), begun.destination.as_deref());
+        known.has_made(ends, (&state.text, state.size), version)
+    }
+
+    /// Whether a manifest knows of a source that was named: its state is asked for then, by one request.
+    pub(crate) fn is_known(&self, source: &str) -> bool {
+        self.purpose == Purpose::Plain && self.known().is_some_and(|known| known.has(source))
+    }
+
+    /// Tells that an item was left alone because a manifest says that it is done.
+    pub(crate) async fn skip_done(&self, begun: Begun, bytes: u64) {
+        self.skip(begun, bytes, DONE_BEFORE).await;
+    }
+
+    /// Whether what is to be removed was removed by an earlier run: it isn't there, and a manifest says so.
+    fn was_removed(&self, begun: &Begun, error: &Error) -> bool {
+        let removes = matches!(begun.op, Op::Move | Op::Remove);
+        removes
+            && error.is_not_found()
+            && error.url().is_none_or(|about| about == begun.source)
+            && self.known().is_some_and(|known| known.has(&begun.source))
     }
 
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
+        let mut made = Made::default();
         let (bytes, attempts, outcome) = match result {
-            Ok(Moved { bytes, verified, atomic }) => {
-                begun.atomic = atomic;
-                (bytes, begun.attempts.max(most()), Outcome::Done { verified })
+            Ok(moved) => {
+                begun.atomic = moved.atomic;
+                begun.state = begun.state.or_else(|| self.state_of(moved.made.source.as_ref(), moved.bytes));
+                made = moved.made;
+                (moved.bytes, begun.attempts.max(most()), Outcome::Done { verified: moved.verified })
+            }
+            Err(error) if self.was_removed(&begun, &error) => {
+                return self.skip_done(begun, bytes_known).await;
             }
             Err(error) if error.is_cancelled() && self.cancel.is_set() => return,
             Err(error) if self.common.is_met_by(&error) => {
@@ -163,12 +290,12 @@ impl Running {
                 }
                 let attempts = error.attempts();
                 // Reported first: who is cancelled while many events wait would not be heard.
-                self.tell(begun, bytes_known, attempts, Outcome::Failed(error)).await;
+                self.tell(begun, bytes_known, attempts, Outcome::Failed(error), &made).await;
                 return self.canceller.cancel();
             }
             Err(error) => (bytes_known, error.attempts(), Outcome::Failed(error)),
         };
-        self.tell(begun, bytes, attempts, outcome).await;
+        self.tell(begun, bytes, attempts, outcome, &made).await;
     }
 
     /// The same of an item that a listing named, and no user: one that lies in an archive is left out.
@@ -187,12 +314,12 @@ impl Running {
 
     /// Tells that an item was left alone.
     pub(crate) async fn skip(&self, begun: Begun, bytes: u64, why: &'static str) {
-        self.tell(begun, bytes, 0, Outcome::Skipped { why }).await;
+        self.tell(begun, bytes, 0, Outcome::Skipped { why }, &Made::default()).await;
     }
 
     /// Tells what a dry run would have done.
     pub(crate) async fn planned(&self, begun: Begun, bytes: u64) {
-        self.tell(begun, bytes, 0, Outcome::Planned).await;
+        self.tell(begun, bytes, 0, Outcome::Planned, &Made::default()).await;
     }
 
     /// Tells that something can't be done that never became an item.
@@ -235,7 +362,7 @@ impl Running {
         self.send(Event::Warning(warning)).await;
     }
 
-    async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome) {
+    async fn tell(&self, begun: Begun, bytes: u64, attempts: u32, outcome: Outcome, made: &Made) {
         let outcomes = &self.outcomes;
         match &outcome {
             Outcome::Done { .. } | Outcome::Planned
@@ -258,8 +385,9 @@ impl Running {
             Outcome::Failed(_) => drop(outcomes.failed.fetch_add(1, Ordering::Relaxed)),
         }
         self.progress.ended();
-        let Begun { op, source, destination, start, atomic, .. } = begun;
         let end = self.engine.now();
+        self.record(&begun, (bytes, end), attempts, &outcome, made).await;
+        let Begun { op, source, destination, start, atomic, .. } = begun;
         self.send(Event::Item(Item {
             op,
             source,
@@ -272,6 +400,44 @@ impl Running {
             outcome,
         }))
         .await;
+    }
+
+    /// Writes an item's end to the manifest. A manifest that can't be written ends the job.
+    async fn record(
+        &self,
+        begun: &Begun,
+        (size, end): (u64, Duration),
+        attempts: u32,
+        outcome: &Outcome,
+        made: &Made,
+    ) {
+        let Some(manifest) = self.manifest.get() else { return };
+        let record = Record {
+            op: begun.op.name(),
+            source: &begun.source,
+            destination: begun.destination.as_deref(),
+            size,
+            state: begun.state.as_ref().map(|state| state.text.as_str()),
+            source_size: begun.state.as_ref().map_or(size, |state| state.size),
+            version: made.version.as_ref(),
+            checksums: &made.checksums,
+            attempts,
+            seconds: end.saturating_sub(begun.start).as_secs_f64(),
+            outcome,
+        };
+        if let Err(error) = manifest.record(record).await {
+            self.stop_by(error).await;
+        }
+    }
+
+    /// Ends the job by a cause that is no item's.
+    async fn stop_by(&self, error: Error) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.outcomes.failed.fetch_add(1, Ordering::Relaxed);
+        let source = error.url().unwrap_or_default().to_owned();
+        let item = Item { attempts: 0, ..Item::new(Op::Copy, source, Outcome::Failed(error)) };
+        self.send(Event::Item(item)).await;
+        self.canceller.cancel();
     }
 
     async fn send(&self, event: Event) {
@@ -308,6 +474,11 @@ impl Running {
     /// Tells the job's end.
     pub(crate) async fn finish(&self) {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
+        if let Some(manifest) = self.manifest.get()
+            && let Err(error) = manifest.end().await
+        {
+            self.stop_by(error).await;
+        }
         let search_cut = !self.progress.scan_complete();
         self.progress.scanned();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

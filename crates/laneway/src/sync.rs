@@ -34,6 +34,12 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
+            if let Err(error) =
+                job.keep_manifest(request.manifest.as_deref(), request.subject(), request.dry_run).await
+            {
+                fail(&job, &request, error).await;
+                return job.finish().await;
+            }
             if op(&request) == Op::Upload {
                 job.progress.counts_sent();
             }
@@ -190,6 +196,14 @@ impl Merging<'_> {
         }
         let action =
             self.rules.action(&name, source.as_ref().map(|e| &e.facts), there.as_ref().map(|e| &e.facts));
+        if let (Action::Copy | Action::Compare(_), Some(source), Some(At::Object(made))) =
+            (action, &source, there.as_ref().map(|there| &there.at))
+            && self.job.has_manifest()
+            && self.job.has_made(&self.carrier.begin(self.job, source), made.version.as_ref())
+        {
+            self.job.unchanged(1);
+            return Ok(Ok(()));
+        }
         match (action, source, there) {
             (Action::Nothing, ..) => {}
             (Action::Unchanged, ..) => {

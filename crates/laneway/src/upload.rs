@@ -13,6 +13,7 @@ mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use laneway_store::{ObjectId, Store};
 
@@ -35,17 +36,20 @@ pub(crate) use verify::{Given, put as put_verified, verify};
 pub(crate) struct Item {
     path: PathBuf,
     size: u64,
+    /// When the file was changed, as it was found.
+    modified: Option<SystemTime>,
     id: ObjectId,
 }
 
 impl Item {
-    pub(crate) fn new(path: PathBuf, size: u64, id: ObjectId) -> Self {
-        Self { path, size, id }
+    pub(crate) fn new(path: PathBuf, (size, modified): (u64, Option<SystemTime>), id: ObjectId) -> Self {
+        Self { path, size, modified, id }
     }
 
     pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
         let source = self.path.display().to_string();
-        job.begin(Op::Upload, source, Some(url(store.provider(), &self.id)))
+        let state = job.state_of_file(self.modified, self.size);
+        Begun { state, ..job.begin(Op::Upload, source, Some(url(store.provider(), &self.id))) }
     }
 }
 

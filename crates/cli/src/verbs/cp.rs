@@ -8,6 +8,7 @@ use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, Rete
 
 use crate::arguments::filters::Filters;
 use crate::arguments::key_value;
+use crate::arguments::manifest::Manifest;
 use crate::arguments::relevance::NEW_OBJECTS;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
@@ -71,6 +72,8 @@ pub(crate) struct Copying {
     /// Say what would be copied, and copy nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    manifest: Manifest,
     /// Compress local files whose names end in one of these (html,txt) with gzip and store them as such:
     /// Content-Encoding gzip, Cache-Control no-transform unless --cache-control says otherwise. They come back compressed
     #[arg(long, short = 'z', value_name = "EXT,...")]
@@ -191,6 +194,8 @@ impl Copying {
             .durable(self.durable)
             .follow_symlinks(self.follow_symlinks)
             .keep_partial(true);
+        let mut request = request;
+        request.manifest = self.manifest.file;
         Ok(request.put(self.new.put()).gzip(self.gzip_local.unwrap_or_default()))
     }
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use laneway::{Location, RemoveRequest};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::manifest::Manifest;
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
 use crate::job;
@@ -33,6 +34,8 @@ pub(crate) struct Rm {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    manifest: Manifest,
+    #[command(flatten)]
     filters: Filters,
 }
 
@@ -52,8 +55,9 @@ impl Rm {
             return Ok(Exit::Failed);
         }
         let filter = self.filters.filter(SystemTime::now())?;
-        let request =
+        let mut request =
             RemoveRequest::new(targets).recursive(self.recursive).dry_run(self.dry_run).filter(filter);
+        request.manifest = self.manifest.file;
         job::run(context, WORDING, |client| client.remove(request))
     }
 

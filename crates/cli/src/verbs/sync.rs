@@ -7,6 +7,7 @@ use clap::Args;
 use laneway::{Location, SyncRequest};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::manifest::Manifest;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::job;
@@ -67,6 +68,8 @@ pub(crate) struct Sync {
     #[arg(long)]
     durable: bool,
     #[command(flatten)]
+    manifest: Manifest,
+    #[command(flatten)]
     filters: Filters,
     #[command(flatten)]
     new: NewObjects,
@@ -103,6 +106,7 @@ impl Sync {
             .filter(self.filters.filter(SystemTime::now())?)
             .put(self.new.put());
         request.max_delete = self.max_delete;
+        request.manifest = self.manifest.file;
         Ok(request)
     }
 }

@@ -47,9 +47,13 @@ impl<'a> Copies<'a> {
         let mut objects = source.objects(&ends.from, self.search.order());
         while let Some(page) = objects.next().await? {
             let mut group = Group::new();
-            for from in page {
+            for mut from in page {
                 if !from.is_taken_by(&self.search.request.filter) {
                     continue;
+                }
+                if from.meta.is_none() && self.search.job.has_manifest() {
+                    // Its state is what the next run goes by. What can't be looked at is copied, and says why it can't.
+                    from.meta = ends.from.head(&from.id, None).await.ok().map(Box::new);
                 }
                 let key = match from.in_tree {
                     true => format!("{prefix}{}", from.name),
@@ -80,6 +84,10 @@ impl<'a> Copies<'a> {
             format!("another source maps to {destination} too")
         } else {
             self.search.job.progress.found(1, item.size());
+            if let Some(begun) = self.search.job.done_before(|| ends.begin(&self.search.job, &item)) {
+                self.search.job.skip_done(begun, item.size()).await;
+                return None;
+            }
             return Some(item);
         };
         let error = Error::refused(&source, why);

@@ -16,7 +16,7 @@ use crate::event::Verified;
 use crate::location::url;
 use crate::plan::copies::CopySizes;
 use crate::plan::requests_at_once;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::upload::{CONFLICTS_MAX, Sent, Upload, begun};
 use crate::{Error, moved};
 
@@ -140,7 +140,7 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
     let verified = compare(ends, known.as_ref(), &copied)?;
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
-    let sent = Sent { moved: Moved { bytes, verified, atomic }, meta: copied };
+    let sent = Sent { moved: Moved { bytes, verified, atomic, made: Made::of(&copied) }, meta: copied };
     Ok(Some((sent, known.and_then(|meta| meta.version))))
 }
 
@@ -179,7 +179,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
         Ok(copied) => {
             let verified = compare(ends, Some(&meta), &copied)?;
             let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-            let moved = Moved { bytes: meta.size, verified, atomic };
+            let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
             Ok((Sent { moved, meta: copied }, meta.version))
         }
         Err(error) => {

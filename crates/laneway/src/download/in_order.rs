@@ -24,7 +24,7 @@ use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
 use crate::pump::ready;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
@@ -362,7 +362,7 @@ impl InOrder<'_> {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
             false => Verified::Unverified,
         };
-        let moved = Moved { bytes: run.len, verified, atomic: true };
+        let moved = Moved { bytes: run.len, verified, atomic: true, made: Made::of(meta) };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 }

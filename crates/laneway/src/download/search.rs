@@ -19,7 +19,7 @@ use crate::mapping::tree_prefix;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::pump::{Cancelled, Group, ITEM_COST};
 use crate::relative::Relative;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::search::Search;
 use crate::{CopyRequest, Error, Location, Op, moved};
 
@@ -75,7 +75,8 @@ impl<'a> Downloads<'a> {
                     continue;
                 }
                 let is_listed = object.meta.is_some();
-                if !is_listed && self.is_to_be_described(provider) {
+                let is_known = || self.search.job.is_known(&url(provider, &object.id));
+                if !is_listed && (self.is_to_be_described(provider) || is_known()) {
                     match store.head(&object.id, None).await {
                         Ok(meta) => object.meta = Some(Box::new(meta)),
                         Err(error) => {
@@ -149,6 +150,10 @@ impl<'a> Downloads<'a> {
         group: &mut Group<Item>,
     ) -> Result<(), Cancelled> {
         let Search { job, request, units, .. } = &*self.search;
+        if let Some(begun) = job.done_before(|| item.begin(job, store)).filter(|_| item.place.holds(size)) {
+            job.skip_done(begun, size.unwrap_or(0)).await;
+            return Ok(());
+        }
         if request.no_clobber && item.place.exists() {
             let begun = item.begin(job, store);
             job.skip(begun, size.unwrap_or(0), EXISTS).await;
@@ -260,7 +265,8 @@ impl<'a> Downloads<'a> {
         }
         let created =
             self.search.job.engine.files.run(move || folder.create(&below)).await.and_then(|done| done);
-        let moved = Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true };
+        let moved =
+            Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
         let removed = match (created, self.search.request.remove_source) {
             (Ok(()), true) => moved::remove_object(store, id, version.as_ref(), moved.verified).await,
             (created, _) => created,

@@ -22,7 +22,7 @@ use crate::plan::SLICES_AT_ONCE;
 use crate::plan::resume::missing;
 use crate::plan::slices::{Slices, is_sliced, slice_len};
 use crate::platform::boot;
-use crate::running::{Awaited, Moved, Running};
+use crate::running::{Awaited, Made, Moved, Running};
 use crate::{CopyRequest, Error};
 
 /// An object whose checksum is only an MD5 is fetched by one stream up to this size, since MD5s can't be combined.
@@ -232,7 +232,7 @@ impl Rest<'_> {
         let staged = Arc::clone(&large.staged);
         let placing = self.request.placing(store.provider(), [Some(&meta), None]);
         job.engine.files.run(move || staged.commit(placing)).await??;
-        let moved = Moved { bytes: meta.size, verified, atomic: true };
+        let moved = Moved { bytes: meta.size, verified, atomic: true, made: Made::of(&meta) };
         Ok(Fetched { moved, version: meta.version.clone() })
     }
 

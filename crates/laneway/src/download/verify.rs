@@ -12,7 +12,7 @@ use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::folder::{Place, Placing};
 use crate::location::url;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 
 /// Compares a file, all of which has come in these `runs`, by their checksums, and where those can't be combined to what the
 /// store gives, by the checksums of the parts that it was uploaded in or by what is read back from the file.
@@ -85,5 +85,5 @@ pub(crate) fn store_small(
     let staged = place.stage(0)?;
     staged.write_at(bytes, 0)?;
     staged.commit(placing)?;
-    Ok(Moved { bytes: meta.size, verified, atomic: true })
+    Ok(Moved { bytes: meta.size, verified, atomic: true, made: Made::of(meta) })
 }

@@ -83,6 +83,11 @@ impl Place {
         self.path().symlink_metadata().is_ok()
     }
 
+    /// Whether a file of this size is there.
+    pub(crate) fn holds(&self, size: Option<u64>) -> bool {
+        self.path().metadata().is_ok_and(|there| there.is_file() && Some(there.len()) == size)
+    }
+
     /// What would keep a file from being put here, as far as it shows without anything being touched.
     ///
     /// # Errors

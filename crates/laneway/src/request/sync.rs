@@ -1,8 +1,11 @@
 //! What a sync is asked to do.
 
+use std::path::PathBuf;
+
 use laneway_store::PutOptions;
 
 use crate::listing::folder_prefix;
+use crate::manifest::Subject;
 use crate::mapping::is_into_itself;
 use crate::{CopyRequest, Error, Filter, Location, folder};
 
@@ -57,6 +60,8 @@ pub struct SyncRequest {
     pub keep_partial: bool,
     /// What new objects are to be.
     pub put: PutOptions,
+    /// As [`CopyRequest::manifest`].
+    pub manifest: Option<PathBuf>,
 }
 
 impl SyncRequest {
@@ -79,7 +84,20 @@ impl SyncRequest {
             durable: false,
             keep_partial: false,
             put: PutOptions::default(),
+            manifest: None,
         }
+    }
+
+    /// Sets [`manifest`](field@Self::manifest).
+    #[must_use]
+    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
+        self.manifest = Some(path.into());
+        self
+    }
+
+    /// Whose manifest it keeps.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination))
     }
 
     /// Sets [`delete`](field@Self::delete).

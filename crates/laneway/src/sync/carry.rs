@@ -93,7 +93,11 @@ impl<'a> Carrier<'a> {
             }
             Direction::Down { folder, .. } => (Op::Download, folder.path_of(&entry.name)),
         };
-        job.begin(op, entry.place(self.source()), Some(destination))
+        let state = match &entry.at {
+            At::File(_) => job.state_of_file(entry.facts.changed, entry.facts.size),
+            At::Object(meta) => job.state_of(meta.version.as_ref(), meta.size),
+        };
+        Begun { state, ..job.begin(op, entry.place(self.source()), Some(destination)) }
     }
 
     /// Reports that something would be copied.
@@ -115,7 +119,7 @@ impl<'a> Carrier<'a> {
         match (&mut self.direction, entry.at) {
             (Direction::Up { uploads, to, bucket, prefix, waiting }, At::File(path)) => {
                 let id = ObjectId::new(bucket.clone(), format!("{prefix}{}", entry.name));
-                uploads.item(to, upload::Item::new(path, size, id), waiting).await
+                uploads.item(to, upload::Item::new(path, (size, entry.facts.changed), id), waiting).await
             }
             (Direction::Down { downloads, from, group, .. }, At::Object(meta)) => {
                 let object = listed(entry.name, meta);
@@ -179,7 +183,7 @@ impl<'a> Carrier<'a> {
         let (search, one) = match (&self.direction, &entry.at) {
             (Direction::Up { uploads, to, bucket, prefix, .. }, At::File(path)) => {
                 let id = key(bucket, prefix, entry);
-                let item = upload::Item::new(path.clone(), entry.facts.size, id);
+                let item = upload::Item::new(path.clone(), (entry.facts.size, entry.facts.changed), id);
                 (&*uploads.search, One::Up(to.clone(), item))
             }
             (Direction::Down { downloads, from, folder, .. }, At::Object(meta)) => {

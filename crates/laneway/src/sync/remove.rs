@@ -11,7 +11,7 @@ use crate::folder::Folder;
 use crate::listing::folder_prefix;
 use crate::pump::{ITEM_COST, Units};
 use crate::remove::{self, KEY_COST};
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::{Error, Location, Op, SyncRequest};
 
 /// Files that are removed by one file thread at a time.
@@ -107,7 +107,12 @@ async fn files(job: &Running, folder: Arc<Folder>, some: Vec<Removal>, dry_run: 
     match job.engine.files.run(remove).await {
         Ok(results) => {
             for ((begun, size), result) in begun.into_iter().zip(results) {
-                let moved = Moved { bytes: size, verified: Verified::NotApplicable, atomic: true };
+                let moved = Moved {
+                    bytes: size,
+                    verified: Verified::NotApplicable,
+                    atomic: true,
+                    made: Made::default(),
+                };
                 job.end(begun, size, result.map(|()| moved)).await;
             }
         }

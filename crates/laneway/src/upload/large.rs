@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error, gzip};
 
@@ -161,7 +161,7 @@ async fn finished(
         return Ok(None);
     }
     job.progress.there(whole.len);
-    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true }))
+    Ok(Some(Moved { bytes: whole.len, verified: Verified::Crc32c, atomic: true, made: Made::of(meta) }))
 }
 
 /// What an earlier run has left of this upload, and by what a later one finds it.

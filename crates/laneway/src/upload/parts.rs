@@ -24,7 +24,7 @@ use crate::location::url;
 use crate::plan::parts::PARTS_MAX;
 use crate::plan::requests_at_once;
 use crate::pump::ready;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 
 /// Where parts come from.
 pub(crate) trait Input: Send + Sync {
@@ -292,7 +292,7 @@ impl Parts<'_> {
         match verify(self.store, &meta, size, sums) {
             Ok(verified) => {
                 let atomic = self.store.keeps(Operation::Complete, &self.options.condition);
-                Ok(Sent { moved: Moved { bytes: size, verified, atomic }, meta })
+                Ok(Sent { moved: Moved { bytes: size, verified, atomic, made: Made::of(&meta) }, meta })
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;

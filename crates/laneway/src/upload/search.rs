@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, PutOptions, Store};
@@ -94,7 +95,7 @@ impl Uploads<'_> {
                         self.fail(path, |name| Error::usage(name, why)).await
                     }
                     Ok(m) if !m.is_file() => self.special(&store, path).await,
-                    Ok(m) => self.file(&store, path, m.len(), &mut waiting).await,
+                    Ok(m) => self.file(&store, path, (m.len(), m.modified().ok()), &mut waiting).await,
                     Err(error) => self.fail(path, |_| error).await,
                 };
                 if sent.is_err() {
@@ -146,11 +147,11 @@ impl Uploads<'_> {
         &mut self,
         store: &Store,
         path: PathBuf,
-        size: u64,
+        found: (u64, Option<SystemTime>),
         waiting: &mut Waiting,
     ) -> Result<(), Cancelled> {
         match self.single(&path) {
-            Ok(id) => self.item(store, Item { path, size, id }, waiting).await,
+            Ok(id) => self.item(store, Item::new(path, found, id), waiting).await,
             Err(error) => self.fail(path, |_| error).await,
         }
     }
@@ -238,12 +239,12 @@ impl Uploads<'_> {
                     {
                         Ok(())
                     }
-                    Found::File(FoundFile { path, name, size, .. }) => {
+                    Found::File(FoundFile { path, name, size, modified }) => {
                         let mut key = String::with_capacity(prefix.len() + name.len());
                         key.push_str(&prefix);
                         key.push_str(&name);
                         let id = ObjectId::new(self.to.bucket, key);
-                        self.item(store, Item { path, size, id }, &mut waiting).await
+                        self.item(store, Item::new(path, (size, modified), id), &mut waiting).await
                     }
                     Found::Failed(path, error) => self.fail(path, |_| error).await,
                     Found::LeftOut(_, warning) => {
@@ -282,6 +283,10 @@ impl Uploads<'_> {
                 .await;
         }
         self.search.job.progress.found(1, item.size);
+        if let Some(begun) = self.search.job.done_before(|| item.begin(&self.search.job, store)) {
+            self.search.job.skip_done(begun, item.size).await;
+            return Ok(());
+        }
         if self.search.existing.is_some() {
             waiting.unasked.push(item);
             return Ok(());

@@ -71,7 +71,7 @@ async fn upload(
         Ok(None) => Box::pin(large::upload(job, request, store, &item)).await,
         Err(error) => Err(error),
     };
-    let Item { path, size, id } = item;
+    let Item { path, size, id, .. } = item;
     let result = match request.remove_source {
         true => remove_moved(job, request, path, result).await,
         false => result.map(|(moved, _)| moved),
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn what_a_whole_group_meets_is_each_files_failure_with_its_path_and_kind() {
-        let item = |path: &str| Item { path: path.into(), size: 1, id: ObjectId::new("b", path) };
+        let item =
+            |path: &str| Item { path: path.into(), size: 1, modified: None, id: ObjectId::new("b", path) };
         let error = Error::local("a file thread", "can't be started", std::io::Error::other("no memory"));
         let results: Vec<Result<(), Error>> = for_each(&[item("d/1"), item("d/2")], &error);
         let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::checksum::{Run, Wanted, written};
 use crate::event::Verified;
 use crate::location::url;
-use crate::running::{Moved, Running};
+use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 
 /// What the caller says that the bytes of an object are.
@@ -93,7 +93,10 @@ pub(crate) async fn put(
         let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
         let verified = verify(store, &meta, bytes.len() as u64, &sums)?;
         let atomic = store.keeps(Operation::Put, &options.condition);
-        Ok::<_, Error>(Sent { moved: Moved { bytes: bytes.len() as u64, verified, atomic }, meta })
+        Ok::<_, Error>(Sent {
+            moved: Moved { bytes: bytes.len() as u64, verified, atomic, made: Made::of(&meta) },
+            meta,
+        })
     };
     match send().await {
         Err(error) if error.is_mismatch() && options.condition.is_none() => {

@@ -16,6 +16,7 @@ mod hedging;
 mod integrity;
 mod listings;
 mod long_jobs;
+mod manifests;
 mod memory;
 mod no_clobber;
 mod objects;

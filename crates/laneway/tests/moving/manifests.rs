@@ -1,0 +1,271 @@
+//! Jobs that write manifests, and go on by them.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use laneway::{CopyRequest, Location, Op, Outcome, Provider, RemoveRequest, SyncRequest};
+use serde_json::Value;
+
+use crate::stage::{DIALECTS, Place, Report, Stage};
+
+/// Copies a tree, or one thing, with a manifest.
+fn copy(stage: &Stage, source: impl Into<Place>, destination: impl Into<Place>, recursive: bool) -> Report {
+    let request = CopyRequest::new(vec![source.into().0], destination.into().0);
+    stage.copy(request.recursive(recursive).manifest(manifest(stage)))
+}
+
+/// Where the manifest is.
+fn manifest(stage: &Stage) -> PathBuf {
+    stage.dir.path().join("manifest")
+}
+
+/// The manifest's lines.
+fn lines(stage: &Stage) -> Vec<Value> {
+    let text = fs::read_to_string(manifest(stage)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn ends(report: &Report) -> (u64, u64, u64) {
+    (report.summary.files, report.summary.skipped, report.summary.failed)
+}
+
+#[test]
+fn a_tree_that_is_done_goes_up_no_more_and_what_changed_does() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for name in ["a", "b", "c/d"] {
+            stage.file(&format!("tree/{name}"), name);
+        }
+        let up = || copy(&stage, stage.path("tree"), stage.url("p"), true);
+        up().all_verified();
+        let written = lines(&stage);
+        assert_eq!(written[0]["kind"], "manifest");
+        let a = written.iter().find(|line| line["key"] == "p/a").unwrap();
+        assert_eq!((&a["op"], &a["size"], &a["attempts"]), (&"upload".into(), &1.into(), &1.into()));
+        let version = if kind.provider == Provider::Gcs { "generation" } else { "etag" };
+        assert!(a[version].is_string() && a["checksum"].as_str().unwrap().starts_with("crc32c="), "{a}");
+        assert!(a["seconds"].as_f64().unwrap() > 0.0 && a["outcome"] == "done", "{a}");
+
+        let requests = stage.server.counters().requests;
+        assert_eq!(ends(&up()), (0, 3, 0));
+        assert_eq!(stage.server.counters().requests, requests, "no request tells of what is done");
+        stage.file("tree/b", "another");
+        assert_eq!(ends(&up()), (1, 2, 0));
+        assert_eq!(stage.stored("p/b"), b"another");
+    }
+}
+
+#[test]
+fn what_came_down_is_left_alone_while_source_and_file_are_as_they_were() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for name in ["a", "b", "c"] {
+            stage.object(&format!("p/{name}"), name.as_bytes());
+        }
+        let down = || copy(&stage, stage.url("p"), stage.path("d"), true);
+        down().all_verified();
+        let requests = stage.server.counters().requests;
+        assert_eq!(ends(&down()), (0, 3, 0));
+        assert_eq!(stage.server.counters().requests, requests + 1, "one listing");
+        // The folder that it has made changes nothing of what the same request means.
+        assert!(stage.path("d/a").is_file() && !stage.path("d/p").exists());
+        stage.object("p/a", b"z");
+        fs::remove_file(stage.path("d/b")).unwrap();
+        fs::write(stage.path("d/c"), "longer").unwrap();
+        assert_eq!(ends(&down()), (3, 0, 0));
+        assert_eq!(fs::read(stage.path("d/a")).unwrap(), b"z");
+        assert_eq!(fs::read(stage.path("d/c")).unwrap(), b"c");
+    }
+}
+
+#[test]
+fn what_was_named_is_looked_at_by_one_request_before_it_is_left_alone() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("a", b"bytes");
+        for (i, destination) in [Location::Local(stage.path("f")), stage.url("b")].into_iter().enumerate() {
+            let _ = fs::remove_file(manifest(&stage));
+            let once = || copy(&stage, stage.url("a"), destination.clone(), false);
+            once().all_done();
+            let requests = stage.server.counters().requests;
+            assert_eq!(ends(&once()), (0, 1, 0), "{kind:?} {i}");
+            assert_eq!(stage.server.counters().requests, requests + 1);
+            stage.object("a", format!("changed {i}").as_bytes());
+            assert_eq!(ends(&once()), (1, 0, 0), "{kind:?} {i}");
+        }
+    }
+}
+
+#[test]
+fn copies_inside_a_store_and_between_stores_are_left_alone_once_done() {
+    for kind in DIALECTS {
+        let other = if kind.provider == Provider::Gcs { DIALECTS[1] } else { DIALECTS[0] };
+        for to in [kind, other] {
+            let stage = Stage::new(kind);
+            (0..5).for_each(|i| stage.object(&format!("p/{i}"), b"x"));
+            let destination = Location::object(to.provider, crate::stage::BUCKET, "q");
+            let over = || copy(&stage, stage.url("p"), destination.clone(), true);
+            assert_eq!(ends(&over()), (5, 0, 0));
+            assert_eq!(ends(&over()), (0, 5, 0), "{kind:?} {to:?}");
+        }
+    }
+}
+
+#[test]
+fn attempts_are_those_that_an_item_took() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["get:1 key=p/b status 503"]);
+        for name in ["a", "b"] {
+            stage.object(&format!("p/{name}"), name.as_bytes());
+        }
+        copy(&stage, stage.url("p"), stage.path("d"), true).all_verified();
+        let attempts = |key: &str| {
+            let written = lines(&stage);
+            written.iter().find(|line| line["key"] == key).unwrap()["attempts"].as_u64()
+        };
+        assert_eq!((attempts("p/a"), attempts("p/b")), (Some(1), Some(2)), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_recorded_with_its_cause_and_tried_again() {
+    let stage = Stage::new(DIALECTS[1]);
+    let once = || copy(&stage, stage.url("none"), stage.path("f"), false);
+    assert_eq!(once().failure().0, "not_found");
+    let line = &lines(&stage)[1];
+    assert_eq!((&line["outcome"], &line["class"]), (&"failed".into(), &"not_found".into()));
+    assert!(line["error"].as_str().unwrap().contains("s3://bucket/none"), "{line}");
+    stage.object("none", b"x");
+    once().all_done();
+}
+
+#[test]
+fn a_torn_last_line_is_told_and_counts_as_not_written() {
+    let stage = Stage::new(DIALECTS[0]);
+    for name in ["a", "b"] {
+        stage.file(&format!("tree/{name}"), name);
+    }
+    let up = || copy(&stage, stage.path("tree"), stage.url("p"), true);
+    up().all_done();
+    let whole = fs::read(manifest(&stage)).unwrap();
+    fs::write(manifest(&stage), &whole[..whole.len() - 20]).unwrap();
+    let report = up();
+    assert_eq!(ends(&report), (1, 1, 0));
+    assert!(report.warnings.iter().any(|w| w.contains("line 3 is torn")), "{:?}", report.warnings);
+    assert_eq!((lines(&stage).len(), ends(&up())), (4, (0, 2, 0)));
+    // Killed in the middle of its first line.
+    fs::write(manifest(&stage), &whole[..10]).unwrap();
+    assert_eq!(ends(&up()), (2, 0, 0));
+    assert_eq!(lines(&stage)[0]["kind"], "manifest");
+}
+
+#[test]
+fn a_manifest_of_another_job_or_with_a_broken_line_is_refused_by_its_number() {
+    let stage = Stage::new(DIALECTS[1]);
+    stage.file("tree/a", "a");
+    copy(&stage, stage.path("tree"), stage.url("p"), true).all_done();
+    let requests = stage.server.counters().requests;
+    let (kind, why) = copy(&stage, stage.path("tree"), stage.url("q"), true).failure();
+    assert!(kind == "refused" && why.contains("manifest:1") && why.contains("another job"), "{why}");
+    let moving = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("p")).recursive(true);
+    let report = stage.copy(moving.remove_source(true).manifest(manifest(&stage)));
+    assert!(report.failure().1.contains("another job, of copy"), "{report:?}");
+    let whole = fs::read_to_string(manifest(&stage)).unwrap();
+    fs::write(manifest(&stage), whole.replacen("\"op\"", "\"op", 1) + &whole).unwrap();
+    let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
+    assert!(why.contains("manifest:2") && why.contains("broken"), "{why}");
+    for text in ["what I care about", "a table\nof mine\n"] {
+        fs::write(manifest(&stage), text).unwrap();
+        let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
+        assert!(why.contains("no manifest"), "{why}");
+        assert_eq!(fs::read_to_string(manifest(&stage)).unwrap(), text, "it is left as it is");
+    }
+    assert_eq!(stage.server.counters().requests, requests, "nothing was asked for");
+}
+
+#[test]
+fn a_manifest_that_another_job_is_writing_is_refused() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("tree/a", "a");
+    fs::write(manifest(&stage), "").unwrap();
+    let held = OpenOptions::new().append(true).open(manifest(&stage)).unwrap();
+    held.lock().unwrap();
+    let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
+    assert!(why.contains("another job is writing"), "{why}");
+    drop(held);
+    copy(&stage, stage.path("tree"), stage.url("p"), true).all_done();
+}
+
+#[test]
+fn what_was_moved_or_removed_before_is_no_failure() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        (0..4).for_each(|i| stage.object(&i.to_string(), b"x"));
+        let manifest = |name: &str| stage.dir.path().join(name);
+        let targets: Vec<_> = (0..2).map(|i| stage.url(&i.to_string())).collect();
+        let rm =
+            || Report::of(stage.client.remove(RemoveRequest::new(targets.clone()).manifest(manifest("rm"))));
+        fs::create_dir_all(stage.path("d")).unwrap();
+        rm().all_done();
+        assert_eq!(ends(&rm()), (0, 2, 0), "{kind:?}");
+        // One that came anew is removed anew.
+        stage.object("0", b"x");
+        assert_eq!(ends(&rm()), (1, 1, 0));
+        let sources: Vec<_> = (2..4).map(|i| stage.url(&i.to_string())).collect();
+        let to = Location::Local(stage.path("d/"));
+        let mv = || {
+            let request = CopyRequest::new(sources.clone(), to.clone()).remove_source(true);
+            stage.copy(request.manifest(manifest("mv")))
+        };
+        assert_eq!(mv().all_done().ops(Op::Move), 2);
+        assert_eq!(ends(&mv()), (0, 2, 0), "{kind:?}");
+        assert_eq!(stage.keys(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_dry_run_goes_by_a_manifest_and_writes_none() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("tree/a", "a");
+    let up = |dry| {
+        let request = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("p"));
+        stage.copy(request.recursive(true).dry_run(dry).manifest(manifest(&stage)))
+    };
+    assert!(matches!(up(true).items[0].outcome, Outcome::Planned) && !manifest(&stage).exists());
+    up(false).all_done();
+    let before = fs::read(manifest(&stage)).unwrap();
+    assert_eq!(ends(&up(true)), (0, 1, 0));
+    assert_eq!(fs::read(manifest(&stage)).unwrap(), before);
+}
+
+#[test]
+fn a_sync_by_checksum_asks_no_more_for_what_its_manifest_knows() {
+    let stage = Stage::new(DIALECTS[1]);
+    (0..5).for_each(|i| drop(stage.file(&format!("tree/{i}"), "x")));
+    let sync = || {
+        let request = SyncRequest::new(stage.path("tree").as_path().into(), stage.url("p"));
+        Report::of(stage.client.sync(request.checksum(true).manifest(manifest(&stage))))
+    };
+    assert_eq!(ends(&sync()), (5, 0, 0));
+    let heads = stage.requests("head");
+    let report = sync();
+    assert_eq!((report.summary.unchanged, report.summary.asked, stage.requests("head")), (5, 0, heads));
+    // A destination that was replaced, or is gone, isn't what was made.
+    stage.object("p/0", b"y");
+    assert!(stage.server.store().remove(crate::stage::BUCKET, "p/1"));
+    let report = sync();
+    assert_eq!((report.summary.files, report.summary.unchanged), (2, 3), "{report:?}");
+    assert_eq!(stage.stored("p/0"), b"x");
+}
+
+#[test]
+fn what_else_stands_at_the_end_of_a_manifest_is_kept() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("tree/a", "a");
+    copy(&stage, stage.path("tree"), stage.url("p"), true).all_done();
+    let mut file = OpenOptions::new().append(true).open(manifest(&stage)).unwrap();
+    file.write_all(b"\n").unwrap();
+    let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
+    assert!(why.contains("manifest:3"), "an empty line is none of ours: {why}");
+}

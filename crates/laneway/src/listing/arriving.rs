@@ -140,7 +140,8 @@ async fn page(
         End::Before(end) => Some(end),
         End::At(end) => Some(format!("{end}{BEHIND}")),
     };
-    let list = List { start_after: ask.start_after, end_before, token: ask.token, ..list.clone() };
+    let Ask { prefix, start_after, token, max, .. } = ask;
+    let list = List { prefix, start_after, end_before, token, max: max.or(list.max), ..list.clone() };
     let asked = Instant::now();
     // Unbounded, but a page holds a thousand. Where nobody takes it, the listing is over.
     let page = store.list_arriving(&list, |objects| drop(ahead.send((ask.stretch, objects)))).await;

@@ -23,8 +23,8 @@ use std::time::Duration;
 use alphabet::Alphabet;
 use cuts::{Rest, Wanted, cuts, guess};
 pub(crate) use disorder::Disorder;
+use stretch::Stretch;
 pub(crate) use stretch::{End, Kind, StretchId};
-use stretch::{Page, Stretch};
 
 /// Pages of one listing that are asked for at once, at most. A store of 16 ms a page and 20 ms away is asked for all of 50
 /// pages in 3 or 4 turns; beyond that a listing would only take the connections that objects need.
@@ -38,7 +38,8 @@ const AT_ONCE_FIRST: f64 = 6.0;
 /// How long a page has to take for each that is asked for beside it. What a page costs at either end, some 5 ms of a core for
 /// a thousand keys, isn't saved by asking for several at once, only the round trip is.
 const PAGE_TIME_EACH: Duration = Duration::from_millis(3);
-/// Pages that are there or under way for each that may be asked for at once.
+/// Pages that are there or under way, for each of [`AT_ONCE_MAX`]. A slow store is asked for fewer at once, but what waits for its
+/// reader doesn't burden it.
 const PAGES_HELD_EACH: usize = 4;
 /// Cuts that a listing may have from its first pages on.
 const CUTS_MAX: u64 = 24;
@@ -77,9 +78,13 @@ pub(crate) struct Listed {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ask {
     pub(crate) stretch: StretchId,
+    /// What all keys begin with that are asked for: all that is listed, or what lies in the stretch alone.
+    pub(crate) prefix: String,
     pub(crate) start_after: Option<String>,
     pub(crate) end: End,
     pub(crate) token: Option<String>,
+    /// At most so many keys, where what lies beyond the end would come too.
+    pub(crate) max: Option<u32>,
 }
 
 /// A listing under way.
@@ -164,21 +169,7 @@ impl Keyspace {
                 self.asked += 1;
                 self.held += 1;
                 let by_key = self.goes_on_by_key();
-                let stretch = &mut self.stretches[i];
-                stretch.is_asked = true;
-                stretch.held += 1;
-                stretch.page = Page { after: stretch.last.clone(), ..Page::default() };
-                if by_key && stretch.token.is_some() && stretch.last > stretch.start_after {
-                    stretch.page.is_by_key = true;
-                    let (start_after, end) = (stretch.last.clone(), stretch.end.clone());
-                    return Some(Ask { stretch: stretch.id, start_after, end, token: None });
-                }
-                return Some(Ask {
-                    stretch: stretch.id,
-                    start_after: stretch.start_after.clone(),
-                    end: stretch.asked_end.get_or_insert_with(|| stretch.end.clone()).clone(),
-                    token: stretch.token.clone(),
-                });
+                return Some(self.stretches[i].ask(&self.listed, by_key.then_some(self.page_entries)));
             }
             if !self.cut() {
                 return None;
@@ -274,8 +265,10 @@ impl Keyspace {
         }
         let stretch = &mut self.stretches[at];
         let below = self.listed.prefix.len();
-        for pair in stretch.page.marks.windows(2).filter(|_| self.may_cut) {
-            self.alphabet.observe_turn(&pair[0][below..], &pair[1][below..]);
+        let within = stretch.page.marks.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let between = stretch.marks.last().zip(stretch.page.marks.first());
+        for (key, next) in between.into_iter().chain(within).filter(|_| self.may_cut) {
+            self.alphabet.observe_turn(&key[below..], &next[below..]);
         }
         stretch.end_page(next)?;
         self.guess(at);
@@ -326,7 +319,7 @@ impl Keyspace {
     /// How many pages may be held by the stretch at this place and those before it. The further ahead, the fewer, so that what
     /// is read first always finds room.
     fn held_max(&self, place: usize) -> usize {
-        let all = PAGES_HELD_EACH * self.at_once();
+        let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {
             Order::Arrival => all,
             Order::Keys => all - (all * 3 / 4).min(place * PAGES_HELD_EACH),

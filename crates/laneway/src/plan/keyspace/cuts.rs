@@ -202,7 +202,7 @@ impl<'a> Frame<'a> {
 }
 
 /// What two keys begin with, up to where a character ends.
-fn common<'a>(a: &'a str, b: &str) -> &'a str {
+pub(super) fn common<'a>(a: &'a str, b: &str) -> &'a str {
     let len = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     &a[..a.floor_char_boundary(len)]
 }

@@ -2,8 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::Listed;
+use super::cuts::common;
 use super::disorder::{Disorder, EMPTY_PAGES_MAX};
+use super::{Ask, Listed};
+
+/// Less than so many pages that are left are asked for by their number, and this much more: guesses of a dense rest are right to some
+/// per cent. A second request for what a guess left out is cheaper than half a page that is thrown away.
+const REST_PAGES_MAX: f64 = 0.75;
+const REST_MARGIN: f64 = 1.25;
+/// The fewest keys that are asked for.
+const REST_MIN: u32 = 50;
 
 /// Which stretch a page is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -33,8 +41,8 @@ pub(super) struct Stretch {
     pub(super) id: StretchId,
     pub(super) start_after: Option<String>,
     pub(super) end: End,
-    /// The end that its pages were asked for with.
-    pub(super) asked_end: Option<End>,
+    /// The end and the prefix that its pages were asked for with, up to the one that brought the token.
+    pub(super) asked: Option<(End, String)>,
     /// The last key that has come.
     pub(super) last: Option<String>,
     pub(super) token: Option<String>,
@@ -53,6 +61,8 @@ pub(super) struct Stretch {
     pub(super) before: Option<String>,
     /// How many pages are left, as the logarithm to base 2 of a guess.
     pub(super) left_log2: Option<f64>,
+    /// Whether a page was asked for that was to hold all the rest.
+    pub(super) was_short: bool,
     pub(super) empty_pages: usize,
     /// Tokens since the last key.
     pub(super) tokens: HashSet<String>,
@@ -63,6 +73,8 @@ pub(super) struct Stretch {
 pub(super) struct Page {
     /// The last key before it.
     pub(super) after: Option<String>,
+    /// The end and the prefix that it was asked for with.
+    pub(super) asked: Option<(End, String)>,
     pub(super) last_object: Option<String>,
     pub(super) last_prefix: Option<String>,
     pub(super) entries: u64,
@@ -71,6 +83,8 @@ pub(super) struct Page {
     pub(super) is_beyond: bool,
     /// Whether it was asked for by a key, though there was a token.
     pub(super) is_by_key: bool,
+    /// Whether fewer keys were asked for than a page has.
+    pub(super) is_short: bool,
     /// Whether the store began it elsewhere: it is asked for once more.
     pub(super) is_void: bool,
 }
@@ -99,7 +113,7 @@ impl Stretch {
             last: start_after.clone(),
             start_after,
             end,
-            asked_end: None,
+            asked: None,
             token: None,
             is_asked: false,
             is_over: false,
@@ -110,9 +124,48 @@ impl Stretch {
             marks: Vec::new(),
             before: None,
             left_log2: None,
+            was_short: false,
             empty_pages: 0,
             tokens: HashSet::new(),
         }
+    }
+
+    /// The next page to ask for, of so many entries at most; `by_key` says that, if it may be asked for behind the last key even
+    /// where there is a token.
+    pub(super) fn ask(&mut self, listed: &Listed, by_key: Option<u64>) -> Ask {
+        self.is_asked = true;
+        self.held += 1;
+        let is_by_key = by_key.is_some() && self.token.is_some() && self.last > self.start_after;
+        let (start_after, token) = match is_by_key {
+            true => (self.last.clone(), None),
+            false => (self.start_after.clone(), self.token.clone()),
+        };
+        let asked = match (&token, &self.asked) {
+            (Some(_), Some(asked)) => asked.clone(),
+            _ if by_key.is_some() => (self.end.clone(), self.prefix(&listed.prefix).to_owned()),
+            _ => (self.end.clone(), listed.prefix.clone()),
+        };
+        let (end, prefix) = asked.clone();
+        let max = by_key.filter(|_| is_by_key).and_then(|entries| self.rest_max(entries));
+        let is_short = max.is_some();
+        self.page =
+            Page { after: self.last.clone(), is_by_key, is_short, asked: Some(asked), ..Page::default() };
+        Ask { stretch: self.id, prefix, start_after, end, token, max }
+    }
+
+    /// How many entries to ask for where less than a page of so many is left: what comes from beyond the end is thrown away, and
+    /// is most of what a page costs. Where there is more after all, that is once.
+    fn rest_max(&self, page_entries: u64) -> Option<u32> {
+        let pages = self.left_log2.filter(|_| !self.was_short && self.end.key().is_some())?.exp2();
+        let wanted = pages * page_entries as f64 * REST_MARGIN;
+        (pages < REST_PAGES_MAX).then_some((wanted as u32).max(REST_MIN))
+    }
+
+    /// What all keys of the stretch that haven't come begin with: the store then neither looks for what lies beyond its end nor
+    /// sends it. MinIO reads one folder alone where a prefix lies in it.
+    fn prefix<'a>(&'a self, listed: &'a str) -> &'a str {
+        let within = self.last.as_deref().zip(self.end.key()).map(|(last, end)| common(last, end));
+        within.filter(|within| within.starts_with(listed)).unwrap_or(listed)
     }
 
     pub(super) fn begins_before(&self, key: &str) -> bool {
@@ -147,7 +200,8 @@ impl Stretch {
         self.is_asked = false;
         let page = std::mem::take(&mut self.page);
         let is_empty = page.entries == 0;
-        if next.is_some() && !page.is_beyond && !is_empty {
+        self.was_short |= page.is_short;
+        if next.is_some() && !page.is_beyond && !is_empty && !page.is_short {
             self.before = self.marks.first().cloned();
             self.marks = page.marks;
             self.marks.extend(self.last.clone());
@@ -172,6 +226,7 @@ impl Stretch {
             return Err(Disorder::Repeated(self.last.clone()));
         }
         self.token = next;
+        self.asked = page.asked;
         Ok(())
     }
 }

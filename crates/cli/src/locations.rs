@@ -6,11 +6,19 @@ use laneway::{Client, Entry, Error, ListRequest, Location};
 
 use crate::exit::BadUsage;
 
-/// Reads places that must be in a store.
+/// Reads places that must be in a store. What looks like the version of an object is a part of its key.
 ///
 /// # Errors
 /// An unknown scheme, a URL without a bucket, a local path.
 pub(crate) fn remote(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
+    texts.iter().map(|text| Ok(remote_one(text)?.as_written())).collect()
+}
+
+/// The same for commands that know versions of objects.
+///
+/// # Errors
+/// As [`remote`]'s.
+pub(crate) fn versioned(texts: &[OsString]) -> anyhow::Result<Vec<Location>> {
     texts.iter().map(|text| remote_one(text)).collect()
 }
 

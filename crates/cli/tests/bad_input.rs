@@ -312,15 +312,6 @@ fn bytes_that_were_spoilt_on_the_way_never_become_a_file() {
 }
 
 #[test]
-fn rm_of_many_needs_a_yes_where_nobody_can_be_asked() {
-    let (endpoint, laneway) = plain();
-    endpoint.server().store().put("bucket", "p/k", b"x").expect("stored");
-    laneway.run(["rm", "-r", "s3://bucket/p/"]).exits(2).complains(&["s3://bucket/p/", "--yes"]);
-    laneway.run(["rm", "s3://bucket/p/*"]).exits(2).complains(&["s3://bucket/p/*", "--yes"]);
-    assert_eq!(endpoint.server().store().keys("bucket"), ["p/k"]);
-}
-
-#[test]
 fn a_local_path_is_no_object() {
     let (endpoint, laneway) = plain();
     fs::write(endpoint.folder().join("f"), "x").expect("written");

@@ -37,7 +37,7 @@ fn a_line_that_makes_no_sense_is_named_and_the_rest_is_done() {
     let endpoint = Endpoint::start(Wire::Plain);
     endpoint.server().store().put("bucket", "k", b"x").expect("stored");
     let laneway = endpoint.program(LANEWAY);
-    let lines = "copy a b\nrm -r s3://bucket/k\nrm s3://bucket/none\nrm 's3://bucket\nmb s3://lake-2\n";
+    let lines = "copy a b\nrb --force s3://bucket\nrm s3://bucket/none\nrm 's3://bucket\nmb s3://lake-2\n";
     let run = laneway.run_with_input(["run", "-"], lines.as_bytes()).exits(1);
     for part in
         ["-:1: ", "-:2: ", "add --yes", "s3://bucket/none", "-:4: ", "not closed", "1 command done, 4 failed"]

@@ -24,7 +24,7 @@ pub(crate) use search::{Copies, one};
 /// Carries out a copy request to its last event.
 pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
-        ([Location::Object { .. }, ..], Location::Object { .. }) => Op::Copy,
+        ([source, ..], Location::Object { .. }) if source.is_object() => Op::Copy,
         (_, Location::Object { .. }) => Op::Upload,
         _ => Op::Download,
     };
@@ -75,7 +75,7 @@ pub(crate) async fn object(
     is_move: bool,
 ) -> Result<Sent, Error> {
     let is_within = from.provider() == to.provider();
-    let at = |store: &Store, id: &ObjectId| Location::object(store.provider(), &id.bucket, &id.key);
+    let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
     let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
     let from_object = SourceObject { id: source, meta: None, name: String::new(), in_tree: false };
     let item = Item { from: from_object, to: id };
@@ -99,14 +99,15 @@ async fn look_through(mut search: Search) {
         Location::Object { provider, bucket, key } => {
             into_a_store(&mut search, Prefix { provider: *provider, bucket, key }).await;
         }
-        Location::Local(_) | Location::Standard => {
+        Location::Local(_) | Location::Version { .. } | Location::Standard => {
             let mut sizes = Sizes::begin(&search.job, &request);
             let mut downloads = Downloads::new(&mut search);
             for source in &request.sources {
-                let Location::Object { provider, bucket, key } = source else { continue };
-                let from = listed(bucket, key, &request);
-                let size = if from.is_listed() { None } else { sizes.of(key).await };
-                if let Err(error) = downloads.source(*provider, &from, size).await {
+                let Some((provider, id)) = source.as_object() else { continue };
+                let from = Source::of(id, request.recursive);
+                let is_looked_up = !from.is_listed() && from.version.is_none();
+                let size = if is_looked_up { sizes.of(&from.key).await } else { None };
+                if let Err(error) = downloads.source(provider, &from, size).await {
                     downloads.search.fail(Op::Download, source.to_string(), error).await;
                 }
             }
@@ -137,11 +138,14 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     for source in &request.sources {
         let result = match source {
             Location::Standard => (Uploads { search, to }).standard_input().await,
-            Location::Object { provider, bucket, key } => {
-                let source = listed(bucket, key, &request);
-                Copies::new(search, to).source(*provider, &source).await
-            }
             Location::Local(_) => Ok(()),
+            Location::Object { .. } | Location::Version { .. } => match source.as_object() {
+                Some((provider, id)) => {
+                    let source = Source::of(id, request.recursive);
+                    Copies::new(search, to).source(provider, &source).await
+                }
+                None => Ok(()),
+            },
         };
         if let Err(error) = result {
             let op = if source.is_object() { Op::Copy } else { Op::Upload };
@@ -158,10 +162,6 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
         Err(error) if !error.is_permission() => Err(error.into()),
         _ => Ok(()),
     }
-}
-
-fn listed(bucket: &str, key: &str, request: &CopyRequest) -> Source {
-    Source { bucket: bucket.to_owned(), key: key.to_owned(), recursive: request.recursive }
 }
 
 /// One object and the object it becomes.

@@ -8,7 +8,7 @@ use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::fork::OfProcess;
-use crate::listing::{Order, folder_prefix, pages, pages_in};
+use crate::listing::{Order, folder_prefix, pages, pages_in, versions_of};
 use crate::location::url;
 use crate::pattern::Pattern;
 use crate::state::State;
@@ -148,7 +148,7 @@ fn top_len(at: &Location) -> usize {
             Some(pattern) => pattern.literal_prefix().rfind('/').map_or(0, |slash| slash + 1),
             None => folder_prefix(key).len(),
         },
-        Location::Local(_) | Location::Standard => 0,
+        Location::Local(_) | Location::Version { .. } | Location::Standard => 0,
     }
 }
 
@@ -192,6 +192,13 @@ impl Depth {
     }
 }
 
+/// What of a place is listed.
+#[derive(Clone, Copy, Debug)]
+struct What {
+    depth: Depth,
+    all_versions: bool,
+}
+
 async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), Ended> {
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
@@ -202,22 +209,23 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
         return send(out, buckets.into_iter().map(Entry::Bucket).collect()).await;
     }
     let depth = Depth::of(request);
+    let what = What { depth, all_versions: request.all_versions };
     // What lies in the folders that match, as a shell lists them.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
         for folder in &folders {
-            level(store, *provider, bucket, folder, depth, out).await?;
+            level(store, *provider, bucket, folder, what, out).await?;
         }
         if !folders.is_empty() {
             return Ok(());
         }
     }
     if let Some(pattern) = Pattern::parse(key)
-        && matching(store, bucket, &pattern, depth, out).await?
+        && matching(store, bucket, &pattern, what, out).await?
     {
         return Ok(());
     }
-    level(store, *provider, bucket, key, depth, out).await
+    level(store, *provider, bucket, key, what, out).await
 }
 
 /// The folders that a pattern matches, each with its slash, in order.
@@ -249,10 +257,10 @@ async fn matching(
     store: &Store,
     bucket: &str,
     pattern: &Pattern,
-    depth: Depth,
+    What { depth, all_versions }: What,
     out: &Out,
 ) -> Result<bool, Ended> {
-    let mut list = List::new(bucket, pattern.literal_prefix());
+    let mut list = List { versions: all_versions, ..List::new(bucket, pattern.literal_prefix()) };
     if pattern.is_one_level() && depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
@@ -311,10 +319,10 @@ async fn level(
     provider: Provider,
     bucket: &str,
     key: &str,
-    depth: Depth,
+    What { depth, all_versions }: What,
     out: &Out,
 ) -> Result<(), Ended> {
-    let mut list = List::new(bucket, folder_prefix(key));
+    let mut list = List { versions: all_versions, ..List::new(bucket, folder_prefix(key)) };
     if depth == Depth::Level {
         list.delimiter = Some("/".to_owned());
     }
@@ -323,6 +331,9 @@ async fn level(
     let id = ObjectId::new(bucket, key);
     let mut found = false;
     let first = if key.is_empty() || key.ends_with('/') {
+        pages.next().await
+    } else if all_versions {
+        found = own_versions(store, bucket, key, out).await?;
         pages.next().await
     } else {
         let (object, first) = tokio::join!(store.head(&id, None), pages.next());
@@ -356,6 +367,25 @@ async fn level(
         return Ok(());
     }
     Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
+}
+
+/// The versions of the object of that name; false where there are none.
+async fn own_versions(store: &Store, bucket: &str, key: &str, out: &Out) -> Result<bool, Ended> {
+    let mut pages = pages(store, versions_of(bucket, key));
+    let mut found = false;
+    while let Some(page) = pages.next().await {
+        let objects = page?.objects;
+        // The key itself comes before all that it begins.
+        let is_over = objects.last().is_some_and(|last| last.id.key != key);
+        let own = objects.into_iter().filter(|object| object.id.key == key);
+        let portion: Vec<Entry> = own.map(|object| Entry::Object(Box::new(object))).collect();
+        found |= !portion.is_empty();
+        send(out, portion).await?;
+        if is_over {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 async fn send(out: &Out, portion: Vec<Entry>) -> Result<(), Ended> {

@@ -1,10 +1,11 @@
 //! Objects that a source means, as the store lists them.
 
 mod arriving;
+mod versions;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
-pub(crate) use arriving::{Arrived, Arriving, arriving};
+pub(crate) use arriving::{Arrived, Arriving};
 
 use crate::mapping::name_of_key;
 use crate::pattern::Pattern;
@@ -37,6 +38,10 @@ pub(crate) struct Source {
     /// A key, a prefix or a pattern.
     pub(crate) key: String,
     pub(crate) recursive: bool,
+    /// The one version that is meant.
+    pub(crate) version: Option<Box<str>>,
+    /// Whether all versions are meant.
+    pub(crate) all_versions: bool,
 }
 
 /// All pages of a listing. Dropped, it ends the listing.
@@ -70,10 +75,30 @@ pub(crate) fn pages_in(store: &Store, list: List, order: Order) -> Pages {
     Pages(arriving(store, list, order))
 }
 
+/// Begins to list.
+pub(crate) fn arriving(store: &Store, list: List, order: Order) -> Arriving {
+    match list.versions {
+        true => versions::chained(store, list),
+        false => arriving::arriving(store, list, order),
+    }
+}
+
+/// All versions of one key, and what begins like it.
+pub(crate) fn versions_of(bucket: &str, key: &str) -> List {
+    List { versions: true, ..List::new(bucket, key) }
+}
+
 impl Source {
+    /// What a user named.
+    pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
+        let ObjectId { bucket, key, version, .. } = id;
+        Self { bucket, key, recursive, version, all_versions: false }
+    }
+
     /// Whether one listing of it may name many objects.
     pub(crate) fn is_listed(&self) -> bool {
-        self.recursive || self.key.is_empty() || self.pattern().is_some()
+        let is_many = self.recursive || self.all_versions || self.key.is_empty() || self.pattern().is_some();
+        is_many && self.version.is_none()
     }
 
     /// Begins to look for the objects that the source means, and hands them on in this order.
@@ -84,16 +109,19 @@ impl Source {
         let pattern = self.pattern();
         let prefix = match &pattern {
             Some(pattern) => pattern.literal_prefix().to_owned(),
+            // The key's own versions are listed with what lies below it.
+            None if self.all_versions => self.key.clone(),
             None => folder_prefix(&self.key),
         };
-        let mut list = List::new(&self.bucket, &prefix);
+        let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
             list.delimiter = Some("/".to_owned());
         }
+        let pattern_is_none = pattern.is_none();
         let listed = Matched {
             listing: arriving(store, list, order),
             pattern,
-            prefix_len: prefix.len(),
+            prefix_len: if pattern_is_none { folder_prefix(&self.key).len() } else { prefix.len() },
             is_empty: true,
         };
         Objects { source: self.clone(), state: State::Listed(listed), scheme: store.scheme() }
@@ -104,12 +132,18 @@ impl Source {
     }
 
     fn itself(&self) -> SourceObject {
-        SourceObject {
-            name: name_of_key(&self.bucket, &self.key).to_owned(),
-            id: ObjectId::new(&self.bucket, &self.key),
-            meta: None,
-            in_tree: false,
+        let mut id = ObjectId::new(&self.bucket, &self.key);
+        id.version.clone_from(&self.version);
+        SourceObject { name: name_of_key(&self.bucket, &self.key).to_owned(), id, meta: None, in_tree: false }
+    }
+
+    /// A version of the key itself, or with [`recursive`](Self::recursive) of what lies below it.
+    fn version(&self, meta: ObjectMeta, prefix_len: usize) -> Option<SourceObject> {
+        if meta.id.key == self.key {
+            return Some(SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), ..self.itself() });
         }
+        let is_below = self.recursive && meta.id.key.starts_with(&folder_prefix(&self.key));
+        is_below.then(|| in_tree(meta, prefix_len))
     }
 
     fn matched(&self, pattern: &Pattern, meta: ObjectMeta) -> Option<SourceObject> {
@@ -161,6 +195,7 @@ impl Objects {
                 let (pattern, prefix_len) = (&listed.pattern, listed.prefix_len);
                 let objects = arrived?.objects.into_iter().filter_map(|meta| match pattern {
                     Some(pattern) => source.matched(pattern, meta),
+                    None if source.all_versions => source.version(meta, prefix_len),
                     None => Some(in_tree(meta, prefix_len)),
                 });
                 let objects: Vec<_> = objects.collect();
@@ -178,6 +213,10 @@ impl Objects {
         *state = State::Ended;
         if !is_unanswered {
             return Ok(None);
+        }
+        if source.all_versions {
+            let target = format!("{scheme}://{}/{}", source.bucket, source.key);
+            return Err(Error::not_found(target, "there is no version of it"));
         }
         if source.recursive && source.key.ends_with('/') {
             let target = format!("{scheme}://{}/{}", source.bucket, source.key);
@@ -202,7 +241,7 @@ mod tests {
     use super::*;
 
     fn matched(pattern: &str, recursive: bool, key: &str) -> Option<String> {
-        let source = Source { bucket: "b".into(), key: pattern.into(), recursive };
+        let source = Source::of(ObjectId::new("b", pattern), recursive);
         let parsed = source.pattern().unwrap();
         source.matched(&parsed, ObjectMeta::new(ObjectId::new("b", key), 0)).map(|object| object.name)
     }

@@ -25,6 +25,17 @@ pub enum Location {
         /// Key, prefix or pattern, exactly as written; empty for the whole bucket.
         key: String,
     },
+    /// One of the versions that a bucket keeps of an object: `gs://bucket/key#1700000000000000`, `s3://bucket/key#id`.
+    Version {
+        /// The store.
+        provider: Provider,
+        /// The bucket.
+        bucket: String,
+        /// The key, exactly.
+        key: String,
+        /// The store's own name for the version: a GCS generation in digits, an S3 version id.
+        version: String,
+    },
     /// Standard input or output, written `-`.
     Standard,
 }
@@ -50,9 +61,40 @@ impl Location {
         Self::Object { provider, bucket: bucket.into(), key: key.into() }
     }
 
+    /// The object or version of that name in a store.
+    pub(crate) fn named(provider: Provider, id: &ObjectId) -> Self {
+        let ObjectId { bucket, key, version, .. } = id.clone();
+        match version {
+            None => Self::Object { provider, bucket, key },
+            Some(version) => Self::Version { provider, bucket, key, version: version.into() },
+        }
+    }
+
     /// Whether this is in a store.
     pub fn is_object(&self) -> bool {
-        matches!(self, Self::Object { .. })
+        matches!(self, Self::Object { .. } | Self::Version { .. })
+    }
+
+    /// The same with nothing taken for a version: what stands behind `#` is a part of the key.
+    #[must_use]
+    pub fn as_written(self) -> Self {
+        match self {
+            Self::Version { provider, bucket, key, version } => {
+                Self::Object { provider, bucket, key: format!("{key}#{version}") }
+            }
+            other => other,
+        }
+    }
+
+    /// The object that it names, or the version of one; `None` for what names neither.
+    pub(crate) fn as_object(&self) -> Option<(Provider, ObjectId)> {
+        match self {
+            Self::Object { provider, bucket, key } => Some((*provider, ObjectId::new(bucket, key))),
+            Self::Version { provider, bucket, key, version } => {
+                Some((*provider, ObjectId::new(bucket, key).at_version(version.as_str())))
+            }
+            Self::Local(_) | Self::Standard => None,
+        }
     }
 
     /// Whether a wildcard in the key may stand for several objects.
@@ -65,7 +107,7 @@ impl Location {
         match self {
             Self::Local(path) => path.as_os_str().as_encoded_bytes().ends_with(b"/"),
             Self::Object { key, .. } => key.is_empty() || key.ends_with('/'),
-            Self::Standard => false,
+            Self::Version { .. } | Self::Standard => false,
         }
     }
 }
@@ -104,7 +146,13 @@ impl FromStr for Location {
         if Pattern::parse(bucket).is_some() {
             return Err(Error::usage(text, "wildcards are for keys, not for the names of buckets"));
         }
-        Ok(Self::object(provider, bucket, key))
+        Ok(match versioned(provider, key) {
+            Some((key, version)) => {
+                let (bucket, key, version) = (bucket.to_owned(), key.to_owned(), version.to_owned());
+                Self::Version { provider, bucket, key, version }
+            }
+            None => Self::object(provider, bucket, key),
+        })
     }
 }
 
@@ -116,6 +164,9 @@ impl fmt::Display for Location {
                 write!(f, "{}://{bucket}", provider.scheme())
             }
             Self::Object { provider, bucket, key } => write!(f, "{}://{bucket}/{key}", provider.scheme()),
+            Self::Version { provider, bucket, key, version } => {
+                write!(f, "{}://{bucket}/{key}#{version}", provider.scheme())
+            }
             Self::Standard => f.write_str("-"),
         }
     }
@@ -135,7 +186,35 @@ pub(crate) fn url(provider: Provider, id: &ObjectId) -> String {
     url.push_str(&id.bucket);
     url.push('/');
     url.push_str(&id.key);
+    if let Some(version) = &id.version {
+        url.push('#');
+        url.push_str(version);
+    }
     url
+}
+
+/// A generation of GCS counts microseconds since 1970, which are 16 digits from 2001 on.
+const GENERATION_DIGITS: std::ops::RangeInclusive<usize> = 16..=19;
+/// Version ids of S3 have 32 characters or more, those of MinIO are UUIDs.
+const VERSION_ID_LEN_MIN: usize = 16;
+
+/// Key and version of what is written with one. A `#` may stand in any key, so that only what looks like a store's name for a
+/// version is taken for one; a key that looks so itself is written with `[#]`, as a pattern.
+fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
+    let (key, version) = text.rsplit_once('#').filter(|(key, _)| !key.is_empty() && !key.ends_with('['))?;
+    let is_version = match provider {
+        Provider::Gcs => {
+            GENERATION_DIGITS.contains(&version.len()) && version.bytes().all(|b| b.is_ascii_digit())
+        }
+        Provider::S3 => {
+            let is_usual = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+            let is_id = version.len() >= VERSION_ID_LEN_MIN
+                && version.bytes().all(is_usual)
+                && version.bytes().any(|b| b.is_ascii_digit());
+            is_id || version == "null"
+        }
+    };
+    (is_version && Pattern::parse(key).is_none()).then_some((key, version))
 }
 
 /// Splits what follows `s3://`. The ARN of an access point stands where a bucket does, and may hold slashes.
@@ -169,6 +248,36 @@ mod tests {
     fn a_key_is_kept_exactly_as_written() {
         assert_eq!(parsed("gs://b/a//b/%20 ü/"), Location::object(Provider::Gcs, "b", "a//b/%20 ü/"));
         assert_eq!(parsed("s3://b//"), Location::object(Provider::S3, "b", "/"));
+    }
+
+    #[test]
+    fn a_version_is_what_looks_like_one_behind_a_key() {
+        let version = |text: &str| match parsed(text) {
+            Location::Version { key, version, .. } => Some((key, version)),
+            _ => None,
+        };
+        let some = |key: &str, version: &str| Some((key.to_owned(), version.to_owned()));
+        assert_eq!(version("gs://b/a#b#1700000000000001"), some("a#b", "1700000000000001"));
+        assert_eq!(version("s3://b/k#null"), some("k", "null"));
+        assert_eq!(
+            version("s3://b/k#3HL4kqtJlcpXroDTDmJ_rmSpXd3d"),
+            some("k", "3HL4kqtJlcpXroDTDmJ_rmSpXd3d")
+        );
+        for key in [
+            "gs://b/k#1",
+            "gs://b/k#null",
+            "s3://b/c#",
+            "s3://b/index.html#chapter-one-and-two",
+            "s3://b/#1700000000000001",
+            "gs://b/a*#1700000000000001",
+            "gs://b/a[#]1700000000000001",
+            "gs://b",
+        ] {
+            assert_eq!(version(key), None, "{key}");
+        }
+        let read = parsed("gs://b/k#1700000000000001");
+        assert_eq!(read.to_string(), "gs://b/k#1700000000000001");
+        assert_eq!(read.as_written(), Location::object(Provider::Gcs, "b", "k#1700000000000001"));
     }
 
     #[test]

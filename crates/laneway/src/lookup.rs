@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use laneway_lanes::tally;
-use laneway_store::{List, Provider, Store};
+use laneway_store::{List, ObjectId, Provider, Store};
 use tokio::sync::oneshot;
 
 use crate::listing::Source;
@@ -27,8 +27,7 @@ impl Sizes {
     pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
-                let (bucket, key) = (bucket.clone(), key.clone());
-                !Source { bucket, key, recursive: request.recursive }.is_listed()
+                !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
             }
             _ => false,
         };

@@ -13,7 +13,7 @@ use crate::event::Verified;
 use crate::location::url;
 use crate::running::{Begun, Made, Moved, Purpose, Running};
 use crate::shared::Common;
-use crate::{Bucket, ByteRange, Client, Error, Item, Job, Location, Op, Outcome, ReadRequest};
+use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};
 
 /// The most that is read before it is written: ranges of less are read together, a longer one in slices.
 const TOGETHER_MAX: u64 = 16 << 20;
@@ -45,19 +45,18 @@ impl Client {
 }
 
 async fn read(job: &Running, client: &Client, request: ReadRequest, out: Chunks) -> Result<Moved, Error> {
-    let Location::Object { provider, bucket, key } = &request.at else {
+    let Some((provider, id)) = request.at.as_object() else {
         return Err(Error::usage(request.at.to_string(), "names no object in a store"));
     };
-    if key.is_empty() {
+    if id.key.is_empty() {
         return Err(Error::usage(request.at.to_string(), "names no object"));
     }
-    let store = job.store(*provider)?;
-    let id = ObjectId::new(bucket, key);
+    let store = job.store(provider)?;
     let range = match request.ranges.as_slice() {
         [] => None,
         [range] => Some(*range),
         ranges => {
-            let bucket = client.bucket(&url(*provider, &ObjectId::new(bucket, "")))?;
+            let bucket = client.bucket(&url(provider, &ObjectId::new(&id.bucket, "")))?;
             return Several { job, store, id: &id, bucket, out }.read(ranges).await;
         }
     };
@@ -75,8 +74,10 @@ struct Several<'a> {
 
 impl Several<'_> {
     async fn read(&self, ranges: &[ByteRange]) -> Result<Moved, Error> {
+        let is_version = self.id.version.is_some();
         // What few bytes have known ends is read without asking for the object first.
-        if let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
+        if !is_version
+            && let Some(offsets) = ranges.iter().map(|range| range.offsets()).collect::<Option<Vec<_>>>()
             && let [Step::Together(ranges)] = steps(offsets).as_slice()
         {
             let bytes = self.together(ranges, None).await?;
@@ -89,7 +90,12 @@ impl Several<'_> {
                 Error::invalid_range(self.url(), message)
             })
         };
-        let steps = steps(ranges.iter().map(within).collect::<Result<_, _>>()?);
+        let ranges: Vec<_> = ranges.iter().map(within).collect::<Result<_, _>>()?;
+        let steps = match is_version {
+            // What reads ranges together knows keys alone.
+            true => ranges.into_iter().filter(|range| !range.is_empty()).map(Step::Long).collect(),
+            false => steps(ranges),
+        };
         if meta.version.is_none() && steps.len() > 1 {
             let message = "the store tells no version, so that its ranges may be of different states of it";
             return Err(Error::integrity(self.url(), message));
@@ -170,9 +176,9 @@ fn moved(bytes: u64) -> Moved {
 
 /// The item that a read is.
 fn begin(job: &Running, request: &ReadRequest) -> Begun {
-    let source = match &request.at {
-        Location::Object { provider, bucket, key } => url(*provider, &ObjectId::new(bucket, key)),
-        other => other.to_string(),
+    let source = match request.at.as_object() {
+        Some((provider, id)) => url(provider, &id),
+        None => request.at.to_string(),
     };
     job.begin(Op::Read, source, None)
 }

@@ -10,7 +10,7 @@ use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Made, Moved, Running};
-use crate::{Error, Location, Op, RemoveRequest, moved};
+use crate::{Error, Op, RemoveRequest, moved};
 
 /// What a key in a batch is reckoned to hold.
 pub(crate) const KEY_COST: usize = 2 << 10;
@@ -45,9 +45,9 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
 
 async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
     for target in &request.targets {
-        let Location::Object { provider, bucket, key } = target else { continue };
-        let source = Source { bucket: bucket.clone(), key: key.clone(), recursive: request.recursive };
-        if let Err(error) = search_one(job, *provider, &source, request, &units).await {
+        let Some((provider, id)) = target.as_object() else { continue };
+        let source = Source { all_versions: request.all_versions, ..Source::of(id, request.recursive) };
+        if let Err(error) = search_one(job, provider, &source, request, &units).await {
             job.fail(Op::Remove, target.to_string(), None, error).await;
         }
     }
@@ -162,14 +162,16 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     let is_listed = targets.iter().all(|target| target.meta.is_some());
     let mut sizes = Vec::with_capacity(targets.len());
     let mut bucket = String::new();
+    let mut named = None;
     for target in targets {
         begun.push(begin(&job, &store, &target.id));
         sizes.push(target.meta.map_or(0, |meta| meta.size));
-        objects.push(Deletion::any(target.id.key));
+        named = Some(target.id.clone()).filter(|_| !is_listed);
+        objects.push(Deletion { id: target.id.version, ..Deletion::any(target.id.key) });
         bucket = target.id.bucket;
     }
-    let results = match (&objects[..], is_listed) {
-        ([object], false) => vec![remove_named(&store, &ObjectId::new(bucket, &object.key)).await],
+    let results = match (&objects[..], &named) {
+        ([_], Some(id)) => vec![remove_named(&store, id).await],
         _ => store
             .delete_many(&bucket, &objects)
             .await
@@ -215,6 +217,8 @@ pub(crate) async fn batch(
 async fn remove_named(store: &Store, id: &ObjectId) -> Result<(), Error> {
     if store.provider() == Provider::S3 {
         match store.head(id, None).await {
+            // A delete marker can be removed and not looked at: S3 answers 405.
+            Err(error) if id.version.is_some() && !error.is_not_found() => {}
             Err(error) if !error.is_permission() => return Err(error.into()),
             _ => {}
         }

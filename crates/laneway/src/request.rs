@@ -77,7 +77,8 @@ impl CopyRequest {
     pub fn new(sources: Vec<Location>, destination: Location) -> Self {
         Self {
             sources,
-            destination,
+            // No version is ever written, so that it is a part of the key.
+            destination: destination.as_written(),
             recursive: false,
             remove_source: false,
             dry_run: false,
@@ -227,6 +228,8 @@ pub struct RemoveRequest {
     pub targets: Vec<Location>,
     /// Whether prefixes are removed with everything under them.
     pub recursive: bool,
+    /// Whether all versions go that the buckets keep, noncurrent ones and delete markers too, and for good.
+    pub all_versions: bool,
     /// Only tell what would be removed.
     pub dry_run: bool,
     /// Which of what lies under prefixes is removed, by its names below them. Objects that are named are removed in any case.
@@ -236,9 +239,16 @@ pub struct RemoveRequest {
 }
 
 impl RemoveRequest {
-    /// Removes objects, or what matches patterns.
+    /// Removes objects, or what matches patterns. Of a bucket that keeps versions what is live becomes a noncurrent one.
     pub fn new(targets: Vec<Location>) -> Self {
-        Self { targets, recursive: false, dry_run: false, filter: Filter::default(), manifest: None }
+        Self {
+            targets,
+            recursive: false,
+            all_versions: false,
+            dry_run: false,
+            filter: Filter::default(),
+            manifest: None,
+        }
     }
 
     /// Sets [`manifest`](field@Self::manifest).
@@ -275,6 +285,15 @@ impl RemoveRequest {
     }
 }
 
+impl RemoveRequest {
+    /// Sets [`all_versions`](field@Self::all_versions).
+    #[must_use]
+    pub fn all_versions(mut self, all_versions: bool) -> Self {
+        self.all_versions = all_versions;
+        self
+    }
+}
+
 /// Lists objects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -283,6 +302,9 @@ pub struct ListRequest {
     pub at: Location,
     /// Whether everything under the prefix is listed instead of one level.
     pub recursive: bool,
+    /// Whether all versions are listed that the bucket keeps, each with [`ObjectId::version`](crate::ObjectId::version): of each key
+    /// GCS's oldest first, S3's newest first with its delete markers. They come in one chain of pages.
+    pub all_versions: bool,
     /// With [`recursive`](Self::recursive): which of what lies under the prefix is listed, by its names below it.
     pub filter: Filter,
     /// Whether the order of the keys' bytes is wanted, as far as the store has it. Without it nothing waits for what comes before.
@@ -292,7 +314,15 @@ pub struct ListRequest {
 impl ListRequest {
     /// Lists one level.
     pub fn new(at: Location) -> Self {
-        Self { at, recursive: false, filter: Filter::default(), in_order: true }
+        let at = at.as_written();
+        Self { at, recursive: false, all_versions: false, filter: Filter::default(), in_order: true }
+    }
+
+    /// Sets [`all_versions`](field@Self::all_versions).
+    #[must_use]
+    pub fn all_versions(mut self, all_versions: bool) -> Self {
+        self.all_versions = all_versions;
+        self
     }
 
     /// Sets [`in_order`](field@Self::in_order).

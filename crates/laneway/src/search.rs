@@ -41,7 +41,7 @@ impl Search {
         let is_pattern = |source: &Location| match source {
             Location::Object { key, .. } => Pattern::parse(key).is_some(),
             Location::Local(path) => glob::is_pattern(path),
-            Location::Standard => false,
+            Location::Version { .. } | Location::Standard => false,
         };
         let may_meet = request.sources.len() > 1 || request.sources.iter().any(is_pattern);
         let existing = (request.no_clobber && request.destination.is_object()).then(Existing::default);

@@ -30,7 +30,9 @@ impl Common {
     /// The one bucket that all of these are in, if there is one.
     fn of_all(places: &[Location]) -> Self {
         let mut buckets = places.iter().map(|place| match place {
-            Location::Object { provider, bucket, .. } => Some((*provider, bucket.as_str())),
+            Location::Object { provider, bucket, .. } | Location::Version { provider, bucket, .. } => {
+                Some((*provider, bucket.as_str()))
+            }
             Location::Local(_) | Location::Standard => None,
         });
         let Some(Some(first)) = buckets.next() else { return Self::default() };

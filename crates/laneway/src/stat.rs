@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::vec;
 
 use futures_util::{StreamExt as _, stream};
-use laneway_store::{ObjectId, ObjectMeta};
+use laneway_store::ObjectMeta;
 use tokio::sync::mpsc;
 
 use crate::fork::OfProcess;
@@ -89,17 +89,19 @@ fn taken(
 /// # Errors
 /// What the store says; `ErrorKind::Usage` for what names no object.
 pub(crate) async fn stat(engine: Arc<State>, at: Location) -> Result<ObjectMeta, Error> {
-    let Location::Object { provider, bucket, key } = &at else {
+    let Some((provider, id)) = at.as_object() else {
         return Err(Error::usage(at.to_string(), "names no object in a store"));
     };
-    if key.is_empty() {
+    if id.key.is_empty() {
         return Err(Error::usage(at.to_string(), "names no object"));
     }
-    Ok(engine.store(*provider)?.head(&ObjectId::new(bucket, key), None).await?)
+    Ok(engine.store(provider)?.head(&id, None).await?)
 }
 
 #[cfg(test)]
 mod tests {
+    use laneway_store::ObjectId;
+
     use super::*;
 
     #[test]

@@ -351,6 +351,7 @@ fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error>
             };
             Side::tree(root.clone(), role, links, &request.filter)
         }
+        Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is no folder")),
         Location::Standard => Err(Error::usage("-", "a stream is no folder that could be synced")),
     }
 }

@@ -72,7 +72,7 @@ pub(crate) trait DeletesMany: Deletes {
         for (object, fate) in objects.iter().zip(fates) {
             results.push(match fate {
                 Fate::Failed(failure) => {
-                    let id = ObjectId::new(bucket, &object.key);
+                    let id = object.object_id(bucket);
                     Err(Exchange::object(self, Operation::Delete, &id)
                         .error(self.kind(&failure), failure.message)
                         .answered(failure.status, failure.code)
@@ -97,9 +97,10 @@ pub(crate) trait DeletesMany: Deletes {
     /// Deletes by a request each, some of them at once.
     async fn delete_singly(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
         let objects = objects.to_vec();
-        let deletes = objects.into_iter().map(|Deletion { key, version }| async move {
-            let condition = version.map_or(Condition::None, Condition::Matches);
-            self.delete(&ObjectId::new(bucket, key), &condition).await
+        let deletes = objects.into_iter().map(|object| async move {
+            let id = object.object_id(bucket);
+            let condition = object.version.map_or(Condition::None, Condition::Matches);
+            self.delete(&id, &condition).await
         });
         stream::iter(deletes).buffered(Self::SINGLE_DELETES_MAX).collect().await
     }

@@ -27,7 +27,7 @@ pub(crate) fn decode_listed(text: &str) -> Option<String> {
 }
 
 /// A query being written: `?a=b&c`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Query(String);
 
 impl Query {

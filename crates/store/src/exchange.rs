@@ -22,6 +22,7 @@ pub(crate) struct Exchange<'a, D> {
     pub(crate) operation: Operation,
     pub(crate) bucket: &'a str,
     pub(crate) key: Option<&'a str>,
+    version: Option<&'a str>,
     /// What the keys begin with that it is about.
     prefix: &'a str,
 }
@@ -40,11 +41,12 @@ pub(crate) struct Sent {
 
 impl<'a, D: Dialect> Exchange<'a, D> {
     pub(crate) fn object(dialect: &'a D, operation: Operation, id: &'a ObjectId) -> Self {
-        Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key), prefix: &id.key }
+        let version = id.version.as_deref();
+        Self { dialect, operation, bucket: &id.bucket, key: Some(&id.key), version, prefix: &id.key }
     }
 
     pub(crate) fn bucket(dialect: &'a D, operation: Operation, bucket: &'a str) -> Self {
-        Self { dialect, operation, bucket, key: None, prefix: "" }
+        Self { dialect, operation, bucket, key: None, version: None, prefix: "" }
     }
 
     /// The same, about keys that begin so.
@@ -59,9 +61,10 @@ impl<'a, D: Dialect> Exchange<'a, D> {
 
     fn named(&self, error: Error) -> Error {
         let scheme = D::PROVIDER.scheme();
-        error.on(match self.key {
-            Some(key) => format!("{scheme}://{}/{key}", self.bucket),
-            None => format!("{scheme}://{}", self.bucket),
+        error.on(match (self.key, self.version) {
+            (Some(key), Some(version)) => format!("{scheme}://{}/{key}#{version}", self.bucket),
+            (Some(key), None) => format!("{scheme}://{}/{key}", self.bucket),
+            (None, _) => format!("{scheme}://{}", self.bucket),
         })
     }
 

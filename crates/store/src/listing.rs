@@ -24,6 +24,8 @@ pub struct List {
     pub token: Option<String>,
     /// At most so many entries; stores give at most 1000.
     pub max: Option<u32>,
+    /// All versions that the bucket keeps, of each key together: GCS's oldest first, S3's newest first with its delete markers.
+    pub versions: bool,
 }
 
 impl List {
@@ -55,7 +57,7 @@ impl Tokens {
 /// What a page of a listing holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Page {
-    /// Objects in the order of their keys' bytes.
+    /// Objects in the order of their keys' bytes; of a listing of versions each with its [version](crate::ObjectId::version).
     pub objects: Vec<ObjectMeta>,
     /// Common prefixes, up to and including the delimiter.
     pub prefixes: Vec<String>,

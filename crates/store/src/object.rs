@@ -36,18 +36,30 @@ pub struct ObjectId {
     pub bucket: String,
     /// The key, at most 1024 bytes of UTF-8.
     pub key: String,
+    /// One of the versions that a bucket keeps of the key, by the store's own name for it: a GCS generation in digits, an S3 version
+    /// id. `None` is the live object. What is read by it is that version; what is deleted by it is gone for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Box<str>>,
 }
 
 impl ObjectId {
     /// The object `key` in `bucket`.
     pub fn new(bucket: impl Into<String>, key: impl Into<String>) -> Self {
-        Self { bucket: bucket.into(), key: key.into() }
+        Self { bucket: bucket.into(), key: key.into(), version: None }
+    }
+
+    /// One version of it.
+    #[must_use]
+    pub fn at_version(mut self, version: impl Into<Box<str>>) -> Self {
+        self.version = Some(version.into());
+        self
     }
 }
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.bucket, self.key)
+        write!(f, "{}/{}", self.bucket, self.key)?;
+        self.version.as_ref().map_or(Ok(()), |version| write!(f, "#{version}"))
     }
 }
 
@@ -81,6 +93,12 @@ pub struct ObjectMeta {
     pub size: u64,
     /// Its state.
     pub version: Option<Version>,
+    /// S3: which of the versions that its bucket keeps it is, by the store's own name.
+    pub version_id: Option<String>,
+    /// In a listing of versions: whether it is what its key alone names.
+    pub is_latest: Option<bool>,
+    /// In a listing of versions: whether it is no object, but S3's note that its key was deleted.
+    pub delete_marker: bool,
     /// Checksums of the whole object, as stored.
     pub checksums: Checksums,
     /// `Content-Type`.
@@ -136,6 +154,9 @@ impl ObjectMeta {
             id,
             size,
             version: None,
+            version_id: None,
+            is_latest: None,
+            delete_marker: false,
             checksums: Checksums::default(),
             content_type: None,
             content_encoding: None,

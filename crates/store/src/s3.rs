@@ -24,6 +24,7 @@ mod restore_status;
 mod session;
 mod sign;
 mod tags;
+mod versions;
 mod write_conditions;
 
 use std::sync::Arc;

@@ -196,12 +196,21 @@ pub struct Deletion {
     pub key: String,
     /// The only state in which it is deleted; `None` is any.
     pub version: Option<Version>,
+    /// The version that is deleted for good, as [`ObjectId::version`] names it; `None` is the live object.
+    pub id: Option<Box<str>>,
 }
 
 impl Deletion {
     /// The object in whichever state.
     pub fn any(key: impl Into<String>) -> Self {
-        Self { key: key.into(), version: None }
+        Self { key: key.into(), version: None, id: None }
+    }
+}
+
+impl Deletion {
+    /// What the object is in its bucket.
+    pub(crate) fn object_id(&self, bucket: &str) -> ObjectId {
+        ObjectId { version: self.id.clone(), ..ObjectId::new(bucket, &self.key) }
     }
 }
 

@@ -384,7 +384,7 @@ fn of_many_only_the_states_that_are_named_are_deleted() {
             let meta =
                 write(&there, &id, b"old", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));
             let version = meta.version.filter(|_| key != "any");
-            objects.push(Deletion { key: key.to_owned(), version });
+            objects.push(Deletion { version, ..Deletion::any(key) });
         }
         let id = ObjectId::new(Endpoint::BUCKET, "replaced");
         write(&there, &id, b"newer", Condition::None).await.unwrap_or_else(|e| panic!("{name}: {e}"));

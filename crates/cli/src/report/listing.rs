@@ -18,6 +18,15 @@ pub(crate) fn object(size: u64, updated: Option<SystemTime>, url: &str, readable
     format!("{size:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}")
 }
 
+/// What stands behind the URL of a delete marker.
+pub(crate) const DELETE_MARKER: &str = "  (delete marker)";
+
+/// A delete marker in a long listing: it has no size.
+pub(crate) fn delete_marker(updated: Option<SystemTime>, url: &str) -> String {
+    let time = updated.and_then(timestamp).unwrap_or_default();
+    format!("{:>SIZE_WIDTH$}  {time:<TIME_WIDTH$}  {url}{DELETE_MARKER}", "-")
+}
+
 /// A prefix in a long listing: its URL below the others'.
 pub(crate) fn prefix(url: &str) -> String {
     format!("{:1$}{url}", "", SIZE_WIDTH + 2 + TIME_WIDTH + 2)

@@ -21,6 +21,12 @@ pub(crate) struct ObjectRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_latest: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    delete_marker: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metageneration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<&'a str>,
@@ -105,6 +111,9 @@ impl<'a> ObjectRecord<'a> {
                 Some(Version::Generation(generation)) => Some(*generation),
                 _ => None,
             },
+            version: meta.id.version.as_deref().or(meta.version_id.as_deref()),
+            is_latest: meta.is_latest,
+            delete_marker: meta.delete_marker,
             metageneration: meta.metageneration,
             etag: meta.etag.as_deref(),
             crc32c: sums.crc32c.map(|sum| STANDARD.encode(sum.to_be_bytes())),
@@ -146,6 +155,8 @@ impl<'a> ObjectRecord<'a> {
         row("Size", Some(format!("{} ({})", self.size, quantity::readable_size(self.size))));
         row("Updated", self.updated.clone());
         row("Generation", self.generation.map(|n| n.to_string()));
+        let version = self.version.filter(|_| self.generation.is_none());
+        row("Version", own(version));
         row("Metageneration", self.metageneration.map(|n| n.to_string()));
         row("ETag", own(self.etag));
         row("CRC32C", self.crc32c.clone());

@@ -16,7 +16,7 @@ use crate::{locations, standard_streams};
 /// Write objects to standard output
 #[derive(Args, Debug)]
 pub(crate) struct Cat {
-    /// Objects or patterns, written one after another
+    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id) or patterns, written one after another
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
     /// Only these bytes, counted from 0 and both included: 0-99, 100- (from there on), -100 (the last hundred); several with
@@ -27,7 +27,7 @@ pub(crate) struct Cat {
 
 impl Cat {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let places = locations::remote(&self.urls)?;
+        let places = locations::versioned(&self.urls)?;
         if context.options.json {
             let why = "--json: standard output carries the objects' bytes";
             return Err(BadUsage::new(why).on(&places).into());

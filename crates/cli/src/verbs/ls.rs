@@ -6,7 +6,7 @@ use std::io;
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Entry, ListRequest, Location, Provider};
+use laneway::{Entry, Filter, ListRequest, Location, Provider};
 
 use crate::arguments;
 use crate::arguments::filters::Filters;
@@ -14,7 +14,7 @@ use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit, Tally};
 use crate::locations;
 use crate::report::listing::{self, printable};
-use crate::report::object::{ObjectRecord, PlaceRecord};
+use crate::report::object::{ObjectRecord, PlaceRecord, UsageRecord};
 
 /// List buckets, prefixes and objects
 ///
@@ -35,6 +35,14 @@ pub(crate) struct Ls {
     /// Every object below, however deep
     #[arg(long, short)]
     recursive: bool,
+    /// Every version that the bucket keeps, as gs://bucket/key#generation or s3://bucket/key#id; delete markers say that they are
+    ///
+    /// Of each key GCS lists the oldest version first, S3 the newest. `cp`, `cat`, `stat` and `rm` take such URLs.
+    #[arg(long, short)]
+    all_versions: bool,
+    /// How many objects and bytes were listed, at the end
+    #[arg(long)]
+    summarize: bool,
     /// Sizes like 4.59KiB, with -l
     #[arg(long)]
     readable_sizes: bool,
@@ -66,8 +74,7 @@ impl Ls {
         let mut tally = Tally::default();
         for at in places {
             let Location::Object { provider, bucket, key } = &at else { continue };
-            let mut listing =
-                client.list(ListRequest::new(at.clone()).recursive(self.recursive).filter(filter.clone()));
+            let mut listing = client.list(self.request(&at, &filter));
             let mut found = false;
             loop {
                 match listing.next_blocking() {
@@ -98,12 +105,21 @@ impl Ls {
                 }
             }
         }
-        if self.long && printer.total != (0, 0) && !context.options.json {
-            let (objects, bytes) = printer.total;
-            context.output.line(&listing::total(objects, bytes))?;
+        let (objects, bytes) = printer.total;
+        match context.options.json {
+            true if self.summarize => context.output.json(&UsageRecord::new(None, objects, bytes))?,
+            false if self.summarize || (self.long && (objects, bytes) != (0, 0)) => {
+                context.output.line(&listing::total(objects, bytes))?;
+            }
+            _ => {}
         }
         context.print_stats(&client)?;
         Ok(tally.exit())
+    }
+
+    fn request(&self, at: &Location, filter: &Filter) -> ListRequest {
+        let request = ListRequest::new(at.clone()).recursive(self.recursive);
+        request.all_versions(self.all_versions).filter(filter.clone())
     }
 }
 
@@ -123,13 +139,21 @@ impl Printer<'_> {
         let scheme = at.scheme();
         match entry {
             Entry::Object(meta) => {
-                self.total.0 += 1;
-                self.total.1 += meta.size;
+                if !meta.delete_marker {
+                    self.total.0 += 1;
+                    self.total.1 += meta.size;
+                }
                 let url = format!("{scheme}://{}", meta.id);
                 if json {
                     return output.json(&ObjectRecord::new(&url, meta));
                 }
                 let url = self.shown(&url);
+                if meta.delete_marker {
+                    return output.line(&match self.ls.long {
+                        true => listing::delete_marker(meta.updated, &url),
+                        false => format!("{url}{}", listing::DELETE_MARKER),
+                    });
+                }
                 if self.ls.long {
                     return output.line(&listing::object(
                         meta.size,

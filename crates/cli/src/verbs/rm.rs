@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Location, RemoveRequest};
+use laneway::{Client, Event, Location, Outcome, RemoveRequest};
 
 use crate::arguments::filters::Filters;
 use crate::arguments::manifest::Manifest;
@@ -17,16 +17,22 @@ use crate::report::line::Wording;
 
 /// Remove objects
 ///
-/// With -r, or where a wildcard stands for more than one object, a question is asked first. Where nobody can be asked,
-/// because stdin or stderr is no terminal, the command must say --yes; otherwise nothing is removed and the exit status is 2.
+/// On a terminal a question is asked first where -r, -a or a wildcard stands for more than 1000 objects. Where stdin or stderr is no
+/// terminal, and among the commands of `run`, nothing is asked: --dry-run says what would go.
+///
+/// In a bucket that keeps versions what is removed becomes a noncurrent version, below a delete marker on S3. A version that is
+/// named, and all of them with -a, are gone for good.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
-    /// Objects, patterns, or with -r prefixes and buckets' contents
+    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id), patterns, or with -r prefixes and buckets' contents
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
     /// Remove everything below a prefix
     #[arg(long, short)]
     recursive: bool,
+    /// All versions that the bucket keeps, noncurrent ones and delete markers too; with -r those of the key itself as well
+    #[arg(long, short)]
+    all_versions: bool,
     /// Don't ask
     #[arg(long, short)]
     yes: bool,
@@ -39,6 +45,9 @@ pub(crate) struct Rm {
     filters: Filters,
 }
 
+/// Objects that are removed without a question.
+const UNASKED_MAX: usize = 1000;
+
 const WORDING: Wording = Wording {
     noun: ("object", "objects"),
     done: " removed",
@@ -49,40 +58,81 @@ const WORDING: Wording = Wording {
 
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let targets = locations::remote(&self.urls)?;
-        if !self.yes && !self.dry_run && self.takes_many(&targets) && !confirmed(context, &targets)? {
+        let targets = locations::versioned(&self.urls)?;
+        let filter = self.filters.filter(SystemTime::now())?;
+        let request = RemoveRequest::new(targets).recursive(self.recursive).all_versions(self.all_versions);
+        let mut request = request.dry_run(self.dry_run).filter(filter);
+        request.manifest.clone_from(&self.manifest.file);
+        let may_ask = !self.yes && !self.dry_run && can_ask(context);
+        if may_ask && self.takes_many(&request.targets) && !is_meant(context, &request)? {
             complain("nothing was removed");
             return Ok(Exit::Failed);
         }
-        let filter = self.filters.filter(SystemTime::now())?;
-        let mut request =
-            RemoveRequest::new(targets).recursive(self.recursive).dry_run(self.dry_run).filter(filter);
-        request.manifest = self.manifest.file;
         job::run(context, WORDING, |client| client.remove(request))
     }
 
     fn takes_many(&self, targets: &[Location]) -> bool {
-        self.recursive || targets.iter().any(Location::is_pattern)
+        self.recursive || self.all_versions || targets.iter().any(Location::is_pattern)
     }
 }
 
+/// Whether somebody is there to answer.
+fn can_ask(context: &Context) -> bool {
+    context.together.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether a removal may go on: it takes few objects, or whoever is asked says so.
+fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> {
+    if !goes_beyond(&context.client()?, request, UNASKED_MAX) {
+        return Ok(true);
+    }
+    Ok(ask(&format!(
+        "Remove more than {UNASKED_MAX} objects, all that {} stands for?",
+        named(&request.targets)
+    ))?)
+}
+
+/// Whether a removal would take more objects than so many.
+fn goes_beyond(client: &Client, request: &RemoveRequest, max: usize) -> bool {
+    let mut counted = request.clone().dry_run(true);
+    counted.manifest = None;
+    let mut job = client.remove(counted);
+    let mut found = 0;
+    while let Some(event) = job.next_blocking() {
+        let Event::Item(item) = event else { continue };
+        found += usize::from(!matches!(item.outcome, Outcome::Failed(_)));
+        if found > max {
+            return true;
+        }
+    }
+    false
+}
+
+fn named(targets: &[Location]) -> String {
+    targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Asks on the terminal; anything but a yes is a no.
+fn ask(question: &str) -> io::Result<bool> {
+    let mut stderr = io::stderr();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+/// Asks whether all of a bucket may go, whatever it holds. Where nobody can be asked the command has to say so itself.
 pub(super) fn confirmed(context: &Context, targets: &[Location]) -> anyhow::Result<bool> {
-    let what = targets.iter().map(Location::to_string).collect::<Vec<_>>().join(", ");
-    let is_one_of_many = context.together.is_some();
-    if is_one_of_many || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        let why = match is_one_of_many {
+    let what = named(targets);
+    if !can_ask(context) {
+        let why = match context.together.is_some() {
             true => "this removes whatever is there, and among many commands nothing is asked: add --yes",
             false => "this removes whatever is there, and there is no terminal to ask on: add --yes",
         };
         return Err(BadUsage::of(what, why).into());
     }
-    let mut stderr = io::stderr();
-    write!(stderr, "Remove everything that {what} stands for? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(is_yes(&answer))
+    Ok(ask(&format!("Remove everything that {what} stands for?"))?)
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -12,14 +12,14 @@ use crate::report::object::ObjectRecord;
 /// Show what a store knows of an object
 #[derive(Args, Debug)]
 pub(crate) struct Stat {
-    /// Objects or patterns
+    /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id) or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
 }
 
 impl Stat {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let places = locations::remote(&self.urls)?;
+        let places = locations::versioned(&self.urls)?;
         let client = context.client()?;
         let mut tally = Tally::default();
         let mut objects = Vec::new();

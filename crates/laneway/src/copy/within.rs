@@ -6,7 +6,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
-    Checksums, Condition, Deletion, ObjectMeta, Operation, Part, Provider, PutOptions, Version,
+    Checksums, Condition, Deletion, ObjectId, ObjectMeta, Operation, Part, Provider, PutOptions, Version,
 };
 
 use super::across::Copied;
@@ -52,7 +52,8 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     while let Some((item, begun, result)) = copies.next().await {
         match result {
             Ok((Sent { moved, .. }, version)) if moved.verified != Verified::Unverified => {
-                sources.push(Deletion { key: item.from.id.key.clone(), version });
+                let ObjectId { key, version: id, .. } = item.from.id.clone();
+                sources.push(Deletion { key, version, id });
                 copied.push((item, begun, moved));
             }
             result => ends.finish(job, &item, begun, result).await,

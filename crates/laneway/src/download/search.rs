@@ -48,7 +48,7 @@ impl<'a> Downloads<'a> {
         let to = match &request.destination {
             Location::Local(path) if request.is_into_folder() => To::Folder(Folder::new(path)),
             Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
-            Location::Object { .. } | Location::Standard => To::Output,
+            Location::Object { .. } | Location::Version { .. } | Location::Standard => To::Output,
         };
         Self { search, to }
     }

@@ -40,6 +40,11 @@ pub(crate) struct Arriving {
 }
 
 impl Arriving {
+    /// One that another listing fills.
+    pub(super) fn filled(arrived: mpsc::Receiver<Result<Option<Arrived>, Error>>, url: String) -> Self {
+        Self { arrived, url, is_over: false }
+    }
+
     /// What has arrived next. After an error nothing follows.
     pub(crate) async fn next(&mut self) -> Option<Result<Arrived, Error>> {
         if self.is_over {

@@ -16,6 +16,9 @@ impl CopyRequest {
         if self.recursive && self.destination == Location::Standard {
             return Err(Error::usage("-", "standard output takes one object, not a tree"));
         }
+        if matches!(self.destination, Location::Version { .. }) {
+            return Err(Error::usage(self.destination.to_string(), "a version can't be written"));
+        }
         self.check_gzip()?;
         self.check_expect_size()?;
         self.check_local()?;
@@ -35,7 +38,7 @@ impl CopyRequest {
     pub(crate) fn is_into_folder(&self) -> bool {
         let is_there = match &self.destination {
             Location::Local(path) => folder::is_directory(path.as_os_str()),
-            Location::Object { .. } | Location::Standard => false,
+            Location::Object { .. } | Location::Version { .. } | Location::Standard => false,
         };
         is_there || self.destination.is_written_as_folder()
     }
@@ -143,7 +146,7 @@ impl RemoveRequest {
                 Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
                     return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
                 }
-                Location::Object { .. } => {}
+                Location::Object { .. } | Location::Version { .. } => {}
                 Location::Local(_) | Location::Standard => {
                     return Err(Error::usage(target.to_string(), "only objects in a store are removed"));
                 }
@@ -184,6 +187,10 @@ mod tests {
         assert!(check(&["gs://b/k"], "gs://b/k", false).unwrap_err().is_usage());
         assert!(check(&["gs://b/k"], "gs://b/", false).unwrap_err().is_usage());
         assert!(check(&["gs://b/k"], "s3://b/k", false).is_ok());
+        assert!(
+            check(&["gs://b/k#1700000000000001"], "gs://b/k", false).is_ok(),
+            "an older version takes its place"
+        );
         assert!(check(&["gs://b/a"], "gs://b/a/b", true).unwrap_err().is_usage());
         assert!(check(&["gs://b/a"], "gs://b/ab", true).is_ok());
         assert!(check(&["gs://b/a/c"], "gs://b/a/", true).unwrap_err().is_usage());

@@ -68,8 +68,8 @@ impl SyncRequest {
     /// Copies what differs, and removes nothing.
     pub fn new(source: Location, destination: Location) -> Self {
         Self {
-            source,
-            destination,
+            source: source.as_written(),
+            destination: destination.as_written(),
             delete: false,
             allow_empty: false,
             max_delete: None,

@@ -59,7 +59,9 @@ impl Target {
                 prefix: folder_prefix(key),
             },
             Location::Local(path) => Self::Folder(Folder::new(path)),
-            Location::Standard => return Err(Error::usage("-", "nothing can be removed from a stream")),
+            Location::Version { .. } | Location::Standard => {
+                return Err(Error::usage("-", "nothing can be removed from a stream"));
+            }
         })
     }
 
@@ -76,7 +78,7 @@ impl Target {
                 let deletion = |removal: Removal| {
                     // GCS keeps the condition for nothing; for S3 an object might have to be asked for before.
                     let version = removal.version.filter(|_| store.provider() == Provider::Gcs);
-                    (Deletion { key: format!("{prefix}{}", removal.name), version }, removal.size)
+                    (Deletion { version, ..Deletion::any(format!("{prefix}{}", removal.name)) }, removal.size)
                 };
                 let objects = some.into_iter().map(deletion).collect();
                 remove::batch(&job, &store, &bucket, objects, dry_run).await;

@@ -10,6 +10,7 @@ use super::Gcs;
 use super::failure;
 use super::head::object_path;
 use crate::delete_many::{DeletesMany, Fate, fate};
+use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Deletion, ObjectId};
 
@@ -19,7 +20,8 @@ const BOUNDARY: &str = "===laneway-batch===";
 fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
     let mut body = String::new();
     for (index, object) in objects.iter().enumerate() {
-        let path = object_path(&ObjectId::new(bucket, &object.key));
+        let query = Query::new().and_some("generation", object.id.as_deref());
+        let path = format!("{}{query}", object_path(&ObjectId::new(bucket, &object.key)));
         body.push_str(&format!(
             "--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: <laneway+{index}>\r\n\r\n\
              DELETE {path} HTTP/1.1\r\nHost: {authority}\r\n\r\n\r\n"
@@ -147,6 +149,15 @@ mod tests {
              --===laneway-batch===\r\nContent-Type: application/http\r\nContent-ID: <laneway+1>\r\n\r\n\
              DELETE /storage/v1/b/b/o/c HTTP/1.1\r\nHost: h\r\n\r\n\r\n--===laneway-batch===--\r\n"
         );
+    }
+
+    #[test]
+    fn a_version_is_deleted_by_its_generation() {
+        let version = Deletion { id: Some("5".into()), ..Deletion::any("k") };
+        let request = request("b", &[version], "h");
+        let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
+        let text = std::str::from_utf8(body).expect("text");
+        assert!(text.contains("DELETE /storage/v1/b/b/o/k?generation=5 HTTP/1.1"), "{text}");
     }
 
     #[test]

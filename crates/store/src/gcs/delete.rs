@@ -12,7 +12,7 @@ use crate::reconcile::removed;
 use crate::{Condition, Error, ErrorKind, ObjectId, Operation};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
-    let query = precondition(Query::new(), condition)?;
+    let query = precondition(Query::new().and_some("generation", id.version.as_deref()), condition)?;
     Ok(Outgoing::new(Method::DELETE, format!("{}{query}", object_path(id))))
 }
 
@@ -43,5 +43,7 @@ mod tests {
         let bound = request(&id, &Condition::Matches(Version::Generation(9))).expect("a request");
         assert_eq!(bound.target, "/storage/v1/b/b/o/a%2Fb?ifGenerationMatch=9");
         assert_eq!(bound.method, Method::DELETE);
+        let version = request(&id.at_version("7"), &Condition::None).expect("a request");
+        assert_eq!(version.target, "/storage/v1/b/b/o/a%2Fb?generation=7");
     }
 }

@@ -4,7 +4,7 @@ use http::Method;
 use laneway_lanes::Head;
 
 use super::Gcs;
-use super::head::{generation, gone, object_path, unless_known};
+use super::head::{asked_generation, gone, object_path, unless_known};
 use super::resource::from_head;
 use crate::delivery::Delivery;
 use crate::encode::Query;
@@ -48,12 +48,14 @@ impl Gcs {
                 return Err(exchange.error(ErrorKind::NotModified, NOT_MODIFIED));
             }
         }
-        let generation = generation(get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let generation =
+            asked_generation(get.id, get.version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = request(get.id, generation.as_deref(), get.range.as_ref(), get.unless, get.expected)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
         let delivery = Delivery::new(described, get);
-        let sent = exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.version))?;
+        let sent =
+            exchange.carry(&outgoing, Some(&delivery)).await.map_err(|e| gone(e, get.id, get.version))?;
         exchange.got(sent, &delivery)
     }
 }

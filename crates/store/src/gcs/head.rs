@@ -23,6 +23,14 @@ pub(super) fn generation(version: Option<&Version>) -> Result<Option<String>, St
     }
 }
 
+/// The generation that a read is for: the object's own, or the one that it is pinned to.
+pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Result<Option<String>, String> {
+    match &id.version {
+        Some(version) => Ok(Some(version.to_string())),
+        None => generation(pinned),
+    }
+}
+
 /// A read of what the reader doesn't have. Whoever asks about a time compares it with the answer: the JSON API can't.
 pub(super) fn unless_known(
     method: Method,
@@ -62,9 +70,9 @@ pub(super) fn read(
 }
 
 /// A pinned generation that isn't found has been replaced or deleted: what was asked for doesn't hold any more.
-pub(super) fn gone(error: Error, version: Option<&Version>) -> Error {
+pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Error {
     match version {
-        Some(version) if error.is_not_found() => {
+        Some(version) if error.is_not_found() && id.version.is_none() => {
             error.but(ErrorKind::Precondition, format!("{version} is gone"))
         }
         _ => error,
@@ -86,11 +94,11 @@ impl Gcs {
         keyed: Keyed,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
-        let generation = generation(version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let generation = asked_generation(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = request(id, generation.as_deref(), unless)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .keyed(keyed);
-        let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, version))?;
+        let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
         read(&exchange, &sent, id, 0)
     }
 }
@@ -98,6 +106,14 @@ impl Gcs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_is_asked_for_whatever_it_is_pinned_to() {
+        let id = ObjectId::new("b", "k").at_version("12");
+        let pinned = Version::Generation(12);
+        assert_eq!(asked_generation(&id, Some(&pinned)), Ok(Some("12".to_owned())));
+        assert_eq!(asked_generation(&ObjectId::new("b", "k"), None), Ok(None));
+    }
 
     #[test]
     fn a_key_is_one_segment_of_the_path() {

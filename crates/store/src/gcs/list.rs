@@ -4,7 +4,7 @@ use http::Method;
 use serde::Deserialize;
 
 use super::Gcs;
-use super::resource::{FIELDS, Resource};
+use super::resource::{FIELDS, FIELDS_OF_VERSIONS, Resource};
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::Tokens;
@@ -21,10 +21,18 @@ fn request(list: &List) -> Outgoing {
         .and_some("endOffset", list.end_before.as_deref())
         .and_some("pageToken", list.token.as_deref())
         .and_some("maxResults", list.max.map(|max| max.to_string()).as_deref())
+        .and_some("versions", list.versions.then_some("true"))
         .and("projection", "noAcl")
-        .and("fields", &format!("nextPageToken,prefixes,items({FIELDS})"));
+        .and("fields", &fields(list));
     let target = format!("/storage/v1/b/{}/o{query}", component(&list.bucket));
     Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, target) }
+}
+
+fn fields(list: &List) -> String {
+    match list.versions {
+        true => format!("nextPageToken,prefixes,items({FIELDS},{FIELDS_OF_VERSIONS})"),
+        false => format!("nextPageToken,prefixes,items({FIELDS})"),
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -53,10 +61,8 @@ impl Reader for Arriving {
             }
             let id = ObjectId::new(&list.bucket, item.name());
             let name = id.key.clone();
-            objects.push(
-                item.into_meta(id, 0)
-                    .ok_or_else(|| format!("{name} has a size or generation that is no number"))?,
-            );
+            let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
+            objects.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
         }
         Ok(objects)
     }
@@ -147,6 +153,18 @@ mod tests {
         assert_eq!(page.objects.iter().map(|o| o.id.key.as_str()).collect::<Vec<_>>(), ["a//b"]);
         assert_eq!(page.prefixes, ["p/"]);
         assert_eq!(page.next.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn versions_of_a_key_are_told_apart_by_their_generations() {
+        let body =
+            br#"{"items":[{"name":"a","size":"1","generation":"1","timeDeleted":"2026-01-01T00:00:00Z"},
+            {"name":"a","size":"2","generation":"2"}]}"#;
+        let list = List { versions: true, ..List::new("b", "") };
+        assert!(request(&list).target.contains("versions=true&"));
+        let page = page(&list, body).expect("a page");
+        let seen: Vec<_> = page.objects.iter().map(|o| (o.id.to_string(), o.is_latest)).collect();
+        assert_eq!(seen, [("b/a#1".to_owned(), Some(false)), ("b/a#2".to_owned(), Some(true))]);
     }
 
     #[test]

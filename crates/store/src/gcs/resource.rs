@@ -16,6 +16,9 @@ pub(crate) const FIELDS: &str = "bucket,name,size,generation,metageneration,etag
 contentEncoding,cacheControl,contentDisposition,contentLanguage,storageClass,updated,metadata,kmsKeyName,\
 customerEncryption,retention,temporaryHold,eventBasedHold";
 
+/// The same of a listing of all versions.
+pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted";
+
 /// An object resource. Fields that hold their default may be left out, as protocol buffers do in JSON: the size of an
 /// empty object among them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
@@ -45,6 +48,7 @@ pub(crate) struct Resource {
     updated: String,
     #[serde(deserialize_with = "text")]
     time_created: String,
+    time_deleted: Option<String>,
     #[serde(deserialize_with = "texts")]
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
@@ -88,6 +92,14 @@ impl Resource {
     /// The name of the object.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// As metadata of one of the versions of an object.
+    pub(crate) fn into_version(self, id: ObjectId) -> Option<ObjectMeta> {
+        let is_latest = self.time_deleted.is_none();
+        let id = id.at_version(self.generation.as_str());
+        let meta = self.into_meta(id, 0).filter(|meta| meta.version.is_some())?;
+        Some(ObjectMeta { is_latest: Some(is_latest), ..meta })
     }
 
     /// As metadata of the object that was asked about, which has `size` bytes where it doesn't say. `None` when it names

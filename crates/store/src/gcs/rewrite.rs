@@ -40,6 +40,7 @@ fn request(
         .and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
     let query = match condition {
+        _ if from.version.is_some() => query.and_some("sourceGeneration", from.version.as_deref()),
         Condition::None => query,
         Condition::Matches(Version::Generation(generation)) => {
             query.and("sourceGeneration", &generation.to_string())

@@ -48,7 +48,7 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
         let answer = answers[attempt].get_or_insert_with(|| Answer { reader: reader(), bytes: 0 });
         answer.bytes += bytes.len() as u64;
         let mut objects = answer.reader.take(list, &bytes).map_err(nonsense)?;
-        objects.retain(|object| seen.insert(object.id.key.clone()));
+        objects.retain(|object| seen.insert(name(object)));
         if !objects.is_empty() {
             out(objects);
         }
@@ -69,8 +69,16 @@ pub(crate) async fn arrive<D: Dialect, R: Reader>(
     let reader = whole.map_or_else(&reader, |answer| answer.reader);
     let nonsense = |e| exchange.nonsense(&sent, format!("the answer is no listing: {e}"));
     let mut page = reader.end(list).map_err(nonsense)?;
-    page.objects.retain(|object| seen.insert(object.id.key.clone()));
+    page.objects.retain(|object| seen.insert(name(object)));
     Ok(page)
+}
+
+/// What tells an object from the others of its page.
+fn name(object: &ObjectMeta) -> String {
+    match &object.id.version {
+        None => object.id.key.clone(),
+        Some(version) => format!("{version}#{}", object.id.key),
+    }
 }
 
 /// What one attempt has brought.

@@ -31,11 +31,12 @@ const HEADERS_FOR_COPIES: [(&str, &str); 2] =
 
 /// An object as the source of a copy. That of an access point is named by an ARN, which is encoded as a whole.
 fn copy_source(from: &ObjectId) -> String {
-    let ObjectId { bucket, key } = from;
-    match bucket.starts_with("arn:") {
+    let ObjectId { bucket, key, version } = from;
+    let source = match bucket.starts_with("arn:") {
         true => component(&format!("{bucket}/object/{key}")),
         false => format!("/{bucket}/{}", path(key)),
-    }
+    };
+    format!("{source}{}", Query::new().and_some("versionId", version.as_deref()))
 }
 
 fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {

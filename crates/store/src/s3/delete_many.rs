@@ -28,6 +28,10 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
     for object in objects {
         let Some(key) = xml_text(&object.key) else { continue };
         document.push_str(&format!("<Object><Key>{key}</Key>"));
+        if let Some(id) = &object.id {
+            let id = xml_text(id).ok_or("a version id holds control characters")?;
+            document.push_str(&format!("<VersionId>{id}</VersionId>"));
+        }
         match &object.version {
             None => {}
             Some(Version::ETag(etag)) => {
@@ -67,6 +71,7 @@ struct Answer {
 struct KeyError {
     #[serde(default)]
     key: String,
+    version_id: Option<String>,
     #[serde(default)]
     code: String,
     #[serde(default)]
@@ -88,24 +93,35 @@ impl KeyError {
     }
 }
 
-/// The errors by key. In the quiet form whatever isn't named was deleted.
-fn errors(body: &[u8]) -> Result<HashMap<String, KeyError>, String> {
+/// The errors by key and version. In the quiet form whatever isn't named was deleted.
+type Errors = HashMap<(String, Option<String>), KeyError>;
+
+fn errors(body: &[u8]) -> Result<Errors, String> {
     let answer: Answer = xml::read(body)?;
-    Ok(answer.errors.into_iter().map(|error| (error.key.clone(), error)).collect())
+    let named = |error: KeyError| {
+        let version = error.version_id.clone().filter(|version| !version.is_empty());
+        ((error.key.clone(), version), error)
+    };
+    Ok(answer.errors.into_iter().map(named).collect())
 }
 
-/// Whether each error names one of these keys: of another nobody knows which of them was not deleted.
-fn are_of(errors: &HashMap<String, KeyError>, objects: &[Deletion]) -> bool {
-    let keys: HashSet<&str> = objects.iter().map(|object| object.key.as_str()).collect();
-    errors.keys().all(|key| keys.contains(key.as_str()))
+/// What names a deletion in the answer.
+fn name(object: &Deletion) -> (String, Option<String>) {
+    (object.key.clone(), object.id.as_deref().map(str::to_owned))
+}
+
+/// Whether each error names one of these objects: of another nobody knows which of them was not deleted.
+fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
+    let names: HashSet<_> = objects.iter().map(name).collect();
+    errors.keys().all(|named| names.contains(named))
 }
 
 /// What becomes of one object, whose error may be among the errors that are named.
-fn settled(object: &Deletion, errors: &HashMap<String, KeyError>) -> Fate {
+fn settled(object: &Deletion, errors: &Errors) -> Fate {
     if xml_text(&object.key).is_none() {
         return Fate::Alone;
     }
-    let Some(failure) = errors.get(&object.key).map(KeyError::failure) else { return Fate::Deleted };
+    let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
     match failure::kind(&failure) {
         // What a condition is refused for, alone it is compared.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => Fate::Alone,
@@ -158,14 +174,16 @@ mod tests {
     fn keys_are_escaped_and_the_document_is_checked() {
         let any = Deletion::any;
         let bound = Deletion { version: Some(Version::ETag("e".into())), ..any("bound") };
-        let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound];
+        let version = Deletion { id: Some("v1".into()), ..any("v") };
+        let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound, version];
         let request = request(&objects, Guard::Crc32c).expect("a request");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),
             "<Delete><Quiet>true</Quiet><Object><Key>a&lt;b&gt;&amp;&quot;&apos;</Key></Object>\
              <Object><Key>c&#13;&#10;</Key></Object>\
-             <Object><Key>bound</Key><ETag>&quot;e&quot;</ETag></Object></Delete>"
+             <Object><Key>bound</Key><ETag>&quot;e&quot;</ETag></Object>\
+             <Object><Key>v</Key><VersionId>v1</VersionId></Object></Delete>"
         );
         assert_eq!(request.target, "?delete=");
         assert!(request.headers.contains_key("content-md5"));
@@ -180,8 +198,8 @@ mod tests {
             <Error><Key>k</Key><Code>AccessDenied</Code><Message>Access Denied</Message></Error>\
             <Deleted><Key>x</Key></Deleted><Error><Key>l</Key><Code>InternalError</Code></Error></DeleteResult>";
         let errors = errors(body).expect("an answer");
-        assert_eq!(failure::kind(&errors["k"].failure()), ErrorKind::Permission);
-        assert!(crate::judge::is_passing(&errors["l"].failure()));
+        assert_eq!(failure::kind(&errors[&("k".to_owned(), None)].failure()), ErrorKind::Permission);
+        assert!(crate::judge::is_passing(&errors[&("l".to_owned(), None)].failure()));
         assert_eq!(errors.len(), 2);
         let none = super::errors(b"<DeleteResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"/>");
         assert!(none.expect("an answer").is_empty());

@@ -10,8 +10,9 @@ use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
-/// The target of an object, below its bucket.
+/// The target of an object or its version, below its bucket.
 pub(super) fn object_target(id: &ObjectId, query: &Query) -> String {
+    let query = query.clone().and_some("versionId", id.version.as_deref());
     format!("/{}{query}", path(&id.key))
 }
 
@@ -110,6 +111,8 @@ mod tests {
     #[test]
     fn a_head_asks_for_checksums() {
         let id = ObjectId::new("b", "a//b c");
+        let version = request(&id.clone().at_version("v+1"), None, None, false).expect("a request");
+        assert_eq!(version.target, "/a//b%20c?versionId=v%2B1");
         let asking = request(&id, None, None, true).expect("a request");
         assert_eq!(asking.target, "/a//b%20c");
         assert_eq!(asking.headers["x-amz-checksum-mode"], "ENABLED");

@@ -17,6 +17,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
     let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
     meta.etag = head.header("etag").map(unquoted);
     meta.version = meta.etag.clone().map(Version::ETag);
+    meta.version_id = text("x-amz-version-id");
     // With a range the header may hold the checksum of the part that the range happens to be.
     if head.status.as_u16() != 206 {
         meta.checksums = checksums(head);

@@ -8,6 +8,7 @@ use super::S3;
 use super::address::is_directory;
 use super::conditions::unquoted;
 use super::restore_status::{self, Asking, RestoreStatus};
+use super::versions;
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::Tokens;
@@ -203,6 +204,9 @@ impl S3 {
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
+        if list.versions {
+            return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
+        }
         // Directory buckets hold nothing archived, and what isn't Amazon's may not know the question: from its silence
         // nothing would follow.
         let tells = self.restores.is_allowed() && self.conditions.lists_what_is_restored();

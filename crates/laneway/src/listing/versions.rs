@@ -1,0 +1,91 @@
+//! A listing of all versions: one chain of pages, because the boundaries between its pages lie within keys.
+
+use std::collections::HashSet;
+
+use laneway_lanes::tally;
+use laneway_store::{List, ObjectId, Store};
+use tokio::sync::mpsc;
+
+use super::arriving::{Arrived, Arriving};
+use crate::Error;
+use crate::location::url;
+
+/// Pages that wait for their reader.
+const WAITING_MAX: usize = 2;
+
+/// Begins to list.
+pub(super) fn chained(store: &Store, list: List) -> Arriving {
+    let (out, arrived) = mpsc::channel(WAITING_MAX);
+    let url = url(store.provider(), &ObjectId::new(&list.bucket, &list.prefix));
+    let (store, at) = (store.clone(), url.clone());
+    tokio::spawn(tally::scope(tally::current(), async move {
+        let ended = fetch(&store, list, &at, &out).await;
+        // Where nobody listens any more, nobody has to be told.
+        let _ = out.send(ended.map(|()| None)).await;
+    }));
+    Arriving::filled(arrived, url)
+}
+
+async fn fetch(
+    store: &Store,
+    mut list: List,
+    url: &str,
+    out: &mpsc::Sender<Result<Option<Arrived>, Error>>,
+) -> Result<(), Error> {
+    let mut chain = Chain::default();
+    loop {
+        let page = store.list(&list).await?;
+        chain
+            .goes_on(page.objects.iter().map(|object| object.id.key.as_str()), page.next.as_deref())
+            .map_err(|why| Error::disorder(url, why))?;
+        let arrived = Arrived { objects: page.objects, prefixes: page.prefixes, ends_page: true };
+        if out.send(Ok(Some(arrived))).await.is_err() {
+            return Ok(());
+        }
+        match page.next {
+            Some(next) => list.token = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// What has been seen of a chain, by which one that would never end or lose something is found out.
+#[derive(Debug, Default)]
+struct Chain {
+    last: String,
+    tokens: HashSet<String>,
+}
+
+impl Chain {
+    fn goes_on<'a>(&mut self, keys: impl Iterator<Item = &'a str>, next: Option<&str>) -> Result<(), String> {
+        for key in keys {
+            if key < self.last.as_str() {
+                return Err(format!("the listing goes backwards, from {:?} to {key:?}", self.last));
+            }
+            if key != self.last {
+                key.clone_into(&mut self.last);
+            }
+        }
+        match next.is_some_and(|token| !self.tokens.insert(token.to_owned())) {
+            true => Err("the listing goes on with a page that has come before".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_that_repeats_itself_or_goes_backwards_is_found_out() {
+        let mut chain = Chain::default();
+        assert!(chain.goes_on(["a", "a", "b"].into_iter(), Some("t")).is_ok());
+        assert!(
+            chain.goes_on(["b", "c"].into_iter(), Some("u")).is_ok(),
+            "versions of one key go over pages"
+        );
+        assert!(chain.goes_on(["d"].into_iter(), Some("t")).is_err());
+        assert!(chain.goes_on(["c"].into_iter(), None).is_err());
+    }
+}

@@ -21,7 +21,7 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, sign, stat, sync};
+use crate::verbs::{cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -50,6 +50,7 @@ pub(crate) enum Verb {
     Mv(mv::Mv),
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
+    Setmeta(setmeta::Setmeta),
     Sign(sign::Sign),
     Mb(mb::Mb),
     Rb(rb::Rb),

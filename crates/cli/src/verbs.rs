@@ -18,6 +18,7 @@ pub(crate) mod rm;
 pub(crate) mod run;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod setmeta;
 pub(crate) mod sign;
 pub(crate) mod stat;
 pub(crate) mod sync;

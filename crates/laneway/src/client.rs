@@ -13,8 +13,8 @@ use crate::shared::Common;
 use crate::state::State;
 use crate::worker::Worker;
 use crate::{
-    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, Stats, SyncRequest,
-    copy, remove, stat, sync,
+    CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, SetMetaRequest,
+    Stats, SyncRequest, copy, remove, set_meta, stat, sync,
 };
 
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
@@ -147,6 +147,12 @@ impl Client {
     pub fn remove(&self, request: RemoveRequest) -> Job {
         let about = (Purpose::Plain, Common::of_remove(&request));
         self.begin(Op::Remove, about, |running| remove::run(running, request))
+    }
+
+    /// Changes what objects are described by, and their storage class.
+    pub fn set_meta(&self, request: SetMetaRequest) -> Job {
+        let about = (Purpose::Plain, Common::of_set_meta(&request));
+        self.begin(Op::SetMeta, about, |running| set_meta::run(running, request))
     }
 
     /// Makes one place equal to another.

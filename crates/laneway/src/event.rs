@@ -56,12 +56,14 @@ pub enum Op {
     Remove,
     /// Copied, wherever the two ends are, and removed from where it was.
     Move,
+    /// Described otherwise, where it is.
+    SetMeta,
     /// Read to a stream.
     Read,
 }
 
 impl Op {
-    /// `upload`, `download`, `copy`, `remove`, `move` or `read`.
+    /// `upload`, `download`, `copy`, `remove`, `move`, `setmeta` or `read`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -69,6 +71,7 @@ impl Op {
             Self::Copy => "copy",
             Self::Remove => "remove",
             Self::Move => "move",
+            Self::SetMeta => "setmeta",
             Self::Read => "read",
         }
     }

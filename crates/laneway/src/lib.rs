@@ -141,6 +141,7 @@ mod running;
 mod runtime;
 mod search;
 mod second_try;
+mod set_meta;
 mod settings;
 mod shared;
 mod stat;
@@ -162,7 +163,7 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, CompositeCrc32c, Condition, CredentialProvider, CustomerKey,
-    ExpiringKey, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions,
+    ExpiringKey, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions,
     RequestChecksums, Requests, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use list::{Entry, Listing};
@@ -173,7 +174,9 @@ pub use objects::{
     PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
 };
 pub use progress::Progress;
-pub use request::{ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SyncRequest};
+pub use request::{
+    ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SetMetaRequest, SyncRequest,
+};
 pub use stat::Stats;
 
 /// What the benchmarks and the tests of this workspace use besides: it changes with the engine, without notice.

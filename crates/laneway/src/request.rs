@@ -2,6 +2,7 @@
 
 mod byte_range;
 mod check;
+mod set_meta;
 mod sync;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::preserve::Preserve;
 use crate::{Filter, Gzip, Location};
 
 pub use byte_range::ByteRange;
+pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.

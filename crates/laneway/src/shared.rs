@@ -3,7 +3,7 @@
 
 use laneway_store::{ErrorKind, Operation, Provider};
 
-use crate::{CopyRequest, Error, Location, RemoveRequest, SyncRequest};
+use crate::{CopyRequest, Error, Location, RemoveRequest, SetMetaRequest, SyncRequest};
 
 /// The buckets that every item of a job is about.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -19,6 +19,10 @@ impl Common {
     }
 
     pub(crate) fn of_remove(request: &RemoveRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_set_meta(request: &SetMetaRequest) -> Self {
         Self::of_all(&request.targets)
     }
 

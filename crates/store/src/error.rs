@@ -90,6 +90,8 @@ pub enum Operation {
     /// [`Store::part`](crate::Store::part), [`Store::part_copy`](crate::Store::part_copy) and
     /// [`Store::resumable_append`](crate::Store::resumable_append).
     Part,
+    /// [`Store::set_meta`](crate::Store::set_meta).
+    SetMeta,
     /// [`Store::tags`](crate::Store::tags).
     Tags,
     /// [`Store::sign`](crate::Store::sign).
@@ -119,6 +121,7 @@ impl Operation {
             Self::Delete => "delete",
             Self::List => "list",
             Self::Copy => "copy",
+            Self::SetMeta => "set metadata",
             Self::Begin => "begin upload",
             Self::Part => "upload part",
             Self::Tags => "tags of",

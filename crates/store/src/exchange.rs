@@ -253,10 +253,10 @@ fn is_read(method: &Method) -> bool {
 fn takes_added_headers(operation: Operation) -> bool {
     use Operation::{
         Abort, Begin, Complete, Copy, CreateBucket, Delete, DeleteBucket, Get, Head, List, ListParts, Open,
-        Part, Put, Session, Sign, Tags,
+        Part, Put, Session, SetMeta, Sign, Tags,
     };
     match operation {
-        Head | Get | Put | Delete | Copy | Begin | Part => true,
+        Head | Get | Put | Delete | Copy | SetMeta | Begin | Part => true,
         Open | List | ListParts | Complete | Abort | Tags | Session | Sign | CreateBucket | DeleteBucket => {
             false
         }

@@ -16,6 +16,7 @@ mod put;
 pub(crate) mod resource;
 mod resumable;
 mod rewrite;
+mod set_meta;
 mod sign;
 
 use std::borrow::Cow;

@@ -22,6 +22,7 @@ mod put;
 mod regions;
 mod restore_status;
 mod session;
+mod set_meta;
 mod sign;
 mod tags;
 mod versions;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
-const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
+pub(super) const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 /// Conditions on the destination, as S3 names them and as Cloudflare's R2 does
 /// (<https://developers.cloudflare.com/r2/api/s3/extensions/>).
@@ -39,7 +39,11 @@ fn copy_source(from: &ObjectId) -> String {
     format!("{source}{}", Query::new().and_some("versionId", version.as_deref()))
 }
 
-fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
+pub(super) fn source(
+    outgoing: Outgoing,
+    from: &ObjectId,
+    version: Option<&Version>,
+) -> Result<Outgoing, String> {
     let named = outgoing.header("x-amz-copy-source", &copy_source(from));
     let named = match version {
         None => named,
@@ -98,9 +102,9 @@ fn part_request(
 }
 
 #[derive(Deserialize)]
-struct Copied {
+pub(super) struct Copied {
     #[serde(rename = "ETag")]
-    etag: Option<String>,
+    pub(super) etag: Option<String>,
     #[serde(rename = "ChecksumCRC32C")]
     crc32c: Option<String>,
 }

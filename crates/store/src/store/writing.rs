@@ -4,7 +4,7 @@ use laneway_lanes::Body;
 
 use super::{Store, ask};
 use crate::delete_many::{Deletes as _, DeletesMany as _};
-use crate::{Checksums, Condition, Deletion, Error, ObjectId, ObjectMeta, PutOptions};
+use crate::{Checksums, Condition, Deletion, Error, MetaChange, ObjectId, ObjectMeta, PutOptions};
 
 impl Store {
     /// Writes an object in one request. What the store says it stored is compared with `sums`, and bytes that differ are sent
@@ -53,6 +53,16 @@ impl Store {
         let copied = ask!(self, dialect => dialect.copy(from, to, options, condition).await);
         // With two conditions nobody says which of them failed.
         copied.map_err(|error| if condition.is_none() { error.of_write(&options.condition) } else { error })
+    }
+
+    /// Changes what an object is described by, and its storage class. GCS does so in place, but for the class, which it rewrites; S3 makes
+    /// another object of the same bytes, up to 5 GiB, in the state that was looked at and in no other. That has a new time and
+    /// version, and an access control list of its own.
+    ///
+    /// # Errors
+    /// `NotFound`; `Precondition` when the object was replaced meanwhile; `Unsupported` for what the store can't change.
+    pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
+        ask!(self, dialect => dialect.set_meta(id, change).await)
     }
 
     /// Deletes an object. S3 reports success also for one that wasn't there.

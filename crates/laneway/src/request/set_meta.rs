@@ -1,0 +1,98 @@
+//! Changing what objects are described by.
+
+use laneway_store::MetaChange;
+
+use crate::{Error, Filter, Location};
+
+/// Changes the description and the storage class of objects, which stay where they are.
+///
+/// ```
+/// use laneway::{MetaChange, SetMetaRequest};
+///
+/// let change = MetaChange::default().cache_control("no-store");
+/// let request = SetMetaRequest::new(vec!["gs://lake/site/".parse()?], change).recursive(true);
+/// assert!(request.check().is_ok());
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetMetaRequest {
+    /// Objects, patterns, or with [`recursive`](Self::recursive) prefixes.
+    pub targets: Vec<Location>,
+    /// What changes.
+    pub change: MetaChange,
+    /// Whether all that lies under prefixes is changed.
+    pub recursive: bool,
+    /// Only tell what would be changed.
+    pub dry_run: bool,
+    /// Which of what lies under prefixes is changed, by its names below them. Objects that are named are changed in any case.
+    pub filter: Filter,
+}
+
+impl SetMetaRequest {
+    /// Changes objects, or what matches patterns.
+    pub fn new(targets: Vec<Location>, change: MetaChange) -> Self {
+        Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
+    }
+
+    /// Sets [`recursive`](field@Self::recursive).
+    #[must_use]
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.recursive = recursive;
+        self
+    }
+
+    /// Sets [`dry_run`](field@Self::dry_run).
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Checks what can be checked before anything is asked of a store. [`Client::set_meta`](crate::Client::set_meta) does so by itself,
+    /// and reports the error as its first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.targets.is_empty() || self.change.is_empty() {
+            return Err(Error::usage("", "there is nothing to change"));
+        }
+        for target in &self.targets {
+            let why = match target {
+                Location::Object { bucket, .. } if bucket.is_empty() => "the URL names no bucket",
+                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
+                    "names a folder; -r changes what it holds"
+                }
+                Location::Object { .. } | Location::Version { .. } => continue,
+                Location::Local(_) | Location::Standard => "only objects in a store are changed",
+            };
+            return Err(Error::usage(target.to_string(), why));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_needs_the_recursive_flag_and_a_change_something_that_changes() {
+        let request = |target: &str| {
+            SetMetaRequest::new(vec![target.parse().unwrap()], MetaChange::default().content_type("a/b"))
+        };
+        assert!(request("gs://b/p/").check().unwrap_err().is_usage());
+        assert!(request("gs://b/p/").recursive(true).check().is_ok());
+        assert!(request("/etc/passwd").check().unwrap_err().is_usage());
+        let nothing = SetMetaRequest { change: MetaChange::default(), ..request("gs://b/k") };
+        assert!(nothing.check().unwrap_err().is_usage());
+    }
+}

@@ -1,0 +1,113 @@
+//! `set_meta`: a patch, and a rewrite for another storage class.
+//! <https://cloud.google.com/storage/docs/json_api/v1/objects/patch>
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use laneway_lanes::Body;
+use serde_json::{Map, Value};
+
+use super::Gcs;
+use super::head::{object_path, read};
+use super::resource::FIELDS;
+use crate::encode::Query;
+use crate::exchange::{Exchange, Outgoing};
+use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
+
+/// What a patch says: `null` takes a field away, what isn't named stays. `present` is the metadata that is to be cleared.
+fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
+    let mut resource = Map::new();
+    let fields = [
+        ("contentType", &change.content_type),
+        ("contentEncoding", &change.content_encoding),
+        ("cacheControl", &change.cache_control),
+        ("contentDisposition", &change.content_disposition),
+        ("contentLanguage", &change.content_language),
+    ];
+    for (name, text) in fields {
+        match text.as_deref() {
+            None => {}
+            Some("") => drop(resource.insert(name.to_owned(), Value::Null)),
+            Some(text) => drop(resource.insert(name.to_owned(), text.into())),
+        }
+    }
+    let mut metadata = Map::new();
+    let cleared = present.keys().filter(|_| change.clears_metadata);
+    metadata.extend(cleared.chain(&change.removed).map(|name| (name.clone(), Value::Null)));
+    metadata.extend(change.metadata.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+    if !metadata.is_empty() {
+        resource.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    Value::Object(resource)
+}
+
+fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outgoing {
+    let query = Query::new()
+        .and_some("generation", id.version.as_deref())
+        .and_some("ifMetagenerationMatch", metageneration.map(|n| n.to_string()).as_deref())
+        .and("fields", FIELDS);
+    let mut outgoing = Outgoing::new(Method::PATCH, format!("{}{query}", object_path(id)));
+    outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
+    outgoing.body = Body::from(Bytes::from(resource.to_string()));
+    outgoing
+}
+
+impl Gcs {
+    /// Of both, the patch comes first: the rewrite takes what it has left.
+    pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
+        let exchange = Exchange::object(self, Operation::SetMeta, id);
+        if change.storage_class.is_some() && id.version.is_some() {
+            let message =
+                "the storage class of a version can't be changed: a rewrite would make it the live one";
+            return Err(exchange.error(ErrorKind::Unsupported, message));
+        }
+        let present = match change.clears_metadata || !change.describes() {
+            true => Some(self.head(id, None).await.map_err(|e| e.within(Operation::SetMeta))?),
+            false => None,
+        };
+        let meta = match (change.describes(), present) {
+            (false, Some(present)) => present,
+            (_, present) => {
+                let known = present.as_ref().and_then(|meta| meta.metadata.clone()).unwrap_or_default();
+                let metageneration = present.as_ref().and_then(|meta| meta.metageneration);
+                let outgoing = request(id, &resource(change, &known), metageneration);
+                let sent = exchange.send(&outgoing).await?;
+                read(&exchange, &sent, id, 0)?
+            }
+        };
+        match &change.storage_class {
+            Some(class) if meta.storage_class.as_ref() != Some(class) => {
+                let options = PutOptions::default().storage_class(class.as_str());
+                let condition = meta.version.clone().map_or(Condition::None, Condition::Matches);
+                let options = options.condition(condition.clone());
+                self.copy(id, id, &options, &condition).await.map_err(|e| e.within(Operation::SetMeta))
+            }
+            _ => Ok(meta),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_says_what_changes_and_nothing_else() {
+        let change =
+            MetaChange::default().cache_control("").content_type("a/b").metadata("n", "v").removed("gone");
+        assert_eq!(
+            resource(&change, &[("kept".to_owned(), "1".to_owned())].into()),
+            json!({"contentType": "a/b", "cacheControl": null, "metadata": {"gone": null, "n": "v"}})
+        );
+        let cleared = MetaChange::default().clears_metadata(true).metadata("a", "2");
+        let present = [("a", "1"), ("b", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        assert_eq!(resource(&cleared, &present), json!({"metadata": {"a": "2", "b": null}}));
+        let outgoing = request(&ObjectId::new("b", "k").at_version("7"), &json!({}), Some(3));
+        assert!(
+            outgoing.target.starts_with("/storage/v1/b/b/o/k?generation=7&ifMetagenerationMatch=3&fields=")
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! What is changed of an object that stays where it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{ObjectMeta, PutOptions};
+
+/// What of an object's description changes. What is `None` or empty stays as it is; a text that is empty takes the field away.
+///
+/// ```
+/// use laneway_store::MetaChange;
+///
+/// let change = MetaChange::default().cache_control("no-store").metadata("author", "me").removed("draft");
+/// assert!(!change.is_empty());
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct MetaChange {
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding`: says what the bytes are, encodes nothing.
+    pub content_encoding: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Content-Disposition`.
+    pub content_disposition: Option<String>,
+    /// `Content-Language`.
+    pub content_language: Option<String>,
+    /// Storage class in the store's own words.
+    pub storage_class: Option<String>,
+    /// The user's own metadata that is added, or gets another value.
+    pub metadata: BTreeMap<String, String>,
+    /// Names of metadata that go.
+    pub removed: BTreeSet<String>,
+    /// Whether all metadata goes that isn't in [`metadata`](Self::metadata).
+    pub clears_metadata: bool,
+}
+
+impl MetaChange {
+    /// Sets [`content_type`](field@Self::content_type).
+    #[must_use]
+    pub fn content_type(mut self, value: impl Into<String>) -> Self {
+        self.content_type = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_encoding`](field@Self::content_encoding).
+    #[must_use]
+    pub fn content_encoding(mut self, value: impl Into<String>) -> Self {
+        self.content_encoding = Some(value.into());
+        self
+    }
+
+    /// Sets [`cache_control`](field@Self::cache_control).
+    #[must_use]
+    pub fn cache_control(mut self, value: impl Into<String>) -> Self {
+        self.cache_control = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_disposition`](field@Self::content_disposition).
+    #[must_use]
+    pub fn content_disposition(mut self, value: impl Into<String>) -> Self {
+        self.content_disposition = Some(value.into());
+        self
+    }
+
+    /// Sets [`content_language`](field@Self::content_language).
+    #[must_use]
+    pub fn content_language(mut self, value: impl Into<String>) -> Self {
+        self.content_language = Some(value.into());
+        self
+    }
+
+    /// Sets [`storage_class`](field@Self::storage_class).
+    #[must_use]
+    pub fn storage_class(mut self, value: impl Into<String>) -> Self {
+        self.storage_class = Some(value.into());
+        self
+    }
+
+    /// Adds to [`metadata`](field@Self::metadata).
+    #[must_use]
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds to [`removed`](field@Self::removed).
+    #[must_use]
+    pub fn removed(mut self, name: impl Into<String>) -> Self {
+        self.removed.insert(name.into());
+        self
+    }
+
+    /// Sets [`clears_metadata`](field@Self::clears_metadata).
+    #[must_use]
+    pub fn clears_metadata(mut self, clears: bool) -> Self {
+        self.clears_metadata = clears;
+        self
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether anything but the storage class changes.
+    pub(crate) fn describes(&self) -> bool {
+        !Self { storage_class: None, ..self.clone() }.is_empty()
+    }
+
+    /// The same with the names of metadata as S3 has them: headers have no capitals.
+    pub(crate) fn in_lower_case(&self) -> Self {
+        let lower = |name: &String| name.to_lowercase();
+        Self {
+            metadata: self.metadata.iter().map(|(name, value)| (lower(name), value.clone())).collect(),
+            removed: self.removed.iter().map(lower).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// All that an object is described by after the change.
+    pub(crate) fn applied(&self, meta: &ObjectMeta) -> PutOptions {
+        let of = |new: &Option<String>, old: &Option<String>| match new {
+            None => old.clone(),
+            Some(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        };
+        let mut metadata = match self.clears_metadata {
+            true => BTreeMap::new(),
+            false => meta.metadata.clone().unwrap_or_default(),
+        };
+        metadata.retain(|name, _| !self.removed.contains(name));
+        metadata.extend(self.metadata.clone());
+        PutOptions {
+            content_type: of(&self.content_type, &meta.content_type),
+            content_encoding: of(&self.content_encoding, &meta.content_encoding),
+            cache_control: of(&self.cache_control, &meta.cache_control),
+            content_disposition: of(&self.content_disposition, &meta.content_disposition),
+            content_language: of(&self.content_language, &meta.content_language),
+            storage_class: of(&self.storage_class, &meta.storage_class),
+            metadata,
+            kms_key: meta.kms_key.clone(),
+            retention: meta.retention,
+            legal_hold: meta.legal_hold,
+            ..PutOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ObjectId;
+
+    #[test]
+    fn a_change_sets_clears_and_leaves() {
+        let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 1);
+        meta.content_type = Some("text/plain".into());
+        meta.cache_control = Some("no-store".into());
+        meta.storage_class = Some("STANDARD_IA".into());
+        meta.metadata = Some([("a", "1"), ("b", "2"), ("c", "3")].map(|(k, v)| (k.into(), v.into())).into());
+        let change = MetaChange::default().cache_control("").content_language("de");
+        let after = change.metadata("B", "4").removed("A").in_lower_case().applied(&meta);
+        assert_eq!(after.content_type.as_deref(), Some("text/plain"));
+        assert_eq!((after.cache_control, after.content_language.as_deref()), (None, Some("de")));
+        assert_eq!(after.storage_class.as_deref(), Some("STANDARD_IA"));
+        assert_eq!(after.metadata, [("b", "4"), ("c", "3")].map(|(k, v)| (k.into(), v.into())).into());
+        let cleared = MetaChange::default().clears_metadata(true).metadata("d", "5").applied(&meta);
+        assert_eq!(cleared.metadata, [("d".to_owned(), "5".to_owned())].into());
+        assert!(MetaChange::default().is_empty() && !MetaChange::default().storage_class("X").describes());
+    }
+}

@@ -3,7 +3,9 @@
 pub(crate) mod encryption;
 pub(crate) mod environment;
 pub(crate) mod filters;
+pub(crate) mod inventory;
 pub(crate) mod manifest;
+pub(crate) mod names_from;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
 
@@ -21,7 +23,9 @@ use crate::verbs::bench;
 use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
-use crate::verbs::{cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync};
+use crate::verbs::{
+    cat, completions, cp, du, hash, ls, man, mb, mv, rb, rm, run, setmeta, sign, stat, sync, verify,
+};
 use crate::{exit, version};
 
 /// Moves objects between this machine and Google Cloud Storage or Amazon S3 (and what speaks its protocol), as fast
@@ -51,6 +55,7 @@ pub(crate) enum Verb {
     #[command(visible_alias = "rsync")]
     Sync(sync::Sync),
     Setmeta(setmeta::Setmeta),
+    Verify(verify::Verify),
     Sign(sign::Sign),
     Mb(mb::Mb),
     Rb(rb::Rb),

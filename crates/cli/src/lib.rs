@@ -91,6 +91,7 @@ fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
         Verb::Mv(verb) => verb.run(context),
         Verb::Sync(verb) => verb.run(context),
         Verb::Setmeta(verb) => verb.run(context),
+        Verb::Verify(verb) => verb.run(context),
         Verb::Sign(verb) => verb.run(context),
         Verb::Mb(verb) => verb.run(context),
         Verb::Rb(verb) => verb.run(context),

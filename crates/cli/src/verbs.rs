@@ -22,3 +22,4 @@ pub(crate) mod setmeta;
 pub(crate) mod sign;
 pub(crate) mod stat;
 pub(crate) mod sync;
+pub(crate) mod verify;

@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::worker::Worker;
 use crate::{
     CopyRequest, Engine, Error, Job, ListRequest, Listing, Location, Op, RemoveRequest, SetMetaRequest,
-    Stats, SyncRequest, copy, remove, set_meta, stat, sync,
+    Stats, SyncRequest, VerifyRequest, copy, remove, set_meta, stat, sync,
 };
 
 /// Moves objects. Clones are the same client; its [`Engine`] has threads of its own, so that any thread or runtime can use
@@ -180,6 +180,12 @@ impl Client {
     pub fn sync(&self, request: SyncRequest) -> Job {
         let about = (Purpose::Sync, Common::of_sync(&request));
         self.begin(Op::Copy, about, |running| sync::run(running, request))
+    }
+
+    /// Compares two places by their listings. What differs fails, as an item of its own.
+    pub fn verify(&self, request: VerifyRequest) -> Job {
+        let about = (Purpose::Plain, Common::default());
+        self.begin(Op::Verify, about, |running| sync::verify::run(running, request))
     }
 
     /// Lists objects.

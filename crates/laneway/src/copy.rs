@@ -77,7 +77,8 @@ pub(crate) async fn object(
     let is_within = from.provider() == to.provider();
     let at = |store: &Store, id: &ObjectId| Location::named(store.provider(), id);
     let request = CopyRequest::new(vec![at(&from, &source)], at(&to, &id)).put(put).remove_source(is_move);
-    let from_object = SourceObject { id: source, meta: None, name: String::new(), in_tree: false };
+    let from_object =
+        SourceObject { id: source, meta: None, name: String::new(), in_tree: false, line: None };
     let item = Item { from: from_object, to: id };
     let ends = Ends { from: from.as_source(), to, request: Arc::new(request) };
     let (sent, version) = match is_within {
@@ -104,7 +105,7 @@ async fn look_through(mut search: Search) {
             let mut downloads = Downloads::new(&mut search);
             for source in &request.sources {
                 let Some((provider, id)) = source.as_object() else { continue };
-                let from = Source::of(id, request.recursive);
+                let from = listed(id, &request);
                 let is_looked_up = !from.is_listed() && from.version.is_none();
                 let size = if is_looked_up { sizes.of(&from.key).await } else { None };
                 if let Err(error) = downloads.source(provider, &from, size).await {
@@ -141,7 +142,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
             Location::Local(_) => Ok(()),
             Location::Object { .. } | Location::Version { .. } => match source.as_object() {
                 Some((provider, id)) => {
-                    let source = Source::of(id, request.recursive);
+                    let source = listed(id, &request);
                     Copies::new(search, to).source(provider, &source).await
                 }
                 None => Ok(()),
@@ -162,6 +163,12 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
         Err(error) if !error.is_permission() => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// What a source of a request means.
+fn listed(id: ObjectId, request: &CopyRequest) -> Source {
+    let (names, inventory) = (request.files_from.clone(), request.inventory.clone());
+    Source { names, inventory, ..Source::of(id, request.recursive) }
 }
 
 /// One object and the object it becomes.
@@ -206,7 +213,8 @@ impl Ends {
     fn begin(&self, job: &Running, item: &Item) -> Begun {
         let source = url(self.from.provider(), &item.from.id);
         let state = item.from.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
-        Begun { state, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
+        let line = item.from.line.clone();
+        Begun { state, line, ..job.begin(Op::Copy, source, Some(url(self.to.provider(), &item.to))) }
     }
 
     /// Ends an item: of a move, the source is removed first.

@@ -40,18 +40,21 @@ pub(crate) struct Item {
     /// Whether a listing has brought it, and no user named it.
     is_listed: bool,
     place: Place,
+    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    line: Option<Box<str>>,
 }
 
 impl Item {
     /// An object that a listing has brought.
     pub(crate) fn listed(meta: Box<ObjectMeta>, place: Place) -> Self {
-        Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place }
+        Self { id: meta.id.clone(), meta: Some(meta), is_listed: true, place, line: None }
     }
 
     pub(crate) fn begin(&self, job: &Running, store: &Store) -> Begun {
         let destination = self.place.path().display().to_string();
         let state = self.meta.as_ref().and_then(|meta| job.state_of(meta.version.as_ref(), meta.size));
-        Begun { state, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
+        let line = self.line.clone();
+        Begun { state, line, ..job.begin(Op::Download, url(store.provider(), &self.id), Some(destination)) }
     }
 }
 

@@ -20,6 +20,8 @@ struct Inner {
     kept: u64,
     /// Whether it is a checksum that differs.
     is_mismatch: bool,
+    /// Where what it is about was named, as `FILE:LINE`.
+    line: Option<Box<str>>,
 }
 
 enum Cause {
@@ -41,6 +43,12 @@ impl Error {
         let mut error = Self::integrity(target, message);
         error.0.is_mismatch = true;
         error
+    }
+
+    /// The same of something that was named in a file's line.
+    pub(crate) fn of_line(mut self, line: Option<Box<str>>) -> Self {
+        self.0.line = line.or(self.0.line);
+        self
     }
 
     /// Whether it is a checksum that differs, and moving the bytes once more harms nobody.
@@ -270,7 +278,7 @@ impl Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(Inner { cause, attempts: 0, kept: 0, is_mismatch: false }))
+        Self(Box::new(Inner { cause, attempts: 0, kept: 0, is_mismatch: false, line: None }))
     }
 }
 
@@ -296,6 +304,9 @@ impl From<laneway_lanes::Error> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = &self.0.line {
+            write!(f, "{}: ", Printable(line))?;
+        }
         match &self.0.cause {
             Cause::Store(error) => error.fmt(f),
             Cause::Lanes(error) => error.fmt(f),

@@ -60,10 +60,12 @@ pub enum Op {
     SetMeta,
     /// Read to a stream.
     Read,
+    /// Compared with another place's.
+    Verify,
 }
 
 impl Op {
-    /// `upload`, `download`, `copy`, `remove`, `move`, `setmeta` or `read`.
+    /// `upload`, `download`, `copy`, `remove`, `move`, `setmeta`, `read` or `verify`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -73,6 +75,7 @@ impl Op {
             Self::Move => "move",
             Self::SetMeta => "setmeta",
             Self::Read => "read",
+            Self::Verify => "verify",
         }
     }
 }

@@ -115,6 +115,7 @@ mod glob;
 mod gzip;
 mod hash;
 mod identity;
+mod inventory;
 mod job;
 mod lines;
 mod list;
@@ -125,6 +126,7 @@ mod manifest;
 mod mapping;
 mod moved;
 mod names;
+mod names_from;
 mod objects;
 mod pattern;
 mod plan;
@@ -176,6 +178,7 @@ pub use objects::{
 pub use progress::Progress;
 pub use request::{
     ByteRange, CopyRequest, ListRequest, ReadRequest, RemoveRequest, SetMetaRequest, SyncRequest,
+    VerifyRequest,
 };
 pub use stat::Stats;
 

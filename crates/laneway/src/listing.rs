@@ -3,14 +3,18 @@
 mod arriving;
 mod versions;
 
+use std::path::PathBuf;
+
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
 pub(crate) use arriving::{Arrived, Arriving};
 
+use crate::inventory::{Batch, Inventory, Place};
 use crate::mapping::name_of_key;
+use crate::names_from::{NameList, Named};
 use crate::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
-use crate::{Error, Filter};
+use crate::{Error, Filter, Location};
 
 /// An object that a source means.
 #[derive(Clone, Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct SourceObject {
     pub(crate) name: String,
     /// Whether it is part of a tree, so that [`name`](Self::name) is below the tree's own name.
     pub(crate) in_tree: bool,
+    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    pub(crate) line: Option<Box<str>>,
 }
 
 impl SourceObject {
@@ -42,6 +48,10 @@ pub(crate) struct Source {
     pub(crate) version: Option<Box<str>>,
     /// Whether all versions are meant.
     pub(crate) all_versions: bool,
+    /// What of the prefix is meant, where a file says that instead of a listing.
+    pub(crate) names: Option<Location>,
+    /// What stands for its listing.
+    pub(crate) inventory: Option<PathBuf>,
 }
 
 /// All pages of a listing. Dropped, it ends the listing.
@@ -92,17 +102,31 @@ impl Source {
     /// What a user named.
     pub(crate) fn of(id: ObjectId, recursive: bool) -> Self {
         let ObjectId { bucket, key, version, .. } = id;
-        Self { bucket, key, recursive, version, all_versions: false }
+        Self { bucket, key, recursive, version, all_versions: false, names: None, inventory: None }
     }
 
     /// Whether one listing of it may name many objects.
     pub(crate) fn is_listed(&self) -> bool {
+        if self.names.is_some() || self.inventory.is_some() {
+            return true;
+        }
         let is_many = self.recursive || self.all_versions || self.key.is_empty() || self.pattern().is_some();
         is_many && self.version.is_none()
     }
 
     /// Begins to look for the objects that the source means, and hands them on in this order.
     pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
+        if let Some(names) = &self.names {
+            let state = State::Given { names: NameList::start(names), prefix: folder_prefix(&self.key) };
+            return Objects { source: self.clone(), state, scheme: store.scheme() };
+        }
+        if let Some(inventory) = self.inventory.clone() {
+            let (bucket, prefix) = (self.bucket.clone(), folder_prefix(&self.key));
+            let prefix_len = prefix.len();
+            let place = Place { provider: store.provider(), bucket, prefix };
+            let state = State::Inventory { inventory: Inventory::start(inventory, place), prefix_len };
+            return Objects { source: self.clone(), state, scheme: store.scheme() };
+        }
         if !self.is_listed() {
             return Objects { source: self.clone(), state: State::Named, scheme: store.scheme() };
         }
@@ -134,7 +158,8 @@ impl Source {
     fn itself(&self) -> SourceObject {
         let mut id = ObjectId::new(&self.bucket, &self.key);
         id.version.clone_from(&self.version);
-        SourceObject { name: name_of_key(&self.bucket, &self.key).to_owned(), id, meta: None, in_tree: false }
+        let name = name_of_key(&self.bucket, &self.key).to_owned();
+        SourceObject { name, id, meta: None, in_tree: false, line: None }
     }
 
     /// A version of the key itself, or with [`recursive`](Self::recursive) of what lies below it.
@@ -157,7 +182,13 @@ impl Source {
             }
             None => return None,
         };
-        Some(SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: false })
+        Some(SourceObject {
+            id: meta.id.clone(),
+            meta: Some(Box::new(meta)),
+            name,
+            in_tree: false,
+            line: None,
+        })
     }
 }
 
@@ -171,6 +202,8 @@ pub(crate) struct Objects {
 enum State {
     Named,
     Listed(Matched),
+    Given { names: Result<NameList, Error>, prefix: String },
+    Inventory { inventory: Result<Inventory, Error>, prefix_len: usize },
     Ended,
 }
 
@@ -205,8 +238,43 @@ impl Objects {
                 }
             }
         }
+        if let State::Given { names, prefix } = state {
+            let next = match names {
+                Ok(names) => names.next().await,
+                Err(error) => Err(error.again(source.bucket.clone())),
+            };
+            let ended = !matches!(next, Ok(Some(_)));
+            let named = |named: Named| SourceObject {
+                id: ObjectId::new(&source.bucket, format!("{prefix}{}", named.name)),
+                meta: None,
+                name: named.name,
+                in_tree: true,
+                line: Some(named.line),
+            };
+            let objects = next.map(|batch| batch.map(|batch| batch.into_iter().map(named).collect()));
+            if ended {
+                *state = State::Ended;
+            }
+            return objects;
+        }
+        if let State::Inventory { inventory, prefix_len } = state {
+            let next = match inventory {
+                Ok(inventory) => inventory.next().await,
+                Err(error) => Err(error.again(source.bucket.clone())),
+            };
+            let ended = !matches!(next, Ok(Some(_)));
+            let listed = |batch: Batch| {
+                batch.objects.into_iter().map(|(_, meta)| in_tree(meta, *prefix_len)).collect()
+            };
+            let objects = next.map(|batch| batch.map(listed));
+            if ended {
+                *state = State::Ended;
+            }
+            return objects;
+        }
         let is_unanswered = match state {
             State::Named => true,
+            State::Given { .. } | State::Inventory { .. } => false,
             State::Listed(listed) => listed.is_empty && !source.key.is_empty(),
             State::Ended => false,
         };
@@ -233,7 +301,7 @@ pub(crate) fn folder_prefix(key: &str) -> String {
 
 fn in_tree(meta: ObjectMeta, prefix_len: usize) -> SourceObject {
     let name = meta.id.key.get(prefix_len..).unwrap_or_default().to_owned();
-    SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true }
+    SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true, line: None }
 }
 
 #[cfg(test)]

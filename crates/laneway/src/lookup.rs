@@ -27,7 +27,8 @@ impl Sizes {
     pub(crate) fn begin(job: &Running, request: &CopyRequest) -> Self {
         let is_named = |source: &&Location| match source {
             Location::Object { bucket, key, .. } => {
-                !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
+                let is_given = request.files_from.is_some() || request.inventory.is_some();
+                !is_given && !Source::of(ObjectId::new(bucket, key), request.recursive).is_listed()
             }
             _ => false,
         };

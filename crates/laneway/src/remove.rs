@@ -8,9 +8,10 @@ use laneway_store::{Condition, Deletion, ObjectId, Provider, Store};
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
+use crate::names_from::{NameList, Named};
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Made, Moved, Running};
-use crate::{Error, Op, RemoveRequest, moved};
+use crate::{Error, Location, Op, RemoveRequest, moved};
 
 /// What a key in a batch is reckoned to hold.
 pub(crate) const KEY_COST: usize = 2 << 10;
@@ -44,9 +45,19 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
 }
 
 async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
+    if let Some(names) = request.files_from.as_ref().filter(|_| request.targets.is_empty())
+        && let Err(error) = search_urls(job, names, request, &units).await
+    {
+        job.fail(Op::Remove, names.to_string(), None, error).await;
+    }
     for target in &request.targets {
         let Some((provider, id)) = target.as_object() else { continue };
-        let source = Source { all_versions: request.all_versions, ..Source::of(id, request.recursive) };
+        let source = Source {
+            all_versions: request.all_versions,
+            names: request.files_from.clone(),
+            inventory: request.inventory.clone(),
+            ..Source::of(id, request.recursive)
+        };
         if let Err(error) = search_one(job, provider, &source, request, &units).await {
             job.fail(Op::Remove, target.to_string(), None, error).await;
         }
@@ -88,6 +99,71 @@ async fn search_one(
     // What a listing has found before it failed is removed like the rest. An error means that the job was cancelled.
     let _ = send(job, store, batches.rest(), units).await;
     ended
+}
+
+/// Removes what a file names by whole URLs: neighbours of one bucket go together.
+async fn search_urls(
+    job: &Arc<Running>,
+    names: &Location,
+    request: &RemoveRequest,
+    units: &Units,
+) -> Result<(), Error> {
+    let mut names = NameList::start(names)?;
+    let mut waiting: Vec<SourceObject> = Vec::new();
+    let mut at = None;
+    let ended = loop {
+        let named = match names.next().await {
+            Ok(Some(named)) => named,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        for Named { name, line } in named {
+            let (provider, id) = match object_of(&name) {
+                Ok(object) => object,
+                Err(error) => {
+                    job.fail(Op::Remove, name, None, error.of_line(Some(line))).await;
+                    continue;
+                }
+            };
+            let store = job.store(provider)?;
+            let place = Some((provider, id.bucket.clone()));
+            if (at != place || waiting.len() >= store.delete_many_max())
+                && flush(job, at.as_ref(), &mut waiting, request, units).await?.is_err()
+            {
+                return Ok(());
+            }
+            at = place;
+            waiting.push(SourceObject { id, meta: None, name, in_tree: true, line: Some(line) });
+        }
+    };
+    // An error means that the job was cancelled.
+    let _ = flush(job, at.as_ref(), &mut waiting, request, units).await?;
+    ended
+}
+
+/// The one object, or version of one, that a URL names.
+fn object_of(url: &str) -> Result<(Provider, ObjectId), Error> {
+    match url.parse::<Location>()?.as_object() {
+        Some((provider, id)) if !id.key.is_empty() => Ok((provider, id)),
+        _ => Err(Error::usage(url, "an object is wanted here, as gs://bucket/key or s3://bucket/key")),
+    }
+}
+
+async fn flush(
+    job: &Arc<Running>,
+    at: Option<&(Provider, String)>,
+    waiting: &mut Vec<SourceObject>,
+    request: &RemoveRequest,
+    units: &Units,
+) -> Result<Result<(), Cancelled>, Error> {
+    let Some((provider, _)) = at else { return Ok(Ok(())) };
+    let store = job.store(*provider)?;
+    let batch = std::mem::take(waiting);
+    job.progress.found(batch.len() as u64, 0);
+    Ok(match request.dry_run {
+        true => units.small(ITEM_COST, counted(plan(Arc::clone(job), store.clone(), batch))).await,
+        false => send(job, store, batch, units).await,
+    })
 }
 
 /// Collects what a listing brings, in whatever portions it arrives, to batches of one size.
@@ -136,7 +212,7 @@ async fn send(
 /// allowed, the name alone says it.
 async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     for target in targets {
-        let begun = begin(&job, &store, &target.id);
+        let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
             None => match store.head(&target.id, None).await {
@@ -164,7 +240,7 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     let mut bucket = String::new();
     let mut named = None;
     for target in targets {
-        begun.push(begin(&job, &store, &target.id));
+        begun.push(Begun { line: target.line, ..begin(&job, &store, &target.id) });
         sizes.push(target.meta.map_or(0, |meta| meta.size));
         named = Some(target.id.clone()).filter(|_| !is_listed);
         objects.push(Deletion { id: target.id.version, ..Deletion::any(target.id.key) });
@@ -249,6 +325,7 @@ mod tests {
             id: ObjectId::new("b", i.to_string()),
             meta: None,
             name: String::new(),
+            line: None,
             in_tree: true,
         };
         for portion in [1, 22, 100, 999] {

@@ -4,6 +4,7 @@ mod byte_range;
 mod check;
 mod set_meta;
 mod sync;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ use crate::{Filter, Gzip, Location};
 pub use byte_range::ByteRange;
 pub use set_meta::SetMetaRequest;
 pub use sync::SyncRequest;
+pub use verify::VerifyRequest;
 
 /// Copies sources to a destination: uploads, downloads, copies between stores, each as the two ends say.
 ///
@@ -72,6 +74,12 @@ pub struct CopyRequest {
     /// is done, after a look at the source that costs no request where a listing or a walk has it anyway. A file of another job, or with a
     /// broken line, is refused.
     pub manifest: Option<PathBuf>,
+    /// What of the one source is copied, instead of all that lies below it: a file, or standard input, that has a name below the source in each
+    /// line. Empty lines are passed over, and those that begin with `#` or `;`.
+    pub files_from: Option<Location>,
+    /// A file that stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// (CSV) lie beside it, or what `ls -r --json` prints.
+    pub inventory: Option<PathBuf>,
 }
 
 impl CopyRequest {
@@ -96,6 +104,8 @@ impl CopyRequest {
             gzip: Gzip::default(),
             expect_size: None,
             manifest: None,
+            files_from: None,
+            inventory: None,
         }
     }
 
@@ -201,6 +211,20 @@ impl CopyRequest {
         self
     }
 
+    /// Sets [`files_from`](field@Self::files_from).
+    #[must_use]
+    pub fn files_from(mut self, names: Location) -> Self {
+        self.files_from = Some(names);
+        self
+    }
+
+    /// Sets [`inventory`](field@Self::inventory).
+    #[must_use]
+    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.inventory = Some(path.into());
+        self
+    }
+
     /// Sets [`manifest`](field@Self::manifest).
     #[must_use]
     pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
@@ -238,6 +262,11 @@ pub struct RemoveRequest {
     pub filter: Filter,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<PathBuf>,
+    /// As [`CopyRequest::files_from`], below the one target; without a target the lines are whole URLs.
+    pub files_from: Option<Location>,
+    /// A file that stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// (CSV) lie beside it, or what `ls -r --json` prints.
+    pub inventory: Option<PathBuf>,
 }
 
 impl RemoveRequest {
@@ -250,7 +279,23 @@ impl RemoveRequest {
             dry_run: false,
             filter: Filter::default(),
             manifest: None,
+            files_from: None,
+            inventory: None,
         }
+    }
+
+    /// Sets [`files_from`](field@Self::files_from).
+    #[must_use]
+    pub fn files_from(mut self, names: Location) -> Self {
+        self.files_from = Some(names);
+        self
+    }
+
+    /// Sets [`inventory`](field@Self::inventory).
+    #[must_use]
+    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.inventory = Some(path.into());
+        self
     }
 
     /// Sets [`manifest`](field@Self::manifest).

@@ -113,6 +113,8 @@ pub(crate) struct Begun {
     pub(crate) attempts: u32,
     /// In which state its source was found; told only where a manifest is written.
     pub(crate) state: Option<State>,
+    /// Where it was named, as `FILE:LINE`, if that was in a file.
+    pub(crate) line: Option<Box<str>>,
 }
 
 /// A state of a source, by what a walk or a listing tells of it.
@@ -179,7 +181,16 @@ impl Running {
     /// Begins an item: of a move, whatever it takes is part of that.
     pub(crate) fn begin(&self, op: Op, source: String, destination: Option<String>) -> Begun {
         let op = if self.purpose == Purpose::Move { Op::Move } else { op };
-        Begun { op, source, destination, start: self.engine.now(), atomic: true, attempts: 0, state: None }
+        Begun {
+            op,
+            source,
+            destination,
+            start: self.engine.now(),
+            atomic: true,
+            attempts: 0,
+            state: None,
+            line: None,
+        }
     }
 
     /// Has each item's outcome written to a manifest, and goes by what it tells of earlier runs.
@@ -273,6 +284,7 @@ impl Running {
     /// Tells an item's end. An item that ended because the job was cancelled is not reported: the summary says it.
     pub(crate) async fn end(&self, mut begun: Begun, bytes_known: u64, result: Result<Moved, Error>) {
         let mut made = Made::default();
+        let result = result.map_err(|error| error.of_line(begun.line.take()));
         let (bytes, attempts, outcome) = match result {
             Ok(moved) => {
                 begun.atomic = moved.atomic;

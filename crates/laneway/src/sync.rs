@@ -8,9 +8,11 @@ mod merge;
 mod removals;
 mod remove;
 mod side;
+pub(crate) mod verify;
 
 use std::sync::Arc;
 
+use crate::inventory::Place;
 use crate::listing::folder_prefix;
 use crate::names::Names;
 use crate::pump::{Cancelled, Units, pump, units};
@@ -340,6 +342,10 @@ fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error>
     let at = if role == Role::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
+            if let Some(path) = request.inventory.clone().filter(|_| role == Role::Source) {
+                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                return Side::inventory(path, place, role);
+            }
             let store = job.store(*provider)?;
             Side::prefix(store, bucket, &folder_prefix(key), role)
         }

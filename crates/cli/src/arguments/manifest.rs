@@ -10,5 +10,5 @@ pub(crate) struct Manifest {
     /// Write each item's outcome to FILE as it comes, a line of JSON each. The same command with the same FILE leaves out what is done and
     /// unchanged
     #[arg(long = "manifest", value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) manifest: Option<PathBuf>,
 }

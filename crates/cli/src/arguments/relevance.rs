@@ -46,7 +46,7 @@ impl Meaning {
     /// A verb that isn't named here counts as one that makes objects: too many options are better than one missing.
     fn of(verb: &str) -> Self {
         match verb {
-            "ls" | "du" | "stat" | "rm" | "setmeta" | "mb" | "rb" => Self::Asks,
+            "ls" | "du" | "stat" | "rm" | "setmeta" | "mb" | "rb" | "verify" => Self::Asks,
             "cat" => Self::Streams,
             "bench" => Self::Measures,
             "demo" | "hash" => Self::Shows,

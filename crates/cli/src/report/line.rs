@@ -30,6 +30,9 @@ pub(crate) fn last(wording: &Wording, summary: &Summary, checksums: &BTreeSet<St
         line += &format!(", {} removed", summary.removed);
     }
     line += &exceptions(summary);
+    if summary.unverified > 0 && !wording.moves_bytes {
+        line += &format!(" ({} without a checksum that both tell)", summary.unverified);
+    }
     if summary.asked > 0 {
         line += &format!(", {} asked for one by one", summary.asked);
     }
@@ -87,7 +90,7 @@ fn exceptions(summary: &Summary) -> String {
 pub(crate) fn item(item: &Item) -> Option<String> {
     let op = item.op.name();
     let what = match (&item.destination, item.op) {
-        (Some(destination), Op::Upload | Op::Download | Op::Copy | Op::Move) => {
+        (Some(destination), Op::Upload | Op::Download | Op::Copy | Op::Move | Op::Verify) => {
             format!("{} -> {destination}", item.source)
         }
         _ => item.source.clone(),

@@ -7,8 +7,10 @@ use clap::Args;
 use laneway::{CopyRequest, Gzip, Location, Provider, PutOptions, Retention, RetentionMode};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::inventory::Inventory;
 use crate::arguments::key_value;
 use crate::arguments::manifest::Manifest;
+use crate::arguments::names_from::NamesFrom;
 use crate::arguments::relevance::NEW_OBJECTS;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
@@ -25,6 +27,8 @@ use crate::standard_streams;
 /// A local file appears under its name only when it is complete and its checksum has been compared. After an
 /// interruption the same command with -n does the rest, and fetches of large objects only what is missing. Uploads of
 /// large files go on where they were as well; into gs:// without -n, unless it was given before.
+///
+/// With --files-from the names below SRC are copied as -r would copy them.
 #[derive(Args, Debug)]
 pub(crate) struct Cp {
     #[command(flatten)]
@@ -42,6 +46,10 @@ pub(crate) struct Cp {
     /// set them on files that objects become
     #[arg(long)]
     preserve: bool,
+    #[command(flatten)]
+    names: NamesFrom,
+    #[command(flatten)]
+    inventory: Inventory,
     #[command(flatten)]
     filters: Filters,
 }
@@ -166,7 +174,9 @@ const WORDING_TO_GCS: Wording =
 
 impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let mut request = self.copying.request(&self.items, self.recursive)?;
+        let mut request = self.copying.request(&self.items, self.recursive || self.names.is_some())?;
+        request.files_from = self.names.location()?;
+        request.inventory = self.inventory.inventory;
         request.expect_size = self.expect_size;
         request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
@@ -195,7 +205,7 @@ impl Copying {
             .follow_symlinks(self.follow_symlinks)
             .keep_partial(true);
         let mut request = request;
-        request.manifest = self.manifest.file;
+        request.manifest = self.manifest.manifest;
         Ok(request.put(self.new.put()).gzip(self.gzip_local.unwrap_or_default()))
     }
 }

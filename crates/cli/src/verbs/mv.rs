@@ -1,8 +1,11 @@
 //! `laneway mv`: a copy whose sources are removed as each of them has arrived.
 
+use std::time::SystemTime;
+
 use clap::Args;
 use laneway::Location;
 
+use crate::arguments::filters::Filters;
 use crate::context::Context;
 use crate::exit::{BadUsage, Exit};
 use crate::job;
@@ -22,6 +25,8 @@ pub(crate) struct Mv {
     recursive: bool,
     #[command(flatten)]
     copying: Copying,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 const WORDING: Wording = Wording {
@@ -35,6 +40,7 @@ const WORDING: Wording = Wording {
 impl Mv {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let request = self.copying.request(&self.items, self.recursive)?.remove_source(true);
+        let request = request.filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {
             let why = "--json: standard output carries the object's bytes";
             return Err(BadUsage::new(why).on(&request.sources).into());

@@ -8,7 +8,9 @@ use clap::Args;
 use laneway::{Client, Event, Location, Outcome, RemoveRequest};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::inventory::Inventory;
 use crate::arguments::manifest::Manifest;
+use crate::arguments::names_from::NamesFrom;
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
 use crate::job;
@@ -22,10 +24,12 @@ use crate::report::line::Wording;
 ///
 /// In a bucket that keeps versions what is removed becomes a noncurrent version, below a delete marker on S3. A version that is
 /// named, and all of them with -a, are gone for good.
+///
+/// With --files-from the names below the one URL are removed; without a URL each line is a whole one.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     /// Objects, versions (gs://bucket/key#generation, s3://bucket/key#id), patterns, or with -r prefixes and buckets' contents
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required_unless_present = "files_from")]
     urls: Vec<OsString>,
     /// Remove everything below a prefix
     #[arg(long, short)]
@@ -40,7 +44,11 @@ pub(crate) struct Rm {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    names: NamesFrom,
+    #[command(flatten)]
     manifest: Manifest,
+    #[command(flatten)]
+    inventory: Inventory,
     #[command(flatten)]
     filters: Filters,
 }
@@ -62,7 +70,9 @@ impl Rm {
         let filter = self.filters.filter(SystemTime::now())?;
         let request = RemoveRequest::new(targets).recursive(self.recursive).all_versions(self.all_versions);
         let mut request = request.dry_run(self.dry_run).filter(filter);
-        request.manifest.clone_from(&self.manifest.file);
+        request.manifest.clone_from(&self.manifest.manifest);
+        request.files_from = self.names.location()?;
+        request.inventory.clone_from(&self.inventory.inventory);
         let may_ask = !self.yes && !self.dry_run && can_ask(context);
         if may_ask && self.takes_many(&request.targets) && !is_meant(context, &request)? {
             complain("nothing was removed");
@@ -72,7 +82,9 @@ impl Rm {
     }
 
     fn takes_many(&self, targets: &[Location]) -> bool {
-        self.recursive || self.all_versions || targets.iter().any(Location::is_pattern)
+        // What was named one by one is meant.
+        !self.names.is_some()
+            && (self.recursive || self.all_versions || targets.iter().any(Location::is_pattern))
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use laneway::{Location, SyncRequest};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::inventory::Inventory;
 use crate::arguments::manifest::Manifest;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -70,6 +71,8 @@ pub(crate) struct Sync {
     #[command(flatten)]
     manifest: Manifest,
     #[command(flatten)]
+    inventory: Inventory,
+    #[command(flatten)]
     filters: Filters,
     #[command(flatten)]
     new: NewObjects,
@@ -106,7 +109,8 @@ impl Sync {
             .filter(self.filters.filter(SystemTime::now())?)
             .put(self.new.put());
         request.max_delete = self.max_delete;
-        request.manifest = self.manifest.file;
+        request.manifest = self.manifest.manifest;
+        request.inventory = self.inventory.inventory;
         Ok(request)
     }
 }

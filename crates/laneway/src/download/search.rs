@@ -114,7 +114,7 @@ impl<'a> Downloads<'a> {
         is_listed: bool,
         group: &mut Group<Item>,
     ) -> Result<(), Cancelled> {
-        let SourceObject { id, meta, name, in_tree } = object;
+        let SourceObject { id, meta, name, in_tree, line } = object;
         let size = meta.as_ref().map(|meta| meta.size);
         let folder = match &self.to {
             To::Folder(folder) => Arc::clone(folder),
@@ -137,7 +137,7 @@ impl<'a> Downloads<'a> {
         if !self.search.names.is_new(relative.as_str()) {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
         }
-        let item = Item { place: folder.place(&relative), id, meta, is_listed };
+        let item = Item { place: folder.place(&relative), id, meta, is_listed, line };
         self.search.job.progress.found(1, size.unwrap_or(0));
         self.item(store, item, size, group).await
     }
@@ -207,7 +207,7 @@ impl<'a> Downloads<'a> {
                     .and_then(|found| found)
                 {
                     Ok(Destination::Place(place)) => {
-                        let item = Item { id, meta, is_listed, place };
+                        let item = Item { id, meta, is_listed, place, line: None };
                         self.search.job.progress.found(1, size.unwrap_or(0));
                         let mut group = Group::new();
                         self.item(store, item, size, &mut group).await?;

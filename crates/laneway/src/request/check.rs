@@ -1,9 +1,30 @@
 //! What can be checked of a request before anything is asked of a store.
 
+use std::path::PathBuf;
+
 use crate::listing::folder_prefix;
 use crate::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::plan::parts::object_max;
 use crate::{CopyRequest, Error, Location, RemoveRequest, folder, glob};
+
+/// An inventory stands for the listing of one prefix.
+fn check_inventory(
+    inventory: Option<&PathBuf>,
+    places: &[Location],
+    recursive: bool,
+    is_named: bool,
+) -> Result<(), Error> {
+    let Some(path) = inventory else { return Ok(()) };
+    let refused = |why: &str| Err(Error::usage(path.display().to_string(), why.to_owned()));
+    match places {
+        _ if is_named => refused("an inventory and names can't both say what is meant"),
+        [place @ Location::Object { .. }] if !place.is_pattern() && recursive => Ok(()),
+        [Location::Object { .. }] if !recursive => {
+            refused("an inventory stands for a listing, which is asked for with -r")
+        }
+        _ => refused("an inventory stands for the listing of one bucket or prefix"),
+    }
+}
 
 impl CopyRequest {
     /// Checks what can be checked before anything is asked of a store. [`Client::copy`](crate::Client::copy) does so
@@ -19,6 +40,8 @@ impl CopyRequest {
         if matches!(self.destination, Location::Version { .. }) {
             return Err(Error::usage(self.destination.to_string(), "a version can't be written"));
         }
+        self.check_files_from()?;
+        check_inventory(self.inventory.as_ref(), &self.sources, self.recursive, self.files_from.is_some())?;
         self.check_gzip()?;
         self.check_expect_size()?;
         self.check_local()?;
@@ -32,6 +55,30 @@ impl CopyRequest {
             self.check_not_into_itself(source)?;
         }
         Ok(())
+    }
+
+    /// Names are those of things below one source.
+    fn check_files_from(&self) -> Result<(), Error> {
+        let Some(names) = &self.files_from else { return Ok(()) };
+        match &self.sources[..] {
+            _ if names.is_object() => {
+                Err(Error::usage(names.to_string(), "names come from a file or from -"))
+            }
+            _ if !self.recursive => {
+                Err(Error::usage(names.to_string(), "names are those of a tree, which is copied with -r"))
+            }
+            [Location::Local(path)] if !path.is_dir() => {
+                Err(Error::usage(path.display().to_string(), "is no folder, in which names could be"))
+            }
+            [source] if source.is_pattern() => {
+                Err(Error::usage(source.to_string(), "names are those below one prefix, and no pattern's"))
+            }
+            [_] => Ok(()),
+            _ => Err(Error::usage(
+                names.to_string(),
+                "names are those below one source, and there are several",
+            )),
+        }
     }
 
     /// Whether the destination is a folder: it is written as one, or it is one of this machine's.
@@ -135,7 +182,22 @@ impl RemoveRequest {
     /// # Errors
     /// `ErrorKind::Usage`.
     pub fn check(&self) -> Result<(), Error> {
-        if self.targets.is_empty() {
+        match (&self.files_from, self.targets.len()) {
+            _ if self.all_versions && (self.files_from.is_some() || self.inventory.is_some()) => {
+                let why = "all versions are those of a listing, and neither names nor an inventory tell them";
+                return Err(Error::usage("-a", why));
+            }
+            (Some(names), _) if names.is_object() => {
+                return Err(Error::usage(names.to_string(), "names come from a file or from -"));
+            }
+            (Some(names), 2..) => {
+                let why = "names are those below one prefix, and there are several";
+                return Err(Error::usage(names.to_string(), why));
+            }
+            _ => {}
+        }
+        check_inventory(self.inventory.as_ref(), &self.targets, self.recursive, self.files_from.is_some())?;
+        if self.targets.is_empty() && self.files_from.is_none() {
             return Err(Error::usage("", "there is nothing to remove"));
         }
         for target in &self.targets {
@@ -143,7 +205,13 @@ impl RemoveRequest {
                 Location::Object { bucket, .. } if bucket.is_empty() => {
                     return Err(Error::usage(target.to_string(), "the URL names no bucket"));
                 }
-                Location::Object { .. } if target.is_written_as_folder() && !self.recursive => {
+                Location::Object { .. } if self.files_from.is_some() && target.is_pattern() => {
+                    let why = "names are those below one prefix, and no pattern's";
+                    return Err(Error::usage(target.to_string(), why));
+                }
+                Location::Object { .. }
+                    if target.is_written_as_folder() && !self.recursive && self.files_from.is_none() =>
+                {
                     return Err(Error::usage(target.to_string(), "names a folder; -r removes what it holds"));
                 }
                 Location::Object { .. } | Location::Version { .. } => {}

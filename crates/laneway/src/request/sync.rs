@@ -62,6 +62,9 @@ pub struct SyncRequest {
     pub put: PutOptions,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<PathBuf>,
+    /// A file that stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// (CSV) lie beside it, or what `ls -r --json` prints.
+    pub inventory: Option<PathBuf>,
 }
 
 impl SyncRequest {
@@ -85,7 +88,15 @@ impl SyncRequest {
             keep_partial: false,
             put: PutOptions::default(),
             manifest: None,
+            inventory: None,
         }
+    }
+
+    /// Sets [`inventory`](field@Self::inventory).
+    #[must_use]
+    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.inventory = Some(path.into());
+        self
     }
 
     /// Sets [`manifest`](field@Self::manifest).
@@ -204,6 +215,14 @@ impl SyncRequest {
     /// # Errors
     /// `ErrorKind::Usage`; `Refused` for what stands in the way.
     pub fn check(&self) -> Result<(), Error> {
+        if let Some(path) = &self.inventory
+            && !self.source.is_object()
+        {
+            return Err(Error::usage(
+                path.display().to_string(),
+                "an inventory is a bucket's, and the source is none",
+            ));
+        }
         for end in [&self.source, &self.destination] {
             match end {
                 Location::Standard => {

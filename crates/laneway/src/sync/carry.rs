@@ -236,5 +236,5 @@ fn key(bucket: &str, prefix: &str, entry: &Entry) -> ObjectId {
 }
 
 fn listed(name: String, meta: Box<laneway_store::ObjectMeta>) -> SourceObject {
-    SourceObject { id: meta.id.clone(), meta: Some(meta), name, in_tree: true }
+    SourceObject { id: meta.id.clone(), meta: Some(meta), name, in_tree: true, line: None }
 }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::compare::Facts;
 use super::merge::{InOrder, LeftOut};
+use crate::inventory::{Batch, Inventory, Place};
 use crate::listing::{Pages, pages};
 use crate::location::url;
 use crate::preserve::Attributes;
@@ -53,6 +54,7 @@ pub(super) struct Side {
 enum Stream {
     Tree(mpsc::Receiver<Vec<Found>>),
     Prefix { pages: Pages, store: Store, bucket: String, prefix: String },
+    Inventory { inventory: Inventory, prefix_len: usize },
     Ended,
 }
 
@@ -88,6 +90,15 @@ impl Side {
         Ok(Self::of(role, Stream::Prefix { pages, store: store.clone(), bucket, prefix }))
     }
 
+    /// A prefix of a store by its inventory, which has to be in the order of its keys.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) fn inventory(path: PathBuf, place: Place, role: Role) -> Result<Self, Error> {
+        let prefix_len = place.prefix.len();
+        Ok(Self::of(role, Stream::Inventory { inventory: Inventory::start(path, place)?, prefix_len }))
+    }
+
     fn of(role: Role, stream: Stream) -> Self {
         Self {
             role,
@@ -109,6 +120,22 @@ impl Side {
                 Stream::Ended => return Ok(None),
                 Stream::Tree(batches) => match batches.recv().await {
                     Some(batch) => self.found(job, batch).await?,
+                    None => self.stream = Stream::Ended,
+                },
+                Stream::Inventory { inventory, prefix_len } => match inventory.next().await? {
+                    Some(Batch { file, objects }) => {
+                        for (line, meta) in objects {
+                            let name = meta.id.key.get(*prefix_len..).unwrap_or_default().to_owned();
+                            self.order.admit(&name).map_err(|why| {
+                                let why =
+                                    format!("{why}, and two sides are compared in the order of their names");
+                                Error::refused(format!("{file}:{line}"), why)
+                            })?;
+                            if !name.is_empty() {
+                                self.ready.push_back(Entry::of_object(name, meta));
+                            }
+                        }
+                    }
                     None => self.stream = Stream::Ended,
                 },
                 Stream::Prefix { pages, store, bucket, prefix } => match pages.next().await {

@@ -14,9 +14,11 @@ use super::{Item, input, small, upload_large};
 use crate::existing::{self, EXISTS};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
+use crate::names_from::{NameList, Named as NamedInFile};
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::preserve::Attributes;
 use crate::pump::{Cancelled, Group};
+use crate::relative::Relative;
 use crate::running::Running;
 use crate::search::{Prefix, Search};
 use crate::walk::{self, Found, FoundFile, Links, Order, Walk};
@@ -47,6 +49,32 @@ impl Named {
             Ok(paths) => paths.into_iter().map(|path| look(path, true)).collect(),
             Err(error) => vec![Self { path, is_matched: true, metadata: Err(error) }],
         }
+    }
+}
+
+/// A file that was named in a file's line, as the disk has it.
+struct Looked {
+    path: PathBuf,
+    name: String,
+    found: Result<(u64, Option<SystemTime>), Error>,
+    line: Box<str>,
+}
+
+impl Looked {
+    /// What a name below a folder means. Blocks.
+    fn at(root: &Path, NamedInFile { name, line }: NamedInFile) -> Self {
+        let path = root.join(&name);
+        let found = match Relative::new(name.clone()) {
+            Err(e) => Err(Error::refused(path.display().to_string(), e.to_string())),
+            Ok(_) => match std::fs::metadata(&path) {
+                Ok(m) if m.is_file() => Ok((m.len(), m.modified().ok())),
+                Ok(_) => {
+                    Err(Error::refused(path.display().to_string(), "is no file, and files are named here"))
+                }
+                Err(e) => Err(Error::local(&path, "can't be read", e)),
+            },
+        };
+        Self { path, name, found, line }
     }
 }
 
@@ -83,6 +111,9 @@ impl Uploads<'_> {
             let look = move || owned.into_iter().flat_map(Named::of).collect::<Vec<_>>();
             for Named { path, is_matched, metadata } in self.search.job.engine.files.run(look).await? {
                 let sent = match metadata {
+                    Ok(m) if m.is_dir() && self.search.request.files_from.is_some() => {
+                        self.names(&store, path).await?
+                    }
                     Ok(m) if m.is_file() && is_matched && !self.takes(&path, &m) => Ok(()),
                     Ok(m) if m.is_dir() && is_matched && !self.search.request.recursive => {
                         let why = "it is a directory; -r copies it with what it holds";
@@ -211,6 +242,39 @@ impl Uploads<'_> {
                 existing::end(&job, &request, (begun, 0), result, (&store, &id)).await;
             }))
             .await
+    }
+
+    /// What a file names below a folder.
+    async fn names(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
+        let Some(from) = self.search.request.files_from.clone() else { return Ok(Ok(())) };
+        let name = match self.search.request.contents {
+            true => SourceName::Contents,
+            false => name_of_path(&root),
+        };
+        let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
+        let mut names = NameList::start(&from)?;
+        while let Some(batch) = names.next().await? {
+            let mut waiting = Waiting::new();
+            let root = root.clone();
+            let look = move || batch.into_iter().map(|named| Looked::at(&root, named)).collect::<Vec<_>>();
+            for Looked { path, name, found, line } in self.search.job.engine.files.run(look).await? {
+                let sent = match found {
+                    Ok(found) => {
+                        let id = ObjectId::new(self.to.bucket, format!("{prefix}{name}"));
+                        self.item(store, Item::new(path, found, id), &mut waiting).await
+                    }
+                    Err(error) => self.fail(path, |_| error.of_line(Some(line))).await,
+                };
+                if sent.is_err() {
+                    return Ok(Err(Cancelled));
+                }
+            }
+            let asked = self.ask(store, &mut waiting, Some(&prefix)).await;
+            if asked.is_err() || self.send_group(store, &mut waiting).await.is_err() {
+                return Ok(Err(Cancelled));
+            }
+        }
+        Ok(Ok(()))
     }
 
     async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {

@@ -1,0 +1,107 @@
+//! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header.
+//! <https://cloud.google.com/storage/docs/insights/inventory-reports>
+
+use std::path::Path;
+
+use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
+use serde::Deserialize;
+
+use super::{Flow, Taker, checksums, data_file};
+use crate::Error;
+
+#[derive(Deserialize)]
+struct Manifest {
+    report_shards_file_names: Vec<String>,
+}
+
+/// Where the columns are that matter.
+struct Columns {
+    bucket: Option<usize>,
+    name: usize,
+    size: usize,
+    updated: Option<usize>,
+    deleted: Option<usize>,
+    generation: Option<usize>,
+    etag: Option<usize>,
+    crc32c: Option<usize>,
+    md5: Option<usize>,
+}
+
+impl Columns {
+    fn of(header: &csv::StringRecord) -> Result<Self, &'static str> {
+        let at = |name: &str| header.iter().position(|known| known.trim() == name);
+        Ok(Self {
+            bucket: at("bucket"),
+            name: at("name").ok_or("the header of this shard has no name")?,
+            size: at("size").ok_or("the header of this shard has no size")?,
+            updated: at("updated"),
+            deleted: at("timeDeleted"),
+            generation: at("generation"),
+            etag: at("etag"),
+            crc32c: at("crc32c"),
+            md5: at("md5Hash"),
+        })
+    }
+}
+
+pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
+    let manifest: Manifest = serde_json::from_value(manifest).map_err(|e| {
+        Error::refused(path.display().to_string(), format!("is no manifest of an inventory report: {e}"))
+    })?;
+    for shard in &manifest.report_shards_file_names {
+        let (at, input) = data_file(path, shard)?;
+        taker.batch.file = at.display().to_string();
+        if shard.ends_with(".parquet") {
+            return Err(Error::refused(at.display().to_string(), "is Parquet, and CSV is what can be read"));
+        }
+        let mut rows = csv::ReaderBuilder::new().has_headers(true).from_reader(input);
+        let header = rows.headers().map_err(|e| taker.broken(1, e))?;
+        let columns = Columns::of(header).map_err(|why| taker.broken(1, why))?;
+        let mut row = csv::StringRecord::new();
+        loop {
+            let line = rows.position().line();
+            match rows.read_record(&mut row) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => return Err(taker.broken(line, e)),
+            }
+            let Some(meta) = object(&row, &columns, taker, line)? else { continue };
+            if taker.take(line, meta).is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        if taker.hand_on().is_break() {
+            return Ok(Flow::Break(()));
+        }
+    }
+    Ok(Flow::Continue(()))
+}
+
+/// The object of a row; `None` for one that is no more.
+fn object(
+    row: &csv::StringRecord,
+    columns: &Columns,
+    taker: &Taker,
+    line: u64,
+) -> Result<Option<ObjectMeta>, Error> {
+    let field =
+        |column: Option<usize>| column.and_then(|column| row.get(column)).filter(|text| !text.is_empty());
+    let bucket = field(columns.bucket).unwrap_or(&taker.place.bucket);
+    taker.check_bucket(line, bucket)?;
+    if field(columns.deleted).is_some() {
+        return Ok(None);
+    }
+    let name = field(Some(columns.name)).ok_or_else(|| taker.broken(line, "it has no name"))?;
+    let size = field(Some(columns.size)).and_then(|size| size.parse().ok());
+    let size: u64 = size.ok_or_else(|| taker.broken(line, "its size is no number"))?;
+    let mut meta = ObjectMeta::new(ObjectId::new(bucket, name), size);
+    meta.checksums = checksums(field(columns.crc32c), field(columns.md5))
+        .ok_or_else(|| taker.broken(line, "a checksum is not in base64"))?;
+    meta.updated = field(columns.updated).and_then(Retention::time);
+    if let Some(generation) = field(columns.generation) {
+        let generation = generation.parse().map_err(|_| taker.broken(line, "its generation is no number"))?;
+        meta.version = Some(Version::Generation(generation));
+    }
+    meta.etag = field(columns.etag).map(str::to_owned);
+    Ok(Some(meta))
+}

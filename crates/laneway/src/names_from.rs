@@ -1,0 +1,138 @@
+//! Names that a user hands over in a file or on standard input, one a line, instead of a listing or a walk.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+use tokio::sync::mpsc;
+
+use crate::lines::Lines;
+use crate::{Error, Location};
+
+/// Most names that are handed on together.
+const BATCH_MAX: usize = 256;
+/// Batches that wait to be taken before the reading does.
+const BATCHES_WAITING_MAX: usize = 4;
+
+/// A name, and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    /// As `FILE:LINE`.
+    pub(crate) line: Box<str>,
+}
+
+/// Names that come from a file. Dropped, it ends the reading.
+#[derive(Debug)]
+pub(crate) struct NameList(mpsc::Receiver<Result<Vec<Named>, Error>>);
+
+impl NameList {
+    /// Begins to read a file, or standard input.
+    ///
+    /// # Errors
+    /// Where no thread can be started. What can't be opened or read comes in place of names.
+    pub(crate) fn start(at: &Location) -> Result<Self, Error> {
+        let target = at.to_string();
+        let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+        let (from, named) = (at.clone(), target.clone());
+        let read = move || {
+            let opened: Result<Box<dyn Read>, Error> = match &from {
+                Location::Standard => Ok(Box::new(std::io::stdin())),
+                Location::Local(path) => match File::open(path) {
+                    Ok(file) => Ok(Box::new(file)),
+                    Err(e) => Err(Error::local(path, "can't be read", e)),
+                },
+                Location::Object { .. } | Location::Version { .. } => {
+                    Err(Error::usage(&named, "names come from a file or from -"))
+                }
+            };
+            // Nobody listens once the job has ended.
+            let _ =
+                opened.and_then(|input| hand_on(&named, input, &out)).map_err(|e| out.blocking_send(Err(e)));
+        };
+        std::thread::Builder::new()
+            .name("laneway-names".into())
+            .spawn(read)
+            .map_err(|e| Error::local(&target, "can't be read: no thread", e))?;
+        Ok(Self(batches))
+    }
+
+    /// The next names; `None` at the end.
+    ///
+    /// # Errors
+    /// For a file that can't be read, or a line that is no name; nothing follows.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Named>>, Error> {
+        self.0.recv().await.transpose()
+    }
+}
+
+fn hand_on(
+    target: &str,
+    input: impl Read,
+    out: &mpsc::Sender<Result<Vec<Named>, Error>>,
+) -> Result<(), Error> {
+    let mut lines = Lines::new(BufReader::new(input));
+    let mut batch = Vec::new();
+    let unreadable = |e| Error::local(target, "can't be read", e);
+    while let Some(line) = lines.next().map_err(unreadable)? {
+        match name(&line.bytes, line.number == 1) {
+            Ok(None) => continue,
+            Ok(Some(name)) => batch.push(Named { name, line: format!("{target}:{}", line.number).into() }),
+            Err(why) => {
+                // What stands before it has been named.
+                let _ = out.blocking_send(Ok(std::mem::take(&mut batch)));
+                return Err(Error::refused(format!("{target}:{}", line.number), why));
+            }
+        }
+        if batch.len() >= BATCH_MAX && out.blocking_send(Ok(std::mem::take(&mut batch))).is_err() {
+            return Ok(());
+        }
+    }
+    if !batch.is_empty() {
+        let _ = out.blocking_send(Ok(batch));
+    }
+    Ok(())
+}
+
+/// What a line names, as rclone's `--files-from` reads it: space around it and a slash before it are not the name's, lines that begin with `#`
+/// or `;` say nothing.
+///
+/// # Errors
+/// For a line that can't be a name.
+fn name(line: &[u8], is_first: bool) -> Result<Option<String>, &'static str> {
+    let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+    let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?.trim();
+    if text.is_empty() || text.starts_with(['#', ';']) {
+        return Ok(None);
+    }
+    let name = text.trim_start_matches('/');
+    if name.is_empty() { Err("the line names nothing") } else { Ok(Some(name.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_rclone_reads_them() {
+        let read = |line: &str| name(line.as_bytes(), false);
+        let some = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(read("a/b c"), some("a/b c"));
+        assert_eq!(read("  /a/b\t"), some("a/b"));
+        for nothing in ["", "   ", "# a comment", "; another", "  # and one more"] {
+            assert_eq!(read(nothing), Ok(None), "{nothing:?}");
+        }
+        assert_eq!(read("a # b"), some("a # b"));
+        assert!(read("/").is_err() && name(b"\xff", false).is_err());
+        assert_eq!(name(b"\xef\xbb\xbfa", true), some("a"));
+    }
+
+    #[test]
+    fn what_stands_before_a_broken_line_is_named_first() {
+        let (out, mut batches) = mpsc::channel(4);
+        let error = hand_on("names", &b"a\n#\nb\n\xff\nc\n"[..], &out).unwrap_err();
+        assert!(error.to_string().starts_with("names:4: "), "{error}");
+        let batch = batches.blocking_recv().unwrap().unwrap();
+        let lines: Vec<_> = batch.iter().map(|named| (&*named.name, &*named.line)).collect();
+        assert_eq!(lines, [("a", "names:1"), ("b", "names:3")]);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a comparison of two places is asked to do.
+
+use std::path::PathBuf;
+
+use crate::{Error, Filter, Location};
+
+/// Compares what lies below two places by what their listings tell: names, sizes, and the checksums that both have. No object is asked for,
+/// and no file read.
+///
+/// ```
+/// use laneway::VerifyRequest;
+///
+/// let request = VerifyRequest::new("gs://lake/2026".parse()?, "s3://copy/2026".parse()?);
+/// assert!(request.report("report.csv").check().is_ok());
+/// # Ok::<(), laneway::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifyRequest {
+    /// A folder or prefix.
+    pub source: Location,
+    /// The one that is to hold the same.
+    pub destination: Location,
+    /// Which names are meant.
+    pub filter: Filter,
+    /// A file that gets a row for each name, in the columns of S3 Batch Operations' completion reports: `Bucket, Key, VersionId,
+    /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
+    pub report: Option<PathBuf>,
+    /// A file that stands for the source's listing, as [`CopyRequest::inventory`](crate::CopyRequest::inventory).
+    pub source_inventory: Option<PathBuf>,
+    /// The same of the destination.
+    pub destination_inventory: Option<PathBuf>,
+}
+
+impl VerifyRequest {
+    /// Compares all of two places.
+    pub fn new(source: Location, destination: Location) -> Self {
+        Self {
+            source,
+            destination,
+            filter: Filter::default(),
+            report: None,
+            source_inventory: None,
+            destination_inventory: None,
+        }
+    }
+
+    /// Sets [`filter`](field@Self::filter).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Sets [`report`](field@Self::report).
+    #[must_use]
+    pub fn report(mut self, path: impl Into<PathBuf>) -> Self {
+        self.report = Some(path.into());
+        self
+    }
+
+    /// Sets [`source_inventory`](field@Self::source_inventory).
+    #[must_use]
+    pub fn source_inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source_inventory = Some(path.into());
+        self
+    }
+
+    /// Sets [`destination_inventory`](field@Self::destination_inventory).
+    #[must_use]
+    pub fn destination_inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.destination_inventory = Some(path.into());
+        self
+    }
+
+    /// Checks what can be checked before anything is asked of a store. [`Client::verify`](crate::Client::verify) does so by itself, and
+    /// reports the error as its first item.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub fn check(&self) -> Result<(), Error> {
+        for place in [&self.source, &self.destination] {
+            match place {
+                Location::Standard | Location::Version { .. } => {
+                    return Err(Error::usage(place.to_string(), "is no folder that could be compared"));
+                }
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(Error::usage(place.to_string(), "the URL names no bucket"));
+                }
+                Location::Object { .. } if place.is_pattern() => {
+                    return Err(Error::usage(
+                        place.to_string(),
+                        "folders and prefixes are compared, no patterns",
+                    ));
+                }
+                Location::Local(path) if !path.is_dir() => {
+                    return Err(Error::usage(place.to_string(), "is no folder"));
+                }
+                _ => {}
+            }
+        }
+        for (place, inventory) in
+            [(&self.source, &self.source_inventory), (&self.destination, &self.destination_inventory)]
+        {
+            if inventory.is_some() && !place.is_object() {
+                return Err(Error::usage(place.to_string(), "an inventory is a bucket's"));
+            }
+        }
+        match self.source == self.destination && self.source_inventory == self.destination_inventory {
+            true => Err(Error::usage(self.source.to_string(), "is compared with itself")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Two places compared by what their listings tell, and by nothing else.
+
+mod finding;
+mod report;
+
+use std::sync::Arc;
+
+use super::merge::{Turn, turn};
+use super::side::{Entry, Role, Side};
+use crate::inventory::Place;
+use crate::listing::folder_prefix;
+use crate::running::{FILTERED, Made, Moved, Running};
+use crate::walk::Links;
+use crate::{Error, Location, Op, VerifyRequest, Warning};
+
+use finding::{Finding, finding};
+use report::Report;
+
+/// Carries out a request to its last event.
+pub(crate) async fn run(job: Arc<Running>, request: VerifyRequest) {
+    let compared = match request.check() {
+        Ok(()) => job.unless_cancelled(compare(&job, &request)).await,
+        Err(error) => Ok(Err(error)),
+    };
+    match compared {
+        Ok(Ok(())) => job.progress.scanned(),
+        Ok(Err(error)) => {
+            let (source, destination) = (request.source.to_string(), request.destination.to_string());
+            job.fail(Op::Verify, source, Some(destination), error).await;
+        }
+        // It has nothing to tell where the job was cancelled.
+        Err(_) => {}
+    }
+    job.finish().await;
+}
+
+async fn compare(job: &Running, request: &VerifyRequest) -> Result<(), Error> {
+    let mut report = match request.report.clone() {
+        Some(path) => Some(Report::begin(job, path).await?),
+        None => None,
+    };
+    let compared = merge(job, request, report.as_mut()).await;
+    if let Some(report) = report {
+        report.end(job).await?;
+    }
+    compared
+}
+
+async fn merge(job: &Running, request: &VerifyRequest, mut report: Option<&mut Report>) -> Result<(), Error> {
+    let mut source = side(job, request, Role::Source)?;
+    let mut destination = side(job, request, Role::Destination)?;
+    let mut taken = 0_u64;
+    loop {
+        let next = source.peek(job).await?.map(|entry| entry.name.as_str());
+        let there = destination.peek(job).await?.map(|entry| entry.name.as_str());
+        let Some(turn) = turn(next, there) else { break };
+        let entry = if turn == Turn::Destination { None } else { source.take() };
+        let there = if turn == Turn::Source { None } else { destination.take() };
+        let Some(name) = entry.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else { continue };
+        if entry.is_none() && source.leaves_out(&name) {
+            continue;
+        }
+        let pair = Pair { request, name, source: entry, destination: there };
+        if !pair.is_meant() {
+            continue;
+        }
+        taken += 1;
+        let finding = finding(pair.source.as_ref(), pair.destination.as_ref());
+        if let Some(report) = report.as_deref_mut() {
+            report.add(job, pair.row(&finding)).await?;
+        }
+        pair.tell(job, finding).await;
+    }
+    if taken == 0 {
+        let message = match source.is_empty && destination.is_empty {
+            true => "holds nothing, and neither does what it is compared with",
+            false => FILTERED,
+        };
+        job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
+    }
+    Ok(())
+}
+
+fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Error> {
+    let at = if role == Role::Source { &request.source } else { &request.destination };
+    match at {
+        Location::Object { provider, bucket, key } => {
+            let inventory = match role {
+                Role::Source => &request.source_inventory,
+                Role::Destination => &request.destination_inventory,
+            };
+            if let Some(path) = inventory.clone() {
+                let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+                return Side::inventory(path, place, role);
+            }
+            Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)
+        }
+        Location::Local(root) => Side::tree(root.clone(), role, Links::ToFiles, &request.filter),
+        Location::Standard | Location::Version { .. } => {
+            Err(Error::usage(at.to_string(), "is no folder that could be compared"))
+        }
+    }
+}
+
+/// A name, and what is there of it.
+struct Pair<'a> {
+    request: &'a VerifyRequest,
+    name: String,
+    source: Option<Entry>,
+    destination: Option<Entry>,
+}
+
+impl Pair<'_> {
+    /// Whether the filter takes it, and it can be on both sides: what stands for a folder in a store is none of this machine's files.
+    fn is_meant(&self) -> bool {
+        let is_local = !self.request.source.is_object() || !self.request.destination.is_object();
+        let Some(entry) = self.source.as_ref().or(self.destination.as_ref()) else { return false };
+        !(is_local && entry.is_folder())
+            && self.request.filter.takes(&self.name, entry.facts.size, entry.facts.changed)
+    }
+
+    fn row(&self, finding: &Finding) -> report::Row {
+        let (at, entry) = match (&self.request.source, &self.source) {
+            (Location::Object { .. }, Some(entry)) => (&self.request.source, Some(entry)),
+            _ if self.request.destination.is_object() => {
+                (&self.request.destination, self.destination.as_ref())
+            }
+            _ => (&self.request.source, self.source.as_ref()),
+        };
+        report::Row::of(at, &self.name, entry, finding)
+    }
+
+    async fn tell(&self, job: &Running, finding: Finding) {
+        let (source, destination) =
+            (place(&self.request.source, &self.name), place(&self.request.destination, &self.name));
+        let size = self.source.as_ref().or(self.destination.as_ref()).map_or(0, |entry| entry.facts.size);
+        job.progress.found(1, 0);
+        let target = if matches!(finding, Finding::Extra) { source.clone() } else { destination.clone() };
+        let begun = job.begin(Op::Verify, source, Some(destination));
+        let result = match finding {
+            Finding::Same(verified) => {
+                Ok(Moved { bytes: size, verified, atomic: true, made: Made::default() })
+            }
+            Finding::Missing | Finding::Extra => Err(Error::not_found(target, finding.message())),
+            Finding::Size(..) | Finding::Etag | Finding::Checksum(_) => {
+                Err(Error::integrity(target, finding.message()))
+            }
+        };
+        job.end(begun, size, result).await;
+    }
+}
+
+/// Where a name is, or would be, for people.
+fn place(at: &Location, name: &str) -> String {
+    match at {
+        Location::Object { provider, bucket, key } => {
+            format!("{}://{bucket}/{}{name}", provider.scheme(), folder_prefix(key))
+        }
+        Location::Local(root) => root.join(name).display().to_string(),
+        Location::Standard | Location::Version { .. } => name.to_owned(),
+    }
+}

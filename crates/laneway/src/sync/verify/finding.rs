@@ -1,0 +1,151 @@
+//! What two entries of one name say of each other.
+
+use laneway_store::{Checksums, ObjectMeta, Version};
+
+use crate::event::Verified;
+use crate::sync::side::{At, Entry};
+
+/// What was found of a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    /// Both have it, of one size, and of one content where both tell a checksum that can be compared.
+    Same(Verified),
+    /// The destination lacks it.
+    Missing,
+    /// The source lacks it.
+    Extra,
+    /// The source's size, and the destination's.
+    Size(u64, u64),
+    /// ETags that are MD5s, unless a key of KMS or a customer's own encrypts the objects: no listing tells that.
+    Etag,
+    /// The checksum that differs.
+    Checksum(&'static str),
+}
+
+impl Finding {
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Same(Verified::Unverified) => {
+                "the sizes are equal; there is no checksum that both listings tell".to_owned()
+            }
+            Self::Same(verified) => format!("size and {verified} are equal"),
+            Self::Missing => "the source has it, the destination doesn't".to_owned(),
+            Self::Extra => "the destination has it, the source doesn't".to_owned(),
+            Self::Size(source, destination) => {
+                format!("it has {destination} bytes, and {source} at the source")
+            }
+            Self::Etag => "its ETag differs from the source's, which tells another content unless a KMS or customer key encrypts one".to_owned(),
+            Self::Checksum(name) => format!("its {name} differs from the source's"),
+        }
+    }
+}
+
+pub(super) fn finding(source: Option<&Entry>, destination: Option<&Entry>) -> Finding {
+    let (source, destination) = match (source, destination) {
+        (Some(source), Some(destination)) => (source, destination),
+        (Some(_), None) => return Finding::Missing,
+        (None, _) => return Finding::Extra,
+    };
+    if source.facts.size != destination.facts.size {
+        return Finding::Size(source.facts.size, destination.facts.size);
+    }
+    let (At::Object(source), At::Object(destination)) = (&source.at, &destination.at) else {
+        return Finding::Same(Verified::Unverified);
+    };
+    match contents(&source.checksums, &destination.checksums) {
+        Finding::Same(Verified::Unverified) => {}
+        finding => return finding,
+    }
+    match (md5(source), md5(destination)) {
+        (Some(a), Some(b)) if a == b => Finding::Same(Verified::Md5),
+        (Some(_), Some(_)) => Finding::Etag,
+        _ if is_one_etag(&source.version, &destination.version) => Finding::Same(Verified::Composite),
+        _ => Finding::Same(Verified::Unverified),
+    }
+}
+
+/// The MD5 that a listing tells, if only as an ETag.
+fn md5(meta: &ObjectMeta) -> Option<[u8; 16]> {
+    let of_etag = || match &meta.version {
+        Some(Version::ETag(etag)) => md5_of(etag),
+        _ => None,
+    };
+    meta.checksums.md5.or_else(of_etag)
+}
+
+/// The MD5 that an ETag of an object in one part is.
+fn md5_of(etag: &str) -> Option<[u8; 16]> {
+    if etag.len() != 32 || !etag.is_ascii() {
+        return None;
+    }
+    let mut md5 = [0; 16];
+    for (at, byte) in md5.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(etag.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(md5)
+}
+
+/// Whether two ETags are of the same parts: `MD5-N`. Equal ones are of one content, others say nothing, since parts may be cut elsewhere.
+fn is_one_etag(a: &Option<Version>, b: &Option<Version>) -> bool {
+    match (a, b) {
+        (Some(Version::ETag(a)), Some(Version::ETag(b))) => {
+            let is_of_parts =
+                a.split_once('-').is_some_and(|(md5, n)| md5.len() == 32 && n.parse::<u32>().is_ok());
+            is_of_parts && a == b
+        }
+        _ => false,
+    }
+}
+
+fn contents(a: &Checksums, b: &Checksums) -> Finding {
+    fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+        Some(a? == b?)
+    }
+    let pairs = [
+        (Verified::Crc32c, "crc32c", pair(a.crc32c, b.crc32c)),
+        (Verified::Crc64nvme, "crc64nvme", pair(a.crc64nvme, b.crc64nvme)),
+        (Verified::Crc32, "crc32", pair(a.crc32, b.crc32)),
+        (Verified::Md5, "md5", pair(a.md5, b.md5)),
+        // Those of other parts say nothing.
+        (Verified::Composite, "crc32c of the parts", pair(a.parts, b.parts).filter(|equal| *equal)),
+    ];
+    let mut same = None;
+    for (verified, name, equal) in pairs {
+        match equal {
+            Some(false) => return Finding::Checksum(name),
+            Some(true) => same = same.or(Some(verified)),
+            None => {}
+        }
+    }
+    Finding::Same(same.unwrap_or(Verified::Unverified))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_compared_by_what_both_listings_tell() {
+        let md5 = |byte| {
+            let mut sums = Checksums::default();
+            sums.md5 = Some([byte; 16]);
+            sums
+        };
+        assert_eq!(contents(&Checksums::crc32c(1), &Checksums::crc32c(1)), Finding::Same(Verified::Crc32c));
+        assert_eq!(contents(&Checksums::crc32c(1), &Checksums::crc32c(2)), Finding::Checksum("crc32c"));
+        assert_eq!(contents(&md5(1), &md5(2)), Finding::Checksum("md5"));
+        assert_eq!(contents(&md5(1), &Checksums::crc32c(1)), Finding::Same(Verified::Unverified));
+    }
+
+    #[test]
+    fn etags_of_parts_tell_only_where_they_are_equal() {
+        let etag = |text: &str| Some(Version::ETag(text.to_owned()));
+        let parts = "0123456789abcdef0123456789abcdef-3";
+        assert!(is_one_etag(&etag(parts), &etag(parts)));
+        assert!(!is_one_etag(&etag(parts), &etag("0123456789abcdef0123456789abcdef-4")));
+        assert!(!is_one_etag(&etag("opaque-7"), &etag("opaque-7")), "who knows what that is of");
+        assert_eq!(md5_of("000102030405060708090a0b0c0d0e0f").map(|md5| md5[15]), Some(15));
+        assert_eq!((md5_of(parts), md5_of("opaque")), (None, None));
+        assert!(!is_one_etag(&Some(Version::Generation(1)), &Some(Version::Generation(1))));
+    }
+}

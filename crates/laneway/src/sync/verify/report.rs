@@ -1,0 +1,110 @@
+//! The report, in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode,
+//! ResultMessage. As theirs it has no header, and keys are URL-encoded, so that its rows can be the manifest of a batch job.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/batch-ops-examples-reports.html>
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_store::Version;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::finding::Finding;
+use crate::listing::folder_prefix;
+use crate::running::Running;
+use crate::sync::side::{At, Entry};
+use crate::{Error, Location};
+
+/// What a key keeps as it is.
+const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Rows that are collected before they are written.
+const ROWS_MAX: usize = 1000;
+
+/// A row, in the order of its columns.
+pub(super) type Fields = [String; 7];
+
+pub(super) struct Row(Fields);
+
+impl Row {
+    pub(super) fn of(at: &Location, name: &str, entry: Option<&Entry>, finding: &Finding) -> Self {
+        let (bucket, key) = match at {
+            Location::Object { bucket, key, .. } => (bucket.clone(), format!("{}{name}", folder_prefix(key))),
+            _ => (String::new(), name.to_owned()),
+        };
+        let version = match entry.map(|entry| &entry.at) {
+            Some(At::Object(meta)) => match meta.version {
+                Some(Version::Generation(generation)) => generation.to_string(),
+                // An ETag is no version that could be asked for.
+                _ => String::new(),
+            },
+            _ => String::new(),
+        };
+        let (status, code, http) = match finding {
+            Finding::Same(_) => ("succeeded", "", "200"),
+            Finding::Missing => ("failed", "NoSuchKey", "404"),
+            Finding::Extra => ("failed", "UnexpectedKey", "404"),
+            Finding::Size(..) => ("failed", "SizeMismatch", "412"),
+            Finding::Etag | Finding::Checksum(_) => ("failed", "ChecksumMismatch", "412"),
+        };
+        let key = utf8_percent_encode(&key, &KEPT).to_string();
+        Self([bucket, key, version, status.into(), code.into(), http.into(), finding.message()])
+    }
+}
+
+/// A report that is being written.
+pub(super) struct Report {
+    path: PathBuf,
+    file: Arc<File>,
+    waiting: Vec<Row>,
+}
+
+impl Report {
+    /// Begins a report anew.
+    ///
+    /// # Errors
+    /// For a file that can't be written.
+    pub(super) async fn begin(job: &Running, path: PathBuf) -> Result<Self, Error> {
+        let at = path.clone();
+        let created = job.engine.files.run(move || File::create(at)).await?;
+        let file = Arc::new(created.map_err(|e| Error::local(&path, "can't be written", e))?);
+        Ok(Self { path, file, waiting: Vec::new() })
+    }
+
+    pub(super) async fn add(&mut self, job: &Running, row: Row) -> Result<(), Error> {
+        self.waiting.push(row);
+        if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
+    }
+
+    pub(super) async fn end(mut self, job: &Running) -> Result<(), Error> {
+        self.write(job).await
+    }
+
+    async fn write(&mut self, job: &Running) -> Result<(), Error> {
+        let (rows, file) = (std::mem::take(&mut self.waiting), Arc::clone(&self.file));
+        let write = move || {
+            let mut lines = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+            for Row(fields) in rows {
+                lines.write_record(fields)?;
+            }
+            let lines = lines.into_inner().map_err(|e| std::io::Error::other(e.to_string()))?;
+            (&*file).write_all(&lines)
+        };
+        let written = job.engine.files.run(write).await?;
+        written.map_err(|e| Error::local(&self.path, "can't be written", e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_columns_of_a_completion_report() {
+        let at = Location::object(laneway_store::Provider::S3, "b", "p");
+        let Row(fields) = Row::of(&at, "a b/ü,1", None, &Finding::Missing);
+        let message = "the source has it, the destination doesn't";
+        assert_eq!(fields, ["b", "p/a%20b/%C3%BC%2C1", "", "failed", "NoSuchKey", "404", message]);
+    }
+}

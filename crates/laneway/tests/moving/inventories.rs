@@ -1,0 +1,143 @@
+//! Inventories in place of listings.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use laneway::{CopyRequest, Location, Op, Provider, RemoveRequest, SyncRequest, VerifyRequest};
+
+use crate::stage::{BUCKET, DIALECTS, Report, Stage};
+
+/// Writes an S3 inventory of these rows, whose data file lies where the service puts it.
+fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
+    let data = stage.file("inventory/data/part-1.csv.gz", "");
+    let mut gzip =
+        flate2::write::GzEncoder::new(std::fs::File::create(data).unwrap(), flate2::Compression::fast());
+    gzip.write_all(rows.as_bytes()).unwrap();
+    gzip.finish().unwrap();
+    let manifest = serde_json::json!({
+        "sourceBucket": bucket,
+        "destinationBucket": "arn:aws:s3:::inventories",
+        "version": "2016-11-30",
+        "creationTimestamp": "1514944800000",
+        "fileFormat": "CSV",
+        "fileSchema": "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag",
+        "files": [{"key": "x/bucket/config/data/part-1.csv.gz", "size": 1, "MD5checksum": "0"}],
+    });
+    stage.file("inventory/2026-11-06T21-32Z/manifest.json", serde_json::to_vec_pretty(&manifest).unwrap())
+}
+
+/// Writes a Storage Insights report of these rows.
+fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
+    stage.file("report/shard_0.csv", format!("project,bucket,name,size,timeDeleted,generation\n{rows}"));
+    let manifest = serde_json::json!({
+        "report_config": {"display_name": "all"},
+        "records_processed": 2,
+        "snapshot_time": "2026-01-20T00:00:00Z",
+        "shard_count": 1,
+        "report_shards_file_names": ["shard_0.csv"],
+    });
+    stage.file("report/manifest.json", serde_json::to_vec(&manifest).unwrap())
+}
+
+#[test]
+fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for key in ["p/a b+ü", "p/c", "p/late", "q"] {
+            stage.object(key, b"12345");
+        }
+        let inventory = match kind.provider {
+            Provider::S3 => {
+                let key = "p/a+b%2B%C3%BC";
+                let rows = format!(
+                    "\"bucket\",\"{key}\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
+                     \"bucket\",\"p/old\",\"v\",\"false\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
+                     \"bucket\",\"p/gone\",\"v\",\"true\",\"true\",\"\",\"2026-11-06T21:32:00.000Z\",\"\"\n\
+                     \"bucket\",\"p/c\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
+                     \"bucket\",\"q\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n"
+                );
+                of_s3(&stage, BUCKET, &rows)
+            }
+            _ => of_gcs(
+                &stage,
+                "1,bucket,p/a b+ü,5,,\n1,bucket,p/old,5,2026-01-01T00:00:00Z,3\n1,bucket,p/c,5,,\n1,bucket,q,5,,\n",
+            ),
+        };
+        let request =
+            CopyRequest::new(vec![stage.url("p/")], Location::Local(stage.path("d"))).recursive(true);
+        let report = stage.copy(request.inventory(&inventory));
+        assert_eq!(report.all_done().ops(Op::Download), 2, "{kind:?}");
+        assert_eq!(std::fs::read(stage.path("d/a b+ü")).unwrap(), b"12345");
+        let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(&inventory);
+        assert_eq!(Report::of(stage.client.remove(request)).all_done().ops(Op::Remove), 2);
+        assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/late".into(), "q".into()], 0));
+    }
+}
+
+#[test]
+fn what_ls_prints_as_json_is_an_inventory_and_sync_and_verify_take_it_in_order() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        let (mut lines, mut names) = (String::new(), Vec::new());
+        for i in 0..1200 {
+            let key = format!("p/{i:04}");
+            stage.object(&key, b"x");
+            writeln!(
+                lines,
+                r#"{{"kind":"object","url":"{}","size":1,"updated":"2026-01-20T00:00:00Z"}}"#,
+                stage.url(&key)
+            )
+            .unwrap();
+            names.push(key);
+        }
+        lines += "{\"kind\":\"summary\",\"objects\":1200}\n";
+        let inventory = stage.file("listed", &lines);
+        let sync = |inventory: &PathBuf| {
+            let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("d")));
+            Report::of(stage.client.sync(request.inventory(inventory)))
+        };
+        let report = sync(&inventory);
+        assert_eq!(
+            (report.summary.files, report.summary.failed, stage.requests("list")),
+            (1200, 0, 0),
+            "{kind:?}"
+        );
+        let verify =
+            VerifyRequest::new(stage.url("p"), Location::Local(stage.path("d"))).source_inventory(&inventory);
+        assert_eq!(Report::of(stage.client.verify(verify)).summary.files, 1200);
+        let mut turned: Vec<&str> = lines.lines().take(3).collect();
+        turned.reverse();
+        let (_, why) = sync(&stage.file("turned", turned.join("\n") + "\n")).failure();
+        assert!(why.contains("turned:2: ") && why.contains("no order"), "{why}");
+    }
+}
+
+#[test]
+fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
+    let stage = Stage::new(DIALECTS[1]);
+    let refusal = |inventory: PathBuf| {
+        let request = RemoveRequest::new(vec![stage.url("")]).recursive(true).inventory(inventory);
+        Report::of(stage.client.remove(request)).failure().1
+    };
+    let row = |bucket: &str, size: &str| {
+        format!("\"{bucket}\",\"k\",\"\",\"true\",\"false\",\"{size}\",\"\",\"e\"\n")
+    };
+    for (bucket, rows, parts) in [
+        ("other", row("other", "1"), ["manifest.json:1: ", "another bucket, other"]),
+        (BUCKET, row("other", "1"), ["part-1.csv.gz:1: ", "another bucket, other"]),
+        (BUCKET, "\"bucket\",\"k\"\n".to_owned(), ["part-1.csv.gz:1: ", "broken"]),
+        (BUCKET, row(BUCKET, "many"), ["part-1.csv.gz:1: ", "size is no number"]),
+    ] {
+        let why = refusal(of_s3(&stage, bucket, &rows));
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
+    let listed = "{\"kind\":\"object\",\"url\":\"s3://bucket/k\",\"size\":1}\n{\"kind\":\"obj";
+    let why = refusal(stage.file("listed", listed));
+    assert!(why.contains("listed:2: ") && why.contains("broken"), "{why}");
+    let why = refusal(stage.file("notes", "what I care about\n"));
+    assert!(why.contains("neither"), "{why}");
+    std::fs::remove_file(stage.path("inventory/data/part-1.csv.gz")).unwrap();
+    let why = refusal(stage.path("inventory/2026-11-06T21-32Z/manifest.json"));
+    assert!(why.contains("data file") && why.contains("not here"), "{why}");
+}

@@ -1,0 +1,119 @@
+//! Places compared by their listings.
+
+use std::fs;
+
+use laneway::{Filter, Location, Op, Outcome, Verified, VerifyRequest};
+
+use crate::stage::{BUCKET, DIALECTS, KINDS, Report, Stage};
+
+fn verify(stage: &Stage, source: Location, destination: Location) -> Report {
+    let request = VerifyRequest::new(source, destination).report(stage.dir.path().join("report"));
+    Report::of(stage.client.verify(request))
+}
+
+fn rows(stage: &Stage) -> Vec<String> {
+    let text = fs::read_to_string(stage.dir.path().join("report")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn equal_places_are_found_equal_by_listings_alone() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        for i in 0..1200 {
+            for prefix in ["p", "q"] {
+                stage.object(&format!("{prefix}/{i}"), i.to_string().as_bytes());
+            }
+        }
+        let report = verify(&stage, stage.url("p"), stage.url("q"));
+        assert_eq!(report.all_verified().ops(Op::Verify), 1200, "{kind:?}");
+        assert_eq!((stage.requests("list"), stage.server.counters().requests), (4, 4));
+        let rows = rows(&stage);
+        assert!(rows.len() == 1200 && rows.iter().all(|row| row.contains(",succeeded,,200,")), "{}", rows[0]);
+        assert!(rows[0].starts_with(&format!("{BUCKET},p/0,")), "{}", rows[0]);
+    }
+}
+
+#[test]
+fn what_differs_is_missing_or_is_extra_is_told_and_reported() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for (key, bytes) in [
+            ("p/a b", "same"),
+            ("q/a b", "same"),
+            ("p/content", "1"),
+            ("q/content", "2"),
+            ("p/missing", "x"),
+            ("p/size", "1"),
+            ("q/size", "22"),
+            ("q/extra", "x"),
+        ] {
+            stage.object(key, bytes.as_bytes());
+        }
+        let report = verify(&stage, stage.url("p"), stage.url("q"));
+        assert_eq!((report.summary.files, report.summary.failed), (1, 4), "{report:?}");
+        let failures = report.failures().join("\n");
+        for part in [
+            "q/content: its ",
+            "q/missing: the source has it",
+            "2 bytes, and 1",
+            "p/extra: the destination has it",
+        ] {
+            assert!(failures.contains(part), "{part}: {failures}");
+        }
+        let rows = rows(&stage);
+        let code = |row: &str| row.split(',').nth(4).unwrap_or_default().to_owned();
+        let codes: Vec<_> = rows.iter().map(|row| code(row)).collect();
+        assert_eq!(
+            codes,
+            ["", "ChecksumMismatch", "UnexpectedKey", "NoSuchKey", "SizeMismatch"],
+            "{rows:#?}"
+        );
+        assert!(rows[0].starts_with("bucket,p/a%20b,"), "{rows:#?}");
+        assert_eq!(stage.requests("head") + stage.requests("get"), 0);
+    }
+}
+
+#[test]
+fn files_are_compared_by_their_sizes_and_that_is_said() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.file("tree/a", "1");
+    stage.file("tree/b", "1");
+    stage.object("p/a", b"2");
+    stage.object("p/b", b"22");
+    stage.object("p/folder/", b"");
+    let report = verify(&stage, Location::Local(stage.path("tree")), stage.url("p"));
+    assert_eq!((report.summary.files, report.summary.failed, report.summary.unverified), (1, 1, 1));
+    let unverified =
+        |item: &laneway::Item| matches!(item.outcome, Outcome::Done { verified: Verified::Unverified });
+    assert!(report.items.iter().any(unverified), "{report:?}");
+    assert!(rows(&stage)[0].contains("no checksum that both"), "{:?}", rows(&stage));
+}
+
+#[test]
+fn what_a_filter_excludes_and_what_makes_no_sense_is_not_compared() {
+    let stage = Stage::new(DIALECTS[1]);
+    stage.object("p/a.tmp", b"1");
+    stage.object("p/b", b"1");
+    stage.object("q/b", b"1");
+    let request = VerifyRequest::new(stage.url("p"), stage.url("q"));
+    let filtered = request.filter(Filter::default().exclude("*.tmp").unwrap());
+    Report::of(stage.client.verify(filtered)).all_verified();
+    for (source, destination) in [
+        (stage.url("p"), stage.url("p")),
+        (stage.url("p*"), stage.url("q")),
+        (Location::Local("/none".into()), stage.url("q")),
+    ] {
+        assert_eq!(verify(&stage, source, destination).failure().0, "usage");
+    }
+    let nothing = verify(&stage, stage.url("none"), stage.url("neither"));
+    assert!(nothing.warnings[0].contains("holds nothing"), "{nothing:?}");
+}
+
+#[test]
+fn a_listing_that_fails_is_an_error_and_no_difference() {
+    let stage = Stage::with_faults(DIALECTS[1], &["list:2 status 403"]);
+    stage.object("p/a", b"1");
+    let report = verify(&stage, stage.url("p"), stage.url("q"));
+    assert_eq!((report.failure().0, report.summary.search_cut), ("permission", true), "{report:?}");
+}

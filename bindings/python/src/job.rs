@@ -59,6 +59,7 @@ impl Job {
         // Which provider is meant only matters to conditions, of which there are none.
         let put = options(Provider::S3, attributes.as_ref(), tags.as_ref(), None)?;
         request = request.put(put);
+        let mut filter = Filter::default();
         for (name, value) in wishes {
             let name: String = name.extract()?;
             request = match name.as_str() {
@@ -76,11 +77,12 @@ impl Job {
                 "contents" => request.contents(value.extract()?),
                 "follow_symlinks" => request.follow_symlinks(value.extract()?),
                 _ => {
-                    let message = format!("{name}: a copy has no such option");
-                    return Err(error::own(py, laneway::ErrorKind::Usage, &message));
+                    filter = filtered(py, filter, &name, &value)?;
+                    request
                 }
             };
         }
+        let request = request.filter(filter);
         request.check().map_err(|error| error::raised(py, &error))?;
         let job = client.copy(request);
         Ok(Self::of(client, job))
@@ -131,11 +133,23 @@ impl Job {
         py: Python<'_>,
         settings: &Bound<'_, PyDict>,
         targets: Vec<OsString>,
-        recursive: bool,
-        dry_run: bool,
+        wishes: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let client = settings::client(py, settings)?;
-        let request = RemoveRequest::new(locations(py, &targets)?).recursive(recursive).dry_run(dry_run);
+        let mut request = RemoveRequest::new(locations(py, &targets)?);
+        let mut filter = Filter::default();
+        for (name, value) in wishes {
+            let name: String = name.extract()?;
+            request = match name.as_str() {
+                "recursive" => request.recursive(value.extract()?),
+                "dry_run" => request.dry_run(value.extract()?),
+                _ => {
+                    filter = filtered(py, filter, &name, &value)?;
+                    request
+                }
+            };
+        }
+        let request = request.filter(filter);
         request.check().map_err(|error| error::raised(py, &error))?;
         let job = client.remove(request);
         Ok(Self::of(client, job))
@@ -223,7 +237,7 @@ fn filtered(py: Python<'_>, filter: Filter, name: &str, value: &Bound<'_, PyAny>
         "newer" => filter.newer(value.extract::<SystemTime>()?),
         "older" => filter.older(value.extract::<SystemTime>()?),
         _ => {
-            let message = format!("{name}: a sync has no such option");
+            let message = format!("{name}: a job has no such option");
             return Err(error::own(py, laneway::ErrorKind::Usage, &message));
         }
     })

@@ -84,6 +84,19 @@ def test_two_places_made_equal(store, tree, reached, tmp_path):
         laneway.sync(tree, there, filter=["x"], **reached)
 
 
+def test_filters_say_what_of_a_tree_is_copied_and_removed(store, tree, reached):
+    there = laneway.copy(tree, store.url, recursive=True, filters=["- /0", "- 1*"], min_size=1, **reached)
+    names = sorted(meta["path"] for page in [store.list().collect()] for meta in page)
+    assert there["files"] == len(names) > 0 and not any("/0/" in name or "/1" in name for name in names)
+    assert laneway.remove(store.url, recursive=True, filters="- 2*", **reached)["files"] == 0
+    gone = asyncio.run(laneway.remove_async(store.url, recursive=True, min_size=1, **reached))
+    assert gone["files"] == len(names) and store.list().collect() == []
+    with pytest.raises(ValueError):
+        laneway.copy(tree, store.url, recursive=True, filters=["/"], **reached)
+    with pytest.raises(ValueError):
+        laneway.remove(store.url, recursive=True, filters=["/"], **reached)
+
+
 def test_of_an_object_within_a_store(store):
     store.put("a", b"bytes")
     laneway.copy(store, "a", "b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from datetime import datetime
 from typing import Any, overload
 
 from laneway._jobs import copy_job, run, run_async
@@ -26,6 +27,11 @@ def copy(
     keep_partial: bool = False,
     follow_symlinks: bool = False,
     contents: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -39,6 +45,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
 
     A job takes files, trees (`recursive`; into a folder without their own names: `contents`) and patterns to a store, from one, or
     between two, compares all bytes with the stores' checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
+    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant.
     `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):
@@ -69,6 +76,11 @@ def copy_async(
     keep_partial: bool = False,
     follow_symlinks: bool = False,
     contents: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,

@@ -28,6 +28,11 @@ def copy_job(
     keep_partial: bool = False,
     follow_symlinks: bool = False,
     contents: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -45,6 +50,7 @@ def copy_job(
         "keep_partial": keep_partial,
         "follow_symlinks": follow_symlinks,
         "contents": contents,
+        **_filters(filters, min_size, max_size, newer, older),
         "gzip": gzip,
         "attributes": attributes,
         "tags": tags,
@@ -87,11 +93,7 @@ def sync_job(
         "checksum": checksum,
         "existing": existing,
         "ignore_existing": ignore_existing,
-        "filters": [filters] if isinstance(filters, str) else filters,
-        "min_size": min_size,
-        "max_size": max_size,
-        "newer": newer,
-        "older": older,
+        **_filters(filters, min_size, max_size, newer, older),
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
         "ignore_symlinks": ignore_symlinks,
@@ -110,9 +112,36 @@ def remove_job(
     retry_config: Config | None,
     recursive: bool,
     dry_run: bool,
+    filters: Sequence[str] | None,
+    min_size: int | None,
+    max_size: int | None,
+    newer: datetime | None,
+    older: datetime | None,
 ) -> Job:
     _, chosen = settings("", config, client_options, retry_config, {})
-    return Job.remove(chosen, _places(targets), recursive, dry_run)
+    wishes = {
+        "recursive": recursive,
+        "dry_run": dry_run,
+        **_filters(filters, min_size, max_size, newer, older),
+    }
+    wished = {name: value for name, value in wishes.items() if value is not None}
+    return Job.remove(chosen, _places(targets), wished)
+
+
+def _filters(
+    filters: Sequence[str] | None,
+    min_size: int | None,
+    max_size: int | None,
+    newer: datetime | None,
+    older: datetime | None,
+) -> dict[str, Any]:
+    return {
+        "filters": [filters] if isinstance(filters, str) else filters,
+        "min_size": min_size,
+        "max_size": max_size,
+        "newer": newer,
+        "older": older,
+    }
 
 
 def _places(places: Place | Sequence[Place]) -> list[str]:

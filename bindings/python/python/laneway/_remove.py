@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from laneway._jobs import remove_job, run, run_async
 from laneway.types import Config, JobSummary, Place, ProgressReport
@@ -13,16 +14,29 @@ def remove(
     *,
     recursive: bool = False,
     dry_run: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
     retry_config: Config | None = None,
 ) -> JobSummary:
-    """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary. Failures are raised as `copy` raises them."""
+    """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary.
+
+    `filters` and what stands beside them are `sync`'s, and say what of prefixes and patterns is meant. Failures are raised as `copy` raises them.
+    """
     job = remove_job(
         targets,
         recursive=recursive,
         dry_run=dry_run,
+        filters=filters,
+        min_size=min_size,
+        max_size=max_size,
+        newer=newer,
+        older=older,
         config=config,
         client_options=client_options,
         retry_config=retry_config,
@@ -35,6 +49,11 @@ async def remove_async(
     *,
     recursive: bool = False,
     dry_run: bool = False,
+    filters: Sequence[str] | None = None,
+    min_size: int | None = None,
+    max_size: int | None = None,
+    newer: datetime | None = None,
+    older: datetime | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -45,6 +64,11 @@ async def remove_async(
         targets,
         recursive=recursive,
         dry_run=dry_run,
+        filters=filters,
+        min_size=min_size,
+        max_size=max_size,
+        newer=newer,
+        older=older,
         config=config,
         client_options=client_options,
         retry_config=retry_config,

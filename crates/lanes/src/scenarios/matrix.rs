@@ -31,27 +31,32 @@ fn matrix() {
     let cells: Vec<_> = LINKS.into_iter().flat_map(|rig| CASES.map(|case| (rig, case))).collect();
     let rows = in_parallel(&cells, |(rig, (protocol, is_up))| {
         let mixed = |seed| rig.mixed(*protocol, *is_up, control, seed);
+        let shorter = |seed| {
+            let mixed = mixed(seed);
+            Mixed { large: vec![40 * MIB; 4], small: mixed.small[..100].to_vec(), ..mixed }.run()
+        };
         let one_object = |bytes: u64| {
             let alone = move |seed| Mixed { large: vec![bytes], small: vec![64 << 10; 8], ..mixed(seed) };
             median_of(move |seed| alone(seed).run())
         };
-        (median_of(|seed| mixed(seed).run()), [128 * MIB, 1024 * MIB].map(one_object))
+        (median_of(|seed| mixed(seed).run()), median_of(shorter), [128 * MIB, 1024 * MIB].map(one_object))
     });
     println!(
-        "{control:?}; small p50, small p99 and total as multiples of the floor, lanes, packets lost, and of one object of 128 MiB and one of 1 GiB total and lanes; medians of {SEEDS} seeds"
+        "{control:?}; small p50, small p99 and total as multiples of the floor, lanes, packets lost; the total of four objects of 40 MiB and 100 small; and of one object of 128 MiB and one of 1 GiB total and lanes; medians of {SEEDS} seeds"
     );
     for (rows, rig) in rows.chunks(CASES.len()).zip(LINKS) {
         let Rig(half_ms, mbit, queue, loss) = rig;
         println!("{half_ms} ms one way, {mbit} Mbit/s, {queue} KiB, {loss} %");
-        for ((took, [shorter, longer]), (protocol, is_up)) in rows.iter().zip(CASES) {
+        for ((took, middle, [shorter, longer]), (protocol, is_up)) in rows.iter().zip(CASES) {
             let (over, case) = (took.over_floor, case(protocol, is_up));
             println!(
-                "  {case:8} {:5.2} {:5.2} {:5.2} {:4} {:5.1} %  {:5.2} {:4}  {:5.2} {:4}",
+                "  {case:8} {:5.2} {:5.2} {:5.2} {:4} {:5.1} %  {:5.2}  {:5.2} {:4}  {:5.2} {:4}",
                 over.small_p50,
                 over.small_p99,
                 over.total,
                 took.lanes,
                 took.lost * 1e2,
+                middle.over_floor.total,
                 shorter.over_floor.total,
                 shorter.lanes,
                 longer.over_floor.total,

@@ -250,6 +250,19 @@ impl Link {
     }
 
     /// A connection is gone.
+    pub(crate) fn unwritten(&self, lane: LaneId, attempt: AttemptId) -> u64 {
+        self.flows.get(&lane).map_or(0, |flow| flow.unwritten(attempt))
+    }
+
+    /// A body that is under way ends so many bytes sooner.
+    pub(crate) fn cut(&mut self, lane: LaneId, attempt: AttemptId, bytes: u64) {
+        if let (Some(flow), Some(body)) = (self.flows.get_mut(&lane), self.bodies.get_mut(&attempt))
+            && flow.cut(attempt, bytes)
+        {
+            (body.bytes, body.left) = (body.bytes - bytes, body.left - bytes);
+        }
+    }
+
     pub(super) fn close(&mut self, lane: LaneId) {
         self.flows.remove(&lane);
         self.bodies.retain(|_, body| body.lane != lane);

@@ -46,6 +46,8 @@ pub(crate) struct Request {
     pub(crate) role: Role,
     running: bool,
     pub(crate) bounces: u32,
+    /// Whether another brings the later half of what it was asked for: over h1 its connection ends with it.
+    is_cut: bool,
 }
 
 impl Request {
@@ -60,6 +62,7 @@ impl Request {
             role: Role::Express,
             running: false,
             bounces: 0,
+            is_cut: false,
         }
     }
 }

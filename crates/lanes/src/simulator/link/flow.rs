@@ -33,6 +33,21 @@ impl Flow {
         self.bodies.retain(|(other, _)| *other != attempt);
     }
 
+    /// What of a body is still to be written.
+    pub(super) fn unwritten(&self, attempt: AttemptId) -> u64 {
+        self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
+    }
+
+    /// A body ends so many bytes sooner, if more than those are still to be written.
+    pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
+        let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
+        if let Some((_, left)) = body {
+            *left -= bytes;
+            return true;
+        }
+        false
+    }
+
     pub(super) fn bodies(&self) -> usize {
         self.bodies.len()
     }

@@ -294,14 +294,16 @@ impl World {
         self.network.stop(lane, attempt);
         if let Some(object) = self.request(attempt).want.part_of {
             self.next_part(object);
+            self.halve();
         }
+        let is_cut = self.request(attempt).is_cut;
         let mut reusable = false;
         if let Some(connection) = self.connections.get_mut(&lane) {
             let is_h2 = connection.protocol == Some(Protocol::H2);
             connection.riding.retain(|w| *w != attempt);
             connection.waiting.retain(|w| *w != attempt);
             connection.last_used = now;
-            reusable = is_h2 || well && !connection.is_last;
+            reusable = is_h2 || well && !connection.is_last && !is_cut;
             let max = self.servers[connection.origin].streams_max;
             let next = connection.waiting.pop_front();
             connection.riding.extend(next);

@@ -6,6 +6,9 @@ use super::*;
 const USUAL: u64 = 16 << 20;
 const LEAST: u64 = 4 << 20;
 
+/// What isn't worth another request, in bytes.
+const CLAIM: u64 = 1 << 20;
+
 /// How many a program asks for at once, and sends at once, since it keeps in memory what it sends.
 const DOWN_AT_ONCE: u64 = 16;
 const UP_AT_ONCE: u64 = 4;
@@ -46,5 +49,29 @@ impl World {
         let want = if object.is_up { Want::put(part) } else { Want::get(part) };
         let want = want.of(object.origin).part_of(number);
         self.submit(Duration::ZERO, want);
+    }
+
+    /// At the end of downloads whoever is free takes over the later half of what is longest, of what hasn't left its server yet.
+    pub(super) fn halve(&mut self) {
+        let of_an_object = |request: &Request| request.ended.is_none() && request.want.part_of.is_some();
+        let waits = |request: &Request| of_an_object(request) && request.lanes.is_empty();
+        if self.objects.iter().any(|object| object.is_up || object.left > 0)
+            || self.requests.iter().any(waits)
+        {
+            return;
+        }
+        let running =
+            self.requests.iter().enumerate().filter(|(_, request)| of_an_object(request) && request.running);
+        let unwritten = running.filter_map(|(number, request)| {
+            let (attempt, lane) = (AttemptId(number as u64), *request.lanes.last()?);
+            Some((self.network.down.unwritten(lane, attempt), attempt, lane))
+        });
+        let Some((left, attempt, lane)) = unwritten.max().filter(|(left, ..)| *left >= 2 * CLAIM) else {
+            return;
+        };
+        self.network.down.cut(lane, attempt, left / 2);
+        let Want { origin, part_of, .. } = self.request(attempt).want;
+        self.request(attempt).is_cut = true;
+        self.submit(Duration::ZERO, Want { part_of, ..Want::get(left / 2).of(origin) });
     }
 }

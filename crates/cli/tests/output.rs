@@ -215,7 +215,7 @@ fn every_record_has_its_urls_and_a_class_of_the_documented_list() {
         &["stat", "--json", "s3://bucket/none"][..],
         &["ls", "--json", "gs://nowhere"],
         &["cp", "--json", "ftp://h/x", "x"],
-        &["rm", "--json", "-r", "gs://bucket/p"],
+        &["rb", "--json", "--force", "gs://bucket"],
         &["cat", "--json", "gs://bucket/k"],
         &["cp", "--json", "s3://bucket/k", "-"],
         &["ls", "--json", "--nonsense", "s3://bucket/p"],

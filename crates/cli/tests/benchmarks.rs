@@ -98,6 +98,8 @@ fn every_benchmark_prints_the_fields_that_programs_parse() {
     assert_eq!(fields(&lines, "rung", Some("commit")), (3, with(&plain)));
     let lines = small(&["clean", "--objects", "3"]);
     assert_eq!(fields(&lines, "rung", Some("clean")), (10, with(&plain)));
+    let listed = small(&["list", "--objects", "1200"]);
+    assert_eq!(fields(&listed, "rung", Some("list")), (10, with(&plain)));
     let one = &lines[0]["compared"]["seconds"];
     assert_eq!((&one["runs"]["runs"], one["laneway"]["ratio"].is_f64()), (&3.into(), true), "{one}");
     let lines = small(&["ranges", "--ranges", "5", "--size", "16MiB"]);
@@ -163,6 +165,7 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
         &["mixed", "--arrivals", "often"],
         &["commit", "--objects", "0"],
         &["clean", "--runs", "0"],
+        &["list", "--objects", "0"],
         &["ranges", "--ranges", "0"],
         &["ranges", "--size", "1MiB"],
         &["slices", "/tmp"],
@@ -229,7 +232,9 @@ fn the_page_of_all_benchmarks_is_whole_and_reads_in_a_browser() {
     assert!(run.stderr.contains("report.html"), "{}", run.stderr);
     let report = home.path().join("report.html");
     let html = std::fs::read_to_string(&report).expect("a report");
-    for id in ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean", "ranges", "ranges-columns"] {
+    for id in
+        ["ladder", "slices", "mixed", "mixed-puts", "commit", "clean", "list", "ranges", "ranges-columns"]
+    {
         assert!(html.contains(&format!("<section id=\"{id}\">")), "{id} is missing");
     }
     // One run of each way is a smoke test, and called so.

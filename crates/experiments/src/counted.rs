@@ -44,6 +44,8 @@ pub enum Bench {
     Commit,
     /// [Deletes](crate::clean).
     Clean,
+    /// [Listings](crate::list).
+    List,
     /// [Scattered ranges](crate::ranges).
     Ranges,
     /// [Columns of a table](crate::ranges).
@@ -57,6 +59,7 @@ impl Bench {
             Self::Ladder => "ladder",
             Self::Commit => "commit",
             Self::Clean => "clean",
+            Self::List => "list",
             Self::Ranges => "ranges",
             Self::Columns => "ranges-columns",
         }

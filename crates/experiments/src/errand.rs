@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::place::Remote;
 use crate::site::Site;
 use crate::usage::Meter;
-use crate::{Error, Failure, Usage, clean, commit, ladder, mixed, ranges, slices};
+use crate::{Error, Failure, Usage, clean, commit, ladder, list, mixed, ranges, slices};
 
 /// Where runs are carried out.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +129,7 @@ pub fn carry_out(input: impl Read, mut output: impl Write) -> Result<(), Error> 
         mixed::Errand::NAME => reply::<mixed::Errand>(&at, with),
         commit::Errand::NAME => reply::<commit::Errand>(&at, with),
         clean::Errand::NAME => reply::<clean::Errand>(&at, with),
+        list::Errand::NAME => reply::<list::Errand>(&at, with),
         ranges::Errand::NAME => reply::<ranges::Errand>(&at, with),
         other => Err(Error::Plan(format!("{other:?} is no benchmark"))),
     }?;

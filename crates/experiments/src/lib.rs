@@ -2,7 +2,7 @@
 //!
 //! Each experiment is a module with a plan, a `run` that blocks until it is done, and typed results: [`ladder`] (many
 //! small files up), [`slices`] (one huge object down), [`mixed`] (small objects beside bulk), [`commit`]
-//! (read-modify-writes), [`clean`] (deletes), [`ranges`] (many ranges of an object) and [`links`] (small objects beside bulk over many
+//! (read-modify-writes), [`clean`] (deletes), [`list`] (listings), [`ranges`] (many ranges of an object) and [`links`] (small objects beside bulk over many
 //! links). [`Table`] is what people are shown of a result, [`report`] makes a page of several; printing is the program's.
 //!
 //! The invariant: a rival is never handicapped. It is fresh but competent code over the crates that anybody would take,
@@ -22,6 +22,7 @@ mod error;
 pub mod ladder;
 mod latency;
 pub mod links;
+pub mod list;
 pub mod mixed;
 mod place;
 mod proc;

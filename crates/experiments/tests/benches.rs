@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use laneway::Provider;
 use laneway_experiments::{Event, Imitated, Remote, Row, Stop, Target, Workers};
-use laneway_experiments::{clean, commit, mixed, ranges, slices};
+use laneway_experiments::{clean, commit, list, mixed, ranges, slices};
 use laneway_server::{Config, Server, Tls};
 
 const GCS: Provider = Provider::Gcs;
@@ -195,6 +195,23 @@ fn every_broom_leaves_nothing() {
     // Whoever knows the keys doesn't list.
     assert_eq!(requests[..5], [205, 3, 3, 4, 4]);
     assert_eq!(requests[5..], [205, 1, 1, 2, 2]);
+}
+
+#[test]
+fn every_way_of_listing_brings_every_key() {
+    let plan = list::Plan { objects: 6000, runs: 1, target: embedded(GCS) };
+    let found = list::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
+    let rungs = |tongue: &str| {
+        ["chain", "ahead", "folders", "laneway", "laneway-arriving"].map(|way| format!("{tongue}-{way}"))
+    };
+    assert_eq!(names(&found.rows), [rungs("gcs"), rungs("s3")].concat());
+    for rows in found.rows.chunks(5) {
+        let figures = |n: usize| *rows[n].figures().unwrap();
+        assert_eq!((figures(0).requests, figures(0).connections), (6, 1));
+        assert_eq!((figures(1).requests, figures(1).connections), (6, 1));
+        assert!(figures(2).requests > 400 && figures(2).connections <= 16);
+        assert!(figures(3).requests <= 20 && figures(4).requests <= 20);
+    }
 }
 
 #[test]

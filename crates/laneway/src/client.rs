@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_lanes::{Counters, Tally, Times};
-use laneway_store::{ObjectMeta, Provider, Requests};
+use laneway_store::{Listings, ObjectMeta, Provider, Requests};
 
 use crate::fork::PerProcess;
 use crate::running::{Purpose, Running};
@@ -231,6 +231,11 @@ impl Client {
     /// How long the engine's requests had to wait so far.
     pub fn times(&self) -> Times {
         self.state().map(|state| state.lanes.times()).unwrap_or_default()
+    }
+
+    /// What listings of a provider's buckets have taken so far: pages, those that were asked for at once, and keys.
+    pub fn listings(&self, provider: Provider) -> Listings {
+        self.state().map(|state| state.listings(provider)).unwrap_or_default()
     }
 
     /// What has been asked of a provider so far, as its price list classes requests.

@@ -165,8 +165,8 @@ pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
     AccessKey, BearerToken, Checksums, CompositeCrc32c, Condition, CredentialProvider, CustomerKey,
-    ExpiringKey, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider, PutOptions,
-    RequestChecksums, Requests, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
+    ExpiringKey, Listings, MetaChange, Method, NoMethod, NotAKey, ObjectId, ObjectMeta, Provided, Provider,
+    PutOptions, RequestChecksums, Requests, Retention, RetentionMode, SignedUrl, SseAlgorithm, Version,
 };
 pub use list::{Entry, Listing};
 pub use location::Location;

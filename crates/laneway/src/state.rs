@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use laneway_lanes::Lanes;
-use laneway_store::{Provider, Requests, Store};
+use laneway_store::{Listings, Provider, Requests, Store};
 
 use crate::engine::Machinery;
 use crate::files::Files;
@@ -63,6 +63,11 @@ impl State {
     /// What has been asked of a provider.
     pub(crate) fn requests(&self, provider: Provider) -> Requests {
         self.slot(provider).store.get().map_or_else(Requests::default, Store::requests)
+    }
+
+    /// What listings of a provider's buckets have taken.
+    pub(crate) fn listings(&self, provider: Provider) -> Listings {
+        self.slot(provider).store.get().map_or_else(Listings::default, Store::listings)
     }
 
     /// Whether this is the first time that it is asked of a provider, before a large upload.

@@ -18,7 +18,7 @@ use crate::encryption::Keyed;
 use crate::exchange::Dialect as _;
 use crate::gcs::Gcs;
 use crate::s3::S3;
-use crate::{Condition, Error, Operation, Provider, Requests, Settings};
+use crate::{Condition, Error, Listings, Operation, Provider, Requests, Settings, listings};
 
 /// One provider with its endpoint and credentials. Buckets are arguments; clones share everything.
 ///
@@ -29,6 +29,7 @@ pub struct Store {
     dialect: Dialect,
     /// Whose key its reads take.
     reads: Keyed,
+    listings: Arc<listings::Tally>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl Store {
             Provider::Gcs => Dialect::Gcs(Gcs::new(settings, lanes)?),
             Provider::S3 => Dialect::S3(S3::new(settings, lanes)?),
         };
-        Ok(Self { dialect, reads: Keyed::Object })
+        Ok(Self { dialect, reads: Keyed::Object, listings: Arc::default() })
     }
 
     /// The same store as the source of copies: its reads take [`Encryption::source_customer_key`](crate::Encryption).
@@ -109,6 +110,11 @@ impl Store {
     /// between. Some S3 endpoints don't, as far as is known or seen: there the object is compared before and after.
     pub fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         ask!(self, dialect => dialect.keeps(operation, condition))
+    }
+
+    /// What listings of it have taken so far.
+    pub fn listings(&self) -> Listings {
+        self.listings.snapshot()
     }
 
     /// What has been asked of it so far, as its price list classes requests.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway::{Client, Counters, Provider, Requests, Summary, Times};
+use laneway::{Client, Counters, Listings, Provider, Requests, Summary, Times};
 use laneway_quantity as quantity;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ pub(crate) struct Stats {
     times: Times,
     /// Of each provider that was asked anything.
     requests: Vec<(Provider, Requests)>,
+    /// What listings of each provider took that was listed.
+    listings: Vec<(Provider, Listings)>,
     /// Bytes a second that arrived at their destination.
     goodput: Option<u64>,
     /// User and system time of all threads.
@@ -34,11 +36,16 @@ impl Stats {
             let requests = client.requests(provider);
             (requests != Requests::default()).then_some((provider, requests))
         };
+        let listed = |provider: Provider| {
+            let listings = client.listings(provider);
+            (listings != Listings::default()).then_some((provider, listings))
+        };
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         Self {
             counters,
             times: client.times(),
             requests: [Provider::Gcs, Provider::S3].into_iter().filter_map(asked).collect(),
+            listings: [Provider::Gcs, Provider::S3].into_iter().filter_map(listed).collect(),
             goodput: (bytes > 0 && seconds > 0.0).then_some((bytes as f64 / seconds) as u64),
             cpu: Duration::try_from(cpu).unwrap_or_default(),
         }
@@ -71,6 +78,14 @@ impl Stats {
         let goodput = self.goodput.and_then(|rate| quantity::rate(rate, Duration::from_secs(1)));
         rows.push(("goodput", goodput.unwrap_or_else(|| "-".to_owned())));
         rows.push(("CPU time", quantity::duration(self.cpu)));
+        for (provider, listings) in &self.listings {
+            let Listings { pages, at_once, keys, .. } = listings;
+            let scheme = provider.scheme();
+            rows.push((
+                "listings",
+                format!("{keys} keys in {pages} pages, {at_once} at once, on {scheme}://"),
+            ));
+        }
         for (provider, requests) in &self.requests {
             let Requests { writes, reads, deletes, .. } = requests;
             let cost = prices::dollars(prices::cost(*provider, requests));
@@ -114,9 +129,19 @@ pub(crate) struct StatsRecord {
     bytes_received: u64,
     goodput: Option<u64>,
     cpu_s: f64,
+    listings: Vec<ListingsRecord>,
     billed: Vec<BilledRecord>,
     cost_usd: f64,
     prices_as_of: &'static str,
+}
+
+/// What listings of a provider took.
+#[derive(Serialize, Debug)]
+struct ListingsRecord {
+    store: &'static str,
+    pages: u64,
+    at_once: u64,
+    keys: u64,
 }
 
 /// What a provider bills.
@@ -159,6 +184,12 @@ impl From<&Stats> for StatsRecord {
                 cost_usd: dollars(prices::cost(*provider, requests)),
             })
             .collect();
+        let listed = |(provider, listings): &(Provider, Listings)| ListingsRecord {
+            store: provider.scheme(),
+            pages: listings.pages,
+            at_once: listings.at_once,
+            keys: listings.keys,
+        };
         Self {
             connections: counters.connections,
             connections_peak: counters.connections_peak,
@@ -177,6 +208,7 @@ impl From<&Stats> for StatsRecord {
             bytes_received: counters.bytes_received,
             goodput: stats.goodput,
             cpu_s: seconds(stats.cpu),
+            listings: stats.listings.iter().map(listed).collect(),
             cost_usd: dollars(billed.iter().map(|b| b.cost_usd).sum()),
             billed,
             prices_as_of: prices::AS_OF,
@@ -193,10 +225,13 @@ mod tests {
         (counters.connections, counters.bytes_sent) = (16, 4_700_000);
         let mut requests = Requests::default();
         (requests.writes, requests.reads) = (1000, 3);
+        let mut listings = Listings::default();
+        (listings.pages, listings.at_once, listings.keys) = (68, 6, 50_000);
         Stats {
             counters,
             times: Times::default(),
             requests: vec![(Provider::Gcs, requests)],
+            listings: vec![(Provider::S3, listings)],
             goodput: Some(10 << 20),
             cpu: Duration::from_millis(120),
         }
@@ -211,6 +246,7 @@ mod tests {
             "body bytes sent      4700000 (4.5 MiB)",
             "goodput              10.0 MiB/s",
             "CPU time             0.12 s",
+            "listings             50000 keys in 68 pages, 6 at once, on s3://",
             "cost of requests     $0.0050012 for 1000 writes and lists, 3 reads, 0 deletes on gs://",
             "                     list price as of 2026-01, one region, egress and storage not included",
         ] {
@@ -227,7 +263,8 @@ mod tests {
                 r#"{"connections":16,"connections_peak":0,"connections_h1":0,"connections_h2":0,"handshakes":0,"#,
                 r#""requests":0,"retries":0,"hedges":0,"throttles":0,"first_byte_p50_s":null,"first_byte_p99_s":null,"#,
                 r#""queued_p50_s":null,"queued_p99_s":null,"bytes_sent":4700000,"bytes_received":0,"goodput":10485760,"#,
-                r#""cpu_s":0.12,"billed":[{"store":"gs","writes":1000,"reads":3,"deletes":0,"cost_usd":0.0050012}],"#,
+                r#""cpu_s":0.12,"listings":[{"store":"s3","pages":68,"at_once":6,"keys":50000}],"#,
+                r#""billed":[{"store":"gs","writes":1000,"reads":3,"deletes":0,"cost_usd":0.0050012}],"#,
                 r#""cost_usd":0.0050012,"prices_as_of":"2026-01"}"#
             )
         );

@@ -7,6 +7,7 @@ mod counted;
 mod errand;
 mod ladder;
 mod links;
+mod list;
 mod mixed;
 mod place;
 mod ranges;
@@ -34,6 +35,7 @@ enum Experiment {
     Mixed(mixed::Arguments),
     Commit(commit::Arguments),
     Clean(clean::Arguments),
+    List(list::Arguments),
     Ranges(ranges::Arguments),
     Links(links::Arguments),
     All(all::Arguments),
@@ -48,6 +50,7 @@ impl Bench {
             Experiment::Mixed(arguments) => arguments.run(context),
             Experiment::Commit(arguments) => arguments.run(context),
             Experiment::Clean(arguments) => arguments.run(context),
+            Experiment::List(arguments) => arguments.run(context),
             Experiment::Ranges(arguments) => arguments.run(context),
             Experiment::Links(arguments) => arguments.run(context),
             Experiment::All(arguments) => arguments.run(context),

@@ -190,6 +190,25 @@ impl Site {
         Ok((keys.collect(), token.and_then(|(_, rest)| within(rest, "</NextContinuationToken>"))))
     }
 
+    /// The token of the page after a [`list`](Self::list)'s answer, looked for without reading its keys.
+    ///
+    /// # Errors
+    /// [`Error::Answer`].
+    pub(crate) fn next_page(&self, answer: &Answer) -> Result<Option<String>, Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Next {
+            next_page_token: Option<String>,
+        }
+        if self.provider == Provider::Gcs {
+            let next: Next = serde_json::from_slice(&answer.body).map_err(|e| Error::Answer(Box::new(e)))?;
+            return Ok(next.next_page_token);
+        }
+        let text = String::from_utf8_lossy(&answer.body);
+        let after = text.split_once("<NextContinuationToken>").map(|(_, rest)| rest);
+        Ok(after.and_then(|rest| rest.split_once('<')).map(|(token, _)| token.to_owned()))
+    }
+
     /// Lists S3's unfinished multipart uploads under a prefix.
     ///
     /// # Errors

@@ -24,9 +24,17 @@ impl Store {
     pub async fn list_arriving(
         &self,
         list: &List,
-        out: impl FnMut(Vec<ObjectMeta>) + Send,
+        mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
-        ask!(self, dialect => dialect.list(list, out).await)
+        let asked = self.listings.ask();
+        let arrived = |objects: Vec<ObjectMeta>| {
+            asked.came(objects.len());
+            out(objects);
+        };
+        let page = ask!(self, dialect => dialect.list(list, arrived).await)?;
+        asked.came(page.objects.len() + page.prefixes.len());
+        asked.ended();
+        Ok(page)
     }
 
     /// Whether listings of a bucket come in the order of its keys: those of S3's directory buckets don't.

@@ -6,7 +6,7 @@ use clap::Args;
 use laneway_experiments::report::Page;
 use laneway_experiments::verdict::RUNS_MIN;
 use laneway_experiments::{
-    Error, Event, Stop, Target, Workers, clean, commit, ladder as steps, mixed, ranges, slices,
+    Error, Event, Stop, Target, Workers, clean, commit, ladder as steps, list, mixed, ranges, slices,
 };
 
 use super::place::{Place, Spoken, Tongue};
@@ -49,6 +49,7 @@ struct Scale {
     arrivals: Option<f64>,
     commits: usize,
     deletes: usize,
+    keys: usize,
     ranges: usize,
     /// Whether installed programs are rivals: their starting alone takes seconds.
     programs: bool,
@@ -67,6 +68,7 @@ impl Scale {
         arrivals: Some(50.0),
         commits: 500,
         deletes: 5000,
+        keys: 100_000,
         ranges: 400,
         programs: true,
     };
@@ -77,6 +79,7 @@ impl Scale {
         small: 100,
         commits: 100,
         deletes: 2000,
+        keys: 50_000,
         ranges: 200,
         ..Self::FULL
     };
@@ -90,6 +93,7 @@ impl Scale {
         arrivals: Some(60.0),
         commits: 20,
         deletes: 300,
+        keys: 4000,
         ranges: 40,
         programs: false,
     };
@@ -159,7 +163,7 @@ impl<'a> All<'a> {
     /// The three measurements that Laneway comes from, and `more` of them.
     fn run(mut self, more: bool) -> anyhow::Result<Exit> {
         let scenes: [Measuring<'a>; 3] = [Self::ladder, Self::slices, Self::downloads];
-        let others: [Measuring<'a>; 4] = [Self::uploads, Self::commit, Self::clean, Self::ranges];
+        let others: [Measuring<'a>; 5] = [Self::uploads, Self::commit, Self::clean, Self::list, Self::ranges];
         let mut fine = true;
         for measure in scenes.iter().chain(others.iter().filter(|_| more)) {
             match measure(&mut self)? {
@@ -227,6 +231,12 @@ impl<'a> All<'a> {
         let Scale { deletes: objects, runs, .. } = self.scale;
         let plan = clean::Plan { objects, runs, target: self.target()? };
         self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
+    }
+
+    fn list(&mut self) -> anyhow::Result<Result<bool, Exit>> {
+        let Scale { keys: objects, runs, .. } = self.scale;
+        let plan = list::Plan { objects, runs, target: self.target()? };
+        self.one(|workers, stop, tell| list::run(&plan, workers, stop, tell))
     }
 
     fn ranges(&mut self) -> anyhow::Result<Result<bool, Exit>> {

@@ -1,4 +1,4 @@
-//! What is told of small files, commits, cleaning and ranges.
+//! What is told of small files, commits, cleaning, listings and ranges.
 
 use laneway_experiments::report::Page;
 use laneway_experiments::{Counted, Error, Row, Table};

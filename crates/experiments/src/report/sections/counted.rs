@@ -1,4 +1,4 @@
-//! Small files up, read-modify-writes, deletes by the thousand, and ranges.
+//! Small files up, read-modify-writes, deletes by the thousand, listings, and ranges.
 
 use super::{against_floor, bar, distance, lanes, open_connections, path};
 use crate::Compared as _;
@@ -81,6 +81,15 @@ fn words(found: &Counted) -> Words {
             ),
             bars: "Seconds until the last object is gone",
             floor: "The line is the least for whoever knows the keys: TCP, TLS and one request.",
+        },
+        Bench::List => Words {
+            title: "Listings",
+            text: format!(
+                "{objects} keys are listed at {store} ({away} away): half of them lie in one folder, a quarter in folders of days, \
+                 and the rest in many small ones. Laneway is told the prefix alone; the chains of folders know them all."
+            ),
+            bars: "Seconds until the last key is there",
+            floor: "The line is the least for one page: TCP, TLS and one request.",
         },
         Bench::Ranges => Words {
             title: "Scattered ranges",

@@ -1,7 +1,7 @@
 //! `rm -r`: what is removed of what a listing brings, also where the listing doesn't come to its end.
 
 use laneway_server::{Faults, Versioning};
-use laneway_testkit::{Endpoint, Program, Wire};
+use laneway_testkit::{Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 /// Less than a call removes, so that no batch of them is ever full on S3.
@@ -139,36 +139,147 @@ fn where_there_is_no_terminal_nothing_is_asked() {
     assert_eq!(endpoint.server().store().keys("bucket"), ["p", "pq"]);
 }
 
-/// A question and its answer go over the terminal, and what is on it is read to the question or the end.
+/// What `rm -r` of what a server holds asks on a terminal, where it is given this answer once it asks; none where it doesn't.
 #[cfg(target_os = "linux")]
-#[test]
-fn on_a_terminal_a_question_is_asked_above_a_thousand_objects() {
+fn on_a_terminal(endpoint: &Endpoint, answer: &str, status: i32) -> String {
     use std::io::{Read as _, Write as _};
 
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("ours");
+    unlockpt(&terminal).expect("unlocked");
+    let name = ptsname(&terminal, Vec::new()).expect("a name").into_string().expect("text");
+    let line = format!("exec \"$0\" \"$@\" <{name} 2>{name}");
+    let shell = endpoint.program("/bin/sh");
+    let running = shell.start(["-c", &line, LANEWAY, "rm", "-r", "--retry-for", "0", "s3://bucket/p/"]);
+    let (mut terminal, mut seen) = (std::fs::File::from(terminal), Vec::new());
+    while !answer.is_empty() && !String::from_utf8_lossy(&seen).contains("[y/N]") {
+        let mut bytes = [0; 256];
+        let read = terminal.read(&mut bytes).unwrap_or(0);
+        assert!(read > 0, "it ended without a question: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&bytes[..read]);
+    }
+    terminal.write_all(answer.as_bytes()).expect("typed");
+    running.end().exits(status);
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// A question and its answer go over the terminal, and what is on it is read to the question or the end.
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_a_question_is_asked_above_a_thousand_objects() {
     for (objects, answer, left) in [(1001, "n\n", 1001), (1001, "y\n", 0), (1000, "", 0)] {
         let endpoint = Endpoint::start(Wire::Plain);
         for n in 0..objects {
             endpoint.server().store().put("bucket", &format!("p/{n}"), b"x").expect("stored");
         }
-        let laneway = endpoint.program(LANEWAY);
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&terminal).expect("ours");
-        unlockpt(&terminal).expect("unlocked");
-        let name = ptsname(&terminal, Vec::new()).expect("a name").into_string().expect("text");
-        let line = format!("exec \"$0\" \"$@\" <{name} 2>{name}");
-        let running = endpoint.program("/bin/sh").start(["-c", &line, LANEWAY, "rm", "-r", "s3://bucket/p/"]);
-        drop(laneway);
-        let (mut terminal, mut seen) = (std::fs::File::from(terminal), Vec::new());
-        while !answer.is_empty() && !String::from_utf8_lossy(&seen).contains("[y/N]") {
-            let mut bytes = [0; 256];
-            let read = terminal.read(&mut bytes).unwrap_or(0);
-            assert!(read > 0, "it ended without a question: {}", String::from_utf8_lossy(&seen));
-            seen.extend_from_slice(&bytes[..read]);
-        }
-        terminal.write_all(answer.as_bytes()).expect("typed");
-        running.end().exits(i32::from(left > 0));
+        on_a_terminal(&endpoint, answer, i32::from(left > 0));
         assert_eq!(endpoint.server().store().keys("bucket").len(), left, "{objects} {answer:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_what_can_not_be_counted_is_asked_about() {
+    let (endpoint, _) = stocked();
+    let question = on_a_terminal(&endpoint, "n\n", 1);
+    assert!(question.contains("could not be counted"), "{question}");
+    assert_eq!(endpoint.server().store().keys("bucket").len(), OBJECTS);
+}
+
+#[test]
+fn a_filter_of_sizes_or_times_leaves_delete_markers() {
+    for filter in [["--max-size", "5"], ["--newer", "1d"], ["--min-size", "1"]] {
+        let (endpoint, laneway) = versioned(2, true);
+        laneway.run([&["rm", "-r", "-a", "s3://bucket/p/"][..], &filter].concat()).succeeds();
+        let left = endpoint.server().store().versions("bucket", "p/0000").len();
+        assert_eq!(
+            left,
+            if filter[0] == "--max-size" { 2 } else { 1 },
+            "{filter:?}: the marker and what is larger"
+        );
+        assert_eq!(endpoint.server().store().keys("bucket"), ["p", "pq"], "nothing has come back");
+    }
+    let (endpoint, laneway) = versioned(2, true);
+    laneway.run(["rm", "-r", "-a", "s3://bucket/p/", "--exclude", "0001"]).succeeds();
+    assert!(endpoint.server().store().versions("bucket", "p/0000").is_empty(), "names take markers too");
+}
+
+#[test]
+fn a_delete_marker_stays_as_long_as_a_version_below_it() {
+    let (endpoint, laneway) = versioned(2, true);
+    let faults = ["delete-many:1 status 403", "delete key=p/0000 status 403"];
+    endpoint.server().set_faults(Faults::parse(faults).expect("rules"));
+    let run = laneway.run(["rm", "-r", "-a", "s3://bucket/p/"]).exits(1);
+    assert!(run.stderr.contains("the delete marker is kept"), "{}", run.stderr);
+    assert_eq!(endpoint.server().store().versions("bucket", "p/0000").len(), 3, "{}", run.stderr);
+    assert!(endpoint.server().store().versions("bucket", "p/0001").is_empty(), "{}", run.stderr);
+    assert_eq!(endpoint.server().store().keys("bucket"), ["p", "pq"], "nothing has come back");
+    endpoint.server().set_faults(Faults::default());
+    laneway.run(["rm", "-r", "-a", "s3://bucket/p/"]).succeeds();
+    assert!(endpoint.server().store().versions("bucket", "p/0000").is_empty());
+}
+
+/// A store that passes over what names a version, and what it was asked.
+fn without_versions() -> (Endpoint, Scripted, Program) {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let server = Scripted::serve(|asked| {
+        let facts = [("ETag", "\"e\""), ("x-amz-request-id", "1"), ("Content-Type", "application/json")];
+        match (asked.method.as_str(), asked.target.contains("/storage/v1/")) {
+            ("DELETE", _) => answer(204, &[], ""),
+            (_, true) => answer(200, &facts, r#"{"bucket":"bucket","name":"k","size":"4","generation":"1"}"#),
+            (_, false) => {
+                let whole = answer(200, &facts, "live");
+                whole[..whole.len() - "live".len()].to_vec()
+            }
+        }
+    });
+    let laneway = endpoint.program(LANEWAY);
+    let laneway =
+        laneway.with("AWS_ENDPOINT_URL_S3", server.url()).with("STORAGE_EMULATOR_HOST", server.url());
+    (endpoint, server, laneway)
+}
+
+#[test]
+fn a_version_that_the_store_does_not_know_by_its_name_is_not_removed() {
+    let (endpoint, server, laneway) = without_versions();
+    let ids = [("s3", "0123456789abcdef0"), ("gs", "1700000000000001")];
+    for (scheme, id) in ids {
+        let url = format!("{scheme}://bucket/k#{id}");
+        laneway.run(["rm", &url]).exits(1).complains(&["asked for this version", "k"]);
+        laneway.run(["rm", "--dry-run", &url]).exits(1).complains(&["asked for this version"]);
+        std::fs::write(endpoint.folder().join("names"), format!("{url}\n{url}\n")).expect("written");
+        let run = laneway.run(["rm", "--files-from", "names"]).exits(1);
+        assert!(run.stderr.contains("2 failed"), "{}", run.stderr);
+    }
+    let asked = server.asked();
+    let is_removal = |method: &str| matches!(method, "DELETE" | "POST");
+    assert!(!asked.is_empty() && !asked.iter().any(|asked| is_removal(&asked.method)), "{asked:?}");
+    laneway.run(["rm", "s3://bucket/k#null"]).succeeds();
+    assert!(server.asked().iter().any(|asked| asked.method == "DELETE"), "it is the one there is");
+}
+
+#[test]
+fn a_version_that_can_not_be_looked_at_is_not_removed() {
+    let (endpoint, laneway) = versioned(1, false);
+    let lines = laneway.run(["ls", "-a", "s3://bucket/p/0000"]).succeeds().lines();
+    endpoint.server().set_faults(Faults::parse(["head status 403"]).expect("a rule"));
+    laneway.run(["rm", &lines[1]]).exits(1).complains(&[&lines[1]]);
+    assert_eq!(endpoint.server().store().versions("bucket", "p/0000").len(), 2);
+}
+
+#[test]
+fn all_versions_of_a_key_are_listed_without_what_begins_like_it() {
+    for scheme in ["s3", "gs"] {
+        let (endpoint, laneway) = versioned(0, false);
+        for n in 0..2500 {
+            endpoint.server().store().put("bucket", &format!("pq{n}"), b"x").expect("stored");
+        }
+        laneway.run(["rm", "-a", &format!("{scheme}://bucket/p")]).succeeds();
+        assert_eq!(requests(&endpoint, "list"), 1, "{scheme}");
+        laneway.run(["rm", "-a", "-r", &format!("{scheme}://bucket/p")]).exits(1);
+        assert_eq!(requests(&endpoint, "list"), 2, "{scheme}");
+        assert_eq!(endpoint.server().store().keys("bucket").len(), 2501);
     }
 }

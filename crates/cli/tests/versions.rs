@@ -1,7 +1,7 @@
 //! Versions of objects by the real binary: listed, read, copied.
 
 use laneway_server::Versioning;
-use laneway_testkit::{Endpoint, Program, Wire};
+use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const SCHEMES: [&str; 2] = ["gs", "s3"];
@@ -122,4 +122,28 @@ fn a_key_that_looks_like_a_version_is_named_by_a_pattern() {
         laneway.run(["cp", "-r", &format!("{scheme}://bucket/odd*"), &format!("{scheme}-here/")]).succeeds();
         assert!(endpoint.folder().join(format!("{scheme}-here/{key}")).exists());
     }
+}
+
+/// GCS's generation in an answer can't be mistaken; what passes over the name of a version answers with the live one's.
+#[test]
+fn a_moved_version_stays_where_the_store_does_not_know_it_by_its_name() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let server = Scripted::serve(|asked: &Asked| {
+        let media = ("x-goog-hash", "crc32c=4waSgw==");
+        match (asked.method.as_str(), asked.target.contains("alt=media")) {
+            ("DELETE", _) => answer(204, &[], ""),
+            (_, true) => answer(200, &[("x-goog-generation", "1"), media], "123456789"),
+            _ => {
+                let live =
+                    r#"{"bucket":"bucket","name":"k","size":"9","generation":"1","crc32c":"4waSgw=="}"#;
+                answer(200, &[("Content-Type", "application/json")], live)
+            }
+        }
+    });
+    let laneway = endpoint.program(LANEWAY).with("STORAGE_EMULATOR_HOST", server.url());
+    laneway
+        .run(["mv", "gs://bucket/k#1700000000000001", "here"])
+        .exits(1)
+        .complains(&["asked for this version"]);
+    assert!(!server.asked().iter().any(|asked| asked.method == "DELETE"), "{:?}", server.asked());
 }

@@ -132,6 +132,11 @@ impl Filter {
         self.takes_facts(bytes, changed) && self.takes_name(name)
     }
 
+    /// Whether it looks at sizes or times, and not at names alone.
+    pub(crate) fn looks_at_facts(&self) -> bool {
+        self.min_size.is_some() || self.max_size.is_some() || self.newer.is_some() || self.older.is_some()
+    }
+
     fn takes_facts(&self, bytes: u64, changed: Option<SystemTime>) -> bool {
         self.min_size.is_none_or(|min| bytes >= min)
             && self.max_size.is_none_or(|max| bytes <= max)

@@ -125,6 +125,7 @@ mod lookup;
 mod manifest;
 mod mapping;
 mod moved;
+mod named_version;
 mod names;
 mod names_from;
 mod objects;

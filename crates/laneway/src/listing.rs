@@ -31,9 +31,18 @@ pub(crate) struct SourceObject {
 }
 
 impl SourceObject {
-    /// Whether a filter takes it. What was named, and not listed, is meant in any case.
+    /// Whether a filter takes it. What was named, and not listed, is meant in any case. A delete marker has no size, and a time that
+    /// isn't that of what lies below it: without it, a version that a filter leaves would be the object again.
     pub(crate) fn is_taken_by(&self, filter: &Filter) -> bool {
-        self.meta.as_ref().is_none_or(|meta| filter.takes(&self.name, meta.size, meta.updated))
+        self.meta.as_ref().is_none_or(|meta| {
+            !(meta.delete_marker && filter.looks_at_facts())
+                && filter.takes(&self.name, meta.size, meta.updated)
+        })
+    }
+
+    /// Whether it is S3's note that its key was deleted.
+    pub(crate) fn is_delete_marker(&self) -> bool {
+        self.meta.as_ref().is_some_and(|meta| meta.delete_marker)
     }
 }
 
@@ -138,6 +147,10 @@ impl Source {
             None => folder_prefix(&self.key),
         };
         let mut list = List { versions: self.all_versions, ..List::new(&self.bucket, &prefix) };
+        if pattern.is_none() && self.all_versions && !self.key.is_empty() && !self.key.ends_with('/') {
+            // What begins with the key's name and isn't it, nor below it, is not asked for.
+            list.end_before = Some(format!("{}{}", self.key, if self.recursive { '0' } else { ' ' }));
+        }
         if !self.recursive && pattern.as_ref().is_some_and(Pattern::is_one_level) {
             list.delimiter = Some("/".to_owned());
         }

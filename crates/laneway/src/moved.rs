@@ -9,6 +9,7 @@ use crate::Error;
 use crate::event::Verified;
 use crate::identity::Identity;
 use crate::location::url;
+use crate::named_version;
 
 /// Removes the object that was moved, provided that its copy was verified and that nobody has replaced it meanwhile.
 ///
@@ -22,6 +23,9 @@ pub(crate) async fn remove_object(
 ) -> Result<(), Error> {
     if verified == Verified::Unverified {
         return Err(Error::unverified(url(store.provider(), id)));
+    }
+    if id.version.is_some() {
+        named_version::look_at(store, id).await?;
     }
     let condition = version.cloned().map_or(Condition::None, Condition::Matches);
     removed_object(store, id, store.delete(id, &condition).await)

@@ -1,20 +1,28 @@
 //! Removing objects: listings flow into batches of deletes while they still run.
 
+mod markers;
+
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, Deletion, ObjectId, Provider, Store};
 
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
+use crate::named_version;
 use crate::names_from::{NameList, Named};
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Made, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest, moved};
+use markers::{Above, Markers};
 
 /// What a key in a batch is reckoned to hold.
 pub(crate) const KEY_COST: usize = 2 << 10;
+
+/// Versions that are looked at together before they go.
+const LOOKS_MAX: usize = 16;
 
 /// Carries out a remove request to its last event.
 pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
@@ -74,6 +82,7 @@ async fn search_one(
     let store = job.store(provider)?;
     let mut objects = source.objects(store, Order::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
+    let mut markers = Markers::default();
     let ended = loop {
         let arrived: Vec<_> = match objects.next().await {
             Ok(Some(arrived)) => {
@@ -90,15 +99,48 @@ async fn search_one(
             }
             continue;
         }
-        for batch in batches.full(arrived) {
-            if send(job, store, batch, units).await.is_err() {
+        for batch in batches.full(markers.take(arrived)) {
+            if send(job, store, batch, Some(&markers), units).await.is_err() {
                 return Ok(());
             }
         }
+        if markers.is_full() && send_rest(job, store, &mut batches, &mut markers, false, units).await.is_err()
+        {
+            return Ok(());
+        }
     };
-    // What a listing has found before it failed is removed like the rest. An error means that the job was cancelled.
-    let _ = send(job, store, batches.rest(), units).await;
+    // What a listing has found before it failed is removed like the rest, but for the markers of the key in which it failed. An error
+    // means that the job was cancelled.
+    let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), units).await;
     ended
+}
+
+/// Removes what waits: versions, and once those are gone, the delete markers above them.
+async fn send_rest(
+    job: &Arc<Running>,
+    store: &Store,
+    batches: &mut Batches,
+    markers: &mut Markers,
+    is_all: bool,
+    units: &Units,
+) -> Result<(), Cancelled> {
+    send(job, store, batches.rest(), Some(markers), units).await?;
+    if markers.is_empty() {
+        return Ok(());
+    }
+    let (gone, kept) = markers.settled(is_all).await?;
+    for marker in kept {
+        let begun = begin(job, store, &marker.id);
+        let why = "the delete marker is kept: without it, a version that could not be removed would be the object again";
+        let error = Error::refused(url(store.provider(), &marker.id), why);
+        job.end(begun, 0, Err(error)).await;
+    }
+    let mut gone = gone.into_iter().peekable();
+    while gone.peek().is_some() {
+        let batch = gone.by_ref().take(store.delete_many_max()).collect();
+        send(job, store, batch, None, units).await?;
+    }
+    Ok(())
 }
 
 /// Removes what a file names by whole URLs: neighbours of one bucket go together.
@@ -162,7 +204,7 @@ async fn flush(
     job.progress.found(batch.len() as u64, 0);
     Ok(match request.dry_run {
         true => units.small(ITEM_COST, counted(plan(Arc::clone(job), store.clone(), batch))).await,
-        false => send(job, store, batch, units).await,
+        false => send(job, store, batch, None, units).await,
     })
 }
 
@@ -190,8 +232,8 @@ impl Batches {
     }
 
     /// What never became a whole batch.
-    fn rest(self) -> Vec<SourceObject> {
-        self.waiting
+    fn rest(&mut self) -> Vec<SourceObject> {
+        std::mem::take(&mut self.waiting)
     }
 }
 
@@ -199,13 +241,15 @@ async fn send(
     job: &Arc<Running>,
     store: &Store,
     batch: Vec<SourceObject>,
+    markers: Option<&Markers>,
     units: &Units,
 ) -> Result<(), Cancelled> {
     if batch.is_empty() {
         return Ok(());
     }
     let cost = ITEM_COST + batch.len() * KEY_COST;
-    units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch))).await
+    let above = markers.map(Markers::above);
+    units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above))).await
 }
 
 /// Reports what would be removed. What was named is asked for, because it may not be there; where asking isn't
@@ -215,15 +259,16 @@ async fn plan(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
         let begun = Begun { line: target.line, ..begin(&job, &store, &target.id) };
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
+            None if target.id.version.is_some() => named_version::look_at(&store, &target.id).await,
             None => match store.head(&target.id, None).await {
                 Ok(meta) => Ok(meta.size),
                 Err(error) if error.is_permission() => Ok(0),
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             },
         };
         match size {
             Ok(size) => job.planned(begun, size).await,
-            Err(error) => job.end(begun, 0, Err(error.into())).await,
+            Err(error) => job.end(begun, 0, Err(error)).await,
         }
     }
 }
@@ -232,7 +277,7 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
+async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>, above: Option<Above>) {
     let mut begun = Vec::with_capacity(targets.len());
     let mut objects = Vec::with_capacity(targets.len());
     let is_listed = targets.iter().all(|target| target.meta.is_some());
@@ -248,13 +293,14 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>) {
     }
     let results = match (&objects[..], &named) {
         ([_], Some(id)) => vec![remove_named(&store, id).await],
-        _ => store
-            .delete_many(&bucket, &objects)
-            .await
-            .into_iter()
-            .map(|result| result.map_err(Error::from))
-            .collect(),
+        _ => remove_together(&store, &bucket, &objects, is_listed).await,
     };
+    if let Some(above) = above {
+        let is_left = |error: &Error| !error.is_not_found();
+        let ends = objects.iter().zip(&results);
+        above
+            .end(ends.filter(|(_, end)| end.as_ref().is_err_and(is_left)).map(|(object, _)| &object.key[..]));
+    }
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
         let moved =
             Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
@@ -288,13 +334,43 @@ pub(crate) async fn batch(
     }
 }
 
+/// Removes many objects of a bucket with few requests. Versions that no listing has shown are looked at before.
+async fn remove_together(
+    store: &Store,
+    bucket: &str,
+    objects: &[Deletion],
+    is_listed: bool,
+) -> Vec<Result<(), Error>> {
+    let look = |object: Deletion| async move {
+        match object.id {
+            Some(version) if !is_listed => {
+                let id = ObjectId::new(bucket, object.key).at_version(version);
+                named_version::look_at(store, &id).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    };
+    let mut ends: Vec<_> = stream::iter(objects.to_vec()).map(look).buffered(LOOKS_MAX).collect().await;
+    let known: Vec<_> = objects
+        .iter()
+        .zip(&ends)
+        .filter(|(_, looked)| looked.is_ok())
+        .map(|(object, _)| object.clone())
+        .collect();
+    let removed = store.delete_many(bucket, &known).await;
+    for (end, removed) in ends.iter_mut().filter(|looked| looked.is_ok()).zip(removed) {
+        *end = removed.map_err(Error::from);
+    }
+    ends
+}
+
 /// Removes an object that was named and not listed. S3 calls removing what isn't there a success; here it is an
 /// error, so S3 is asked first. Who may remove an object and not read it gets S3's own answer.
 async fn remove_named(store: &Store, id: &ObjectId) -> Result<(), Error> {
-    if store.provider() == Provider::S3 {
+    if id.version.is_some() {
+        named_version::look_at(store, id).await?;
+    } else if store.provider() == Provider::S3 {
         match store.head(id, None).await {
-            // A delete marker can be removed and not looked at: S3 answers 405.
-            Err(error) if id.version.is_some() && !error.is_not_found() => {}
             Err(error) if !error.is_permission() => return Err(error.into()),
             _ => {}
         }

@@ -19,11 +19,12 @@ use crate::report::line::Wording;
 
 /// Remove objects
 ///
-/// On a terminal a question is asked first where -r, -a or a wildcard stands for more than 1000 objects. Where stdin or stderr is no
-/// terminal, and among the commands of `run`, nothing is asked: --dry-run says what would go.
+/// On a terminal a question is asked first where -r, -a or a wildcard stands for more than 1000 objects, or for what can't be
+/// counted. Where stdin or stderr is no terminal, and among the commands of `run`, nothing is asked: --dry-run says what would go.
 ///
 /// In a bucket that keeps versions what is removed becomes a noncurrent version, below a delete marker on S3. A version that is
-/// named, and all of them with -a, are gone for good.
+/// named, and all of them with -a, are gone for good. With -a delete markers go after the versions below them, and not at all where a
+/// filter looks at sizes or times.
 ///
 /// With --files-from the names below the one URL are removed; without a URL each line is a whole one.
 #[derive(Args, Debug)]
@@ -95,29 +96,58 @@ fn can_ask(context: &Context) -> bool {
 
 /// Whether a removal may go on: it takes few objects, or whoever is asked says so.
 fn is_meant(context: &Context, request: &RemoveRequest) -> anyhow::Result<bool> {
-    if !goes_beyond(&context.client()?, request, UNASKED_MAX) {
-        return Ok(true);
+    let what = named(&request.targets);
+    match count(&context.client()?, request, UNASKED_MAX) {
+        Count::Few => Ok(true),
+        Count::Many => {
+            Ok(ask(&format!("Remove more than {UNASKED_MAX} objects, all that {what} stands for?"))?)
+        }
+        Count::Unknown(why) => {
+            complain(&why);
+            Ok(ask(&format!("Remove all that {what} stands for, which could not be counted?"))?)
+        }
     }
-    Ok(ask(&format!(
-        "Remove more than {UNASKED_MAX} objects, all that {} stands for?",
-        named(&request.targets)
-    ))?)
 }
 
-/// Whether a removal would take more objects than so many.
-fn goes_beyond(client: &Client, request: &RemoveRequest, max: usize) -> bool {
+/// How many objects a removal would take.
+#[derive(Debug)]
+enum Count {
+    Few,
+    Many,
+    /// Counting failed, for this reason.
+    Unknown(String),
+}
+
+/// Counts what a removal would take, and no further than `max`.
+fn count(client: &Client, request: &RemoveRequest, max: usize) -> Count {
     let mut counted = request.clone().dry_run(true);
     counted.manifest = None;
     let mut job = client.remove(counted);
     let mut found = 0;
+    let mut failure = None;
+    let mut is_whole = false;
     while let Some(event) = job.next_blocking() {
-        let Event::Item(item) = event else { continue };
-        found += usize::from(!matches!(item.outcome, Outcome::Failed(_)));
+        match event {
+            Event::Item(item) => match item.outcome {
+                // There is nothing of it to be removed.
+                Outcome::Failed(error) if error.is_not_found() => {}
+                Outcome::Failed(error) => failure = failure.or_else(|| Some(error.to_string())),
+                _ => found += 1,
+            },
+            Event::Done(summary) => {
+                let is_cut = summary.interrupted || summary.search_cut || summary.not_done > 0;
+                is_whole = !is_cut;
+            }
+            _ => {}
+        }
         if found > max {
-            return true;
+            return Count::Many;
         }
     }
-    false
+    match failure {
+        None if is_whole => Count::Few,
+        failure => Count::Unknown(failure.unwrap_or_else(|| "the listing was cut short".to_owned())),
+    }
 }
 
 fn named(targets: &[Location]) -> String {

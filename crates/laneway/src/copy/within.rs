@@ -51,7 +51,10 @@ async fn move_group(job: &Running, ends: &Ends, items: Vec<Item>) {
     let (mut copied, mut sources) = (Vec::new(), Vec::new());
     while let Some((item, begun, result)) = copies.next().await {
         match result {
-            Ok((Sent { moved, .. }, version)) if moved.verified != Verified::Unverified => {
+            // A version is looked at before it goes.
+            Ok((Sent { moved, .. }, version))
+                if moved.verified != Verified::Unverified && item.from.id.version.is_none() =>
+            {
                 let ObjectId { key, version: id, .. } = item.from.id.clone();
                 sources.push(Deletion { key, version, id });
                 copied.push((item, begun, moved));

@@ -1,0 +1,63 @@
+//! A version that a user has named, looked at before it is removed: a store that pays no attention to versions would take the name of the
+//! live object, and remove that.
+
+use http::StatusCode;
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
+
+use crate::Error;
+use crate::location::url;
+
+/// The version id of what S3 has written while a bucket kept no versions.
+const NULL: &str = "null";
+
+/// Asks for a version; its size.
+///
+/// # Errors
+/// What the store says, or that it answers with something else.
+pub(crate) async fn look_at(store: &Store, id: &ObjectId) -> Result<u64, Error> {
+    match store.head(id, None).await {
+        Ok(meta) if is_it(store.provider(), id, &meta) => Ok(meta.size),
+        Ok(meta) => {
+            let answered = match (&meta.version_id, &meta.version) {
+                (Some(other), _) => format!("version {other}"),
+                (None, Some(Version::Generation(other))) => format!("generation {other}"),
+                (None, _) => "an object without versions".to_owned(),
+            };
+            let message = format!("kept: asked for this version, the store answers with {answered}");
+            Err(Error::refused(url(store.provider(), id), message))
+        }
+        // A delete marker can be removed and not looked at.
+        Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an answer is about the version that was asked for.
+fn is_it(provider: Provider, id: &ObjectId, answered: &ObjectMeta) -> bool {
+    let asked = id.version.as_deref();
+    match (provider, &answered.version) {
+        (Provider::Gcs, Some(Version::Generation(generation))) => {
+            asked == Some(generation.to_string().as_str())
+        }
+        (Provider::Gcs, _) => false,
+        // Where a bucket has never kept versions, there is the one, and no answer names it.
+        (Provider::S3, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_version_that_was_asked_for_is_it() {
+        let id = |version: &str| ObjectId::new("b", "k").at_version(version);
+        let mut answered = ObjectMeta::new(id("x"), 1);
+        assert!(is_it(Provider::S3, &id("null"), &answered) && !is_it(Provider::S3, &id("v1"), &answered));
+        assert!(!is_it(Provider::Gcs, &id("17"), &answered));
+        answered.version_id = Some("v1".to_owned());
+        assert!(is_it(Provider::S3, &id("v1"), &answered) && !is_it(Provider::S3, &id("null"), &answered));
+        answered.version = Some(Version::Generation(17));
+        assert!(is_it(Provider::Gcs, &id("17"), &answered) && !is_it(Provider::Gcs, &id("18"), &answered));
+    }
+}

@@ -341,3 +341,14 @@ fn walk(folder: &Path) -> Vec<String> {
     }
     found
 }
+
+#[test]
+fn removing_by_an_inventory_what_a_source_lacks_is_bad_usage() {
+    let (endpoint, laneway) = plain();
+    endpoint.server().store().put("bucket", "q/since", b"x").expect("stored");
+    fs::write(endpoint.folder().join("i"), "").expect("written");
+    let run =
+        laneway.run(["sync", "--delete", "--inventory", "i", "gs://bucket/p", "s3://bucket/q"]).exits(2);
+    run.complains(&["i: ", "since it was made"]);
+    assert_eq!(endpoint.server().store().keys("bucket"), ["q/since"]);
+}

@@ -110,6 +110,11 @@ impl Taker {
         )
     }
 
+    /// What makes a listing none that could be gone by.
+    fn unfit(&self, line: u64, why: &str) -> Error {
+        Error::refused(format!("{}:{line}", self.batch.file), format!("this listing {why}"))
+    }
+
     /// Refuses the inventory of another bucket.
     fn check_bucket(&self, line: u64, bucket: &str) -> Result<(), Error> {
         let expected = &self.place.bucket;

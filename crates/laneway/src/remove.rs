@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::attempts::counted;
-use laneway_store::{Condition, Deletion, ObjectId, Provider, Store};
+use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version};
 
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
@@ -83,6 +83,8 @@ async fn search_one(
     let mut objects = source.objects(store, Order::Arrival);
     let mut batches = Batches::new(store.delete_many_max());
     let mut markers = Markers::default();
+    // An inventory may be days old.
+    let is_bound = request.inventory.is_some();
     let ended = loop {
         let arrived: Vec<_> = match objects.next().await {
             Ok(Some(arrived)) => {
@@ -91,6 +93,9 @@ async fn search_one(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
+        if let Some(error) = request.inventory.as_ref().and_then(|_| unbound(provider, &arrived)) {
+            break Err(error);
+        }
         job.progress.found(arrived.len() as u64, 0);
         if request.dry_run {
             let run = counted(plan(Arc::clone(job), store.clone(), arrived));
@@ -100,19 +105,34 @@ async fn search_one(
             continue;
         }
         for batch in batches.full(markers.take(arrived)) {
-            if send(job, store, batch, Some(&markers), units).await.is_err() {
+            if send(job, store, batch, Some(&markers), is_bound, units).await.is_err() {
                 return Ok(());
             }
         }
-        if markers.is_full() && send_rest(job, store, &mut batches, &mut markers, false, units).await.is_err()
+        if markers.is_full()
+            && send_rest(job, store, &mut batches, &mut markers, false, is_bound, units).await.is_err()
         {
             return Ok(());
         }
     };
     // What a listing has found before it failed is removed like the rest, but for the markers of the key in which it failed. An error
     // means that the job was cancelled.
-    let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), units).await;
+    let _ = send_rest(job, store, &mut batches, &mut markers, ended.is_ok(), is_bound, units).await;
     ended
+}
+
+/// Refuses objects of an inventory that doesn't tell in which state they are to be removed.
+fn unbound(provider: Provider, objects: &[SourceObject]) -> Option<Error> {
+    let version = |object: &SourceObject| object.meta.as_ref().and_then(|meta| meta.version.clone());
+    let is_bound = |object: &&SourceObject| match (provider, version(object)) {
+        (Provider::Gcs, Some(Version::Generation(_))) | (Provider::S3, Some(Version::ETag(_))) => true,
+        (_, Some(_) | None) => false,
+    };
+    let object = objects.iter().find(|object| !is_bound(object))?;
+    let wanted = if provider == Provider::Gcs { "generation" } else { "ETag" };
+    let why =
+        format!("the inventory doesn't tell its {wanted}, without which what replaced it could be removed");
+    Some(Error::refused(url(provider, &object.id), why))
 }
 
 /// Removes what waits: versions, and once those are gone, the delete markers above them.
@@ -122,9 +142,10 @@ async fn send_rest(
     batches: &mut Batches,
     markers: &mut Markers,
     is_all: bool,
+    is_bound: bool,
     units: &Units,
 ) -> Result<(), Cancelled> {
-    send(job, store, batches.rest(), Some(markers), units).await?;
+    send(job, store, batches.rest(), Some(markers), is_bound, units).await?;
     if markers.is_empty() {
         return Ok(());
     }
@@ -138,7 +159,7 @@ async fn send_rest(
     let mut gone = gone.into_iter().peekable();
     while gone.peek().is_some() {
         let batch = gone.by_ref().take(store.delete_many_max()).collect();
-        send(job, store, batch, None, units).await?;
+        send(job, store, batch, None, false, units).await?;
     }
     Ok(())
 }
@@ -204,7 +225,7 @@ async fn flush(
     job.progress.found(batch.len() as u64, 0);
     Ok(match request.dry_run {
         true => units.small(ITEM_COST, counted(plan(Arc::clone(job), store.clone(), batch))).await,
-        false => send(job, store, batch, None, units).await,
+        false => send(job, store, batch, None, false, units).await,
     })
 }
 
@@ -242,6 +263,7 @@ async fn send(
     store: &Store,
     batch: Vec<SourceObject>,
     markers: Option<&Markers>,
+    is_bound: bool,
     units: &Units,
 ) -> Result<(), Cancelled> {
     if batch.is_empty() {
@@ -249,7 +271,7 @@ async fn send(
     }
     let cost = ITEM_COST + batch.len() * KEY_COST;
     let above = markers.map(Markers::above);
-    units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above))).await
+    units.small(cost, counted(remove(Arc::clone(job), store.clone(), batch, above, is_bound))).await
 }
 
 /// Reports what would be removed. What was named is asked for, because it may not be there; where asking isn't
@@ -277,7 +299,14 @@ fn begin(job: &Running, store: &Store, id: &ObjectId) -> Begun {
     job.begin(Op::Remove, url(store.provider(), id), None)
 }
 
-async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>, above: Option<Above>) {
+/// Removes a batch; if it `is_bound`, only what is still as it was found.
+async fn remove(
+    job: Arc<Running>,
+    store: Store,
+    targets: Vec<SourceObject>,
+    above: Option<Above>,
+    is_bound: bool,
+) {
     let mut begun = Vec::with_capacity(targets.len());
     let mut objects = Vec::with_capacity(targets.len());
     let is_listed = targets.iter().all(|target| target.meta.is_some());
@@ -286,9 +315,10 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>, abo
     let mut named = None;
     for target in targets {
         begun.push(Begun { line: target.line, ..begin(&job, &store, &target.id) });
-        sizes.push(target.meta.map_or(0, |meta| meta.size));
+        sizes.push(target.meta.as_ref().map_or(0, |meta| meta.size));
         named = Some(target.id.clone()).filter(|_| !is_listed);
-        objects.push(Deletion { id: target.id.version, ..Deletion::any(target.id.key) });
+        let version = target.meta.and_then(|meta| meta.version).filter(|_| is_bound);
+        objects.push(Deletion { id: target.id.version, version, ..Deletion::any(target.id.key) });
         bucket = target.id.bucket;
     }
     let results = match (&objects[..], &named) {
@@ -304,6 +334,13 @@ async fn remove(job: Arc<Running>, store: Store, targets: Vec<SourceObject>, abo
     for ((begun, result), size) in begun.into_iter().zip(results).zip(sizes) {
         let moved =
             Moved { bytes: size, verified: Verified::NotApplicable, atomic: true, made: Made::default() };
+        let result = result.map_err(|error| match is_bound && error.is_precondition() {
+            true => Error::source(
+                begun.source.clone(),
+                "replaced since the inventory was made, and what is there now is kept",
+            ),
+            false => error,
+        });
         job.end(begun, size, result.map(|()| moved)).await;
     }
 }

@@ -23,7 +23,7 @@ use crate::verbs::cp::NewObjects;
 /// compares contents instead.
 ///
 /// With --delete what SRC doesn't have is removed from DST, at the end, and only if nothing failed. Whatever a filter excludes is left
-/// alone on both sides; a pair is judged by its source.
+/// alone on both sides; a pair is judged by its source. --inventory and --delete can't be had together: an inventory is older than SRC.
 ///
 /// The same command after an interruption does the rest.
 #[derive(Args, Debug)]

@@ -23,6 +23,9 @@ struct Record {
     md5: Option<String>,
     #[serde(default)]
     archived: bool,
+    is_latest: Option<bool>,
+    #[serde(default)]
+    delete_marker: bool,
 }
 
 /// Whether a line is one of these.
@@ -41,9 +44,16 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
             Err(e) => return Err(taker.broken(line.number, e)),
         };
         match record.kind.as_str() {
+            "object" if record.is_latest.is_some() || record.delete_marker => {
+                return Err(taker.unfit(line.number, "was made with -a, and old versions are no objects"));
+            }
             "object" => {}
+            "prefix" | "bucket" => {
+                return Err(taker.unfit(line.number, "was not made with -r, and lacks what lies below here"));
+            }
             "error" => return Err(taker.broken(line.number, "the listing has failed here")),
-            _ => continue,
+            "usage" | "stats" | "warning" => continue,
+            kind => return Err(taker.broken(line.number, format!("nothing is known of its kind, {kind:?}"))),
         }
         let meta = match meta(record, taker, line.number)? {
             Some(meta) => meta,
@@ -57,8 +67,9 @@ pub(super) fn read(input: impl BufRead, taker: &mut Taker) -> Result<Flow, Error
 }
 
 fn meta(record: Record, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
-    let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (record.url.parse(), record.size)
-    else {
+    // Without -a no URL is a version's, whatever a key ends in.
+    let at = record.url.parse().map(Location::as_written);
+    let (Ok(Location::Object { provider, bucket, key }), Some(size)) = (at, record.size) else {
         return Ok(None);
     };
     taker.check_bucket(line, &bucket)?;

@@ -63,7 +63,7 @@ pub struct SyncRequest {
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<PathBuf>,
     /// A file that stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// (CSV) lie beside it, or what `ls -r --json` prints.
+    /// (CSV) lie beside it, or what `ls -r --json` prints. It can't be had together with [`delete`](field@Self::delete).
     pub inventory: Option<PathBuf>,
 }
 
@@ -223,6 +223,11 @@ impl SyncRequest {
                 "an inventory is a bucket's, and the source is none",
             ));
         }
+        if let Some(path) = self.inventory.as_ref().filter(|_| self.delete) {
+            let why = "an inventory doesn't show what came to the source since it was made, so that nothing can be removed by it: \
+                       delete goes by the source's own listing";
+            return Err(Error::usage(path.display().to_string(), why));
+        }
         for end in [&self.source, &self.destination] {
             match end {
                 Location::Standard => {
@@ -347,5 +352,13 @@ mod tests {
         let request = || SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap());
         assert!(request().existing(true).ignore_existing(true).check().unwrap_err().is_usage());
         assert!(request().follow_symlinks(true).ignore_symlinks(true).check().unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn nothing_is_removed_by_an_inventory_which_is_older_than_what_came_since() {
+        let request = SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap()).inventory("i");
+        assert!(request.check().is_ok());
+        let error = request.delete(true).check().unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("since it was made"), "{error}");
     }
 }

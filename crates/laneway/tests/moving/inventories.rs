@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use laneway::{CopyRequest, Location, Op, Provider, RemoveRequest, SyncRequest, VerifyRequest};
+use laneway::{
+    CopyRequest, Entry, ListRequest, Location, Op, Provider, RemoveRequest, SyncRequest, VerifyRequest,
+    Version,
+};
 
 use crate::stage::{BUCKET, DIALECTS, Report, Stage};
 
@@ -40,6 +43,27 @@ fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/manifest.json", serde_json::to_vec(&manifest).unwrap())
 }
 
+/// What an inventory tells of an object's state: its generation, or its ETag.
+fn version(stage: &Stage, key: &str) -> String {
+    let mut listing = stage.client.list(ListRequest::new(stage.url(key)).recursive(true));
+    let Some(Ok(Entry::Object(meta))) = listing.next_blocking() else { panic!("{key} is not there") };
+    match meta.version {
+        Some(Version::Generation(generation)) => generation.to_string(),
+        Some(Version::ETag(etag)) => etag,
+        _ => panic!("{key} has no version"),
+    }
+}
+
+/// A line of `ls -r --json`.
+fn record(stage: &Stage, key: &str) -> String {
+    let (url, version) = (stage.url(key).to_string(), version(stage, key));
+    let named = match stage.kind.provider {
+        Provider::Gcs => ("generation", version.parse::<u64>().unwrap().into()),
+        _ => ("etag", serde_json::Value::from(version)),
+    };
+    serde_json::json!({"kind": "object", "url": url, "size": 1, named.0: named.1}).to_string() + "\n"
+}
+
 #[test]
 fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
     for kind in DIALECTS {
@@ -47,21 +71,25 @@ fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
         for key in ["p/a b+ü", "p/c", "p/late", "q"] {
             stage.object(key, b"12345");
         }
+        let (first, second) = (version(&stage, "p/a b+ü"), version(&stage, "p/c"));
         let inventory = match kind.provider {
             Provider::S3 => {
                 let key = "p/a+b%2B%C3%BC";
                 let rows = format!(
-                    "\"bucket\",\"{key}\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
+                    "\"bucket\",\"{key}\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"{first}\"\n\
                      \"bucket\",\"p/old\",\"v\",\"false\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
                      \"bucket\",\"p/gone\",\"v\",\"true\",\"true\",\"\",\"2026-11-06T21:32:00.000Z\",\"\"\n\
-                     \"bucket\",\"p/c\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n\
+                     \"bucket\",\"p/c\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"{second}\"\n\
                      \"bucket\",\"q\",\"\",\"true\",\"false\",\"5\",\"2026-11-06T21:32:00.000Z\",\"e\"\n"
                 );
                 of_s3(&stage, BUCKET, &rows)
             }
             _ => of_gcs(
                 &stage,
-                "1,bucket,p/a b+ü,5,,\n1,bucket,p/old,5,2026-01-01T00:00:00Z,3\n1,bucket,p/c,5,,\n1,bucket,q,5,,\n",
+                &format!(
+                    "1,bucket,p/a b+ü,5,,{first}\n1,bucket,p/old,5,2026-01-01T00:00:00Z,3\n\
+                     1,bucket,p/c,5,,{second}\n1,bucket,q,5,,\n"
+                ),
             ),
         };
         let request =
@@ -69,9 +97,10 @@ fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
         let report = stage.copy(request.inventory(&inventory));
         assert_eq!(report.all_done().ops(Op::Download), 2, "{kind:?}");
         assert_eq!(std::fs::read(stage.path("d/a b+ü")).unwrap(), b"12345");
+        let listed = stage.requests("list");
         let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(&inventory);
         assert_eq!(Report::of(stage.client.remove(request)).all_done().ops(Op::Remove), 2);
-        assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/late".into(), "q".into()], 0));
+        assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/late".into(), "q".into()], listed));
     }
 }
 
@@ -91,7 +120,7 @@ fn what_ls_prints_as_json_is_an_inventory_and_sync_and_verify_take_it_in_order()
             .unwrap();
             names.push(key);
         }
-        lines += "{\"kind\":\"summary\",\"objects\":1200}\n";
+        lines += "{\"kind\":\"usage\",\"objects\":1200,\"bytes\":1200}\n";
         let inventory = stage.file("listed", &lines);
         let sync = |inventory: &PathBuf| {
             let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("d")));
@@ -140,4 +169,64 @@ fn a_broken_line_or_another_buckets_inventory_is_refused_by_its_line() {
     std::fs::remove_file(stage.path("inventory/data/part-1.csv.gz")).unwrap();
     let why = refusal(stage.path("inventory/2026-11-06T21-32Z/manifest.json"));
     assert!(why.contains("data file") && why.contains("not here"), "{why}");
+}
+
+#[test]
+fn what_was_replaced_since_the_inventory_was_made_is_not_removed() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        ["p/a", "p/b", "p/c"].iter().for_each(|key| stage.object(key, b"x"));
+        let lines: String = ["p/a", "p/b", "p/c"].iter().map(|key| record(&stage, key)).collect();
+        stage.object("p/b", b"y");
+        let request =
+            RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(stage.file("i", lines));
+        let report = Report::of(stage.client.remove(request));
+        assert_eq!((report.summary.files, report.summary.failed), (2, 1), "{kind:?}");
+        let (_, why) = report.failure();
+        assert!(why.contains("p/b") && why.contains("replaced since the inventory was made"), "{why}");
+        assert_eq!((stage.keys(), stage.stored("p/b")), (vec!["p/b".to_owned()], b"y".to_vec()));
+    }
+}
+
+#[test]
+fn an_inventory_without_versions_is_none_to_remove_by() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.object("p/a", b"x");
+        let url = stage.url("p/a").to_string();
+        let wanted = if kind.provider == Provider::Gcs { "generation" } else { "ETag" };
+        let line = serde_json::json!({"kind": "object", "url": url, "size": 1}).to_string();
+        let request =
+            RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(stage.file("i", line));
+        let (_, why) = Report::of(stage.client.remove(request)).failure();
+        assert!(why.contains(&url) && why.contains(wanted), "{why}");
+        assert_eq!(stage.keys(), ["p/a"]);
+    }
+}
+
+#[test]
+fn listings_that_lack_objects_or_hold_old_versions_are_no_inventories() {
+    let stage = Stage::new(DIALECTS[1]);
+    stage.object("a#0123456789abcdef", b"x");
+    let url = stage.url("");
+    let key = stage.url("a#0123456789abcdef").to_string();
+    let object = record(&stage, "").replace(&format!("\"{url}\""), &format!("\"{key}\""));
+    let refusal = |text: String| {
+        let copy = CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("d"))).recursive(true);
+        stage.copy(copy.inventory(stage.file("listed", text))).failure().1
+    };
+    for (line, why) in [
+        (format!("{{\"kind\":\"prefix\",\"url\":\"{url}p/\"}}"), "not made with -r"),
+        (format!("{{\"kind\":\"bucket\",\"url\":\"{url}\"}}"), "not made with -r"),
+        (object.replace("\"size\"", "\"is_latest\":true,\"size\""), "made with -a"),
+        (object.replace("\"size\"", "\"delete_marker\":true,\"size\""), "made with -a"),
+        ("{\"kind\":\"item\"}".to_owned(), "its kind, \"item\""),
+    ] {
+        let text = refusal(format!("{object}{line}\n"));
+        assert!(text.contains("listed:2: ") && text.contains(why), "{text}");
+    }
+    let request = RemoveRequest::new(vec![stage.url("")]).recursive(true);
+    let request = request.inventory(stage.file("listed", &object));
+    Report::of(stage.client.remove(request)).all_done();
+    assert_eq!(stage.keys(), Vec::<String>::new(), "a key that looks like a version's URL");
 }

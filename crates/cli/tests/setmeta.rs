@@ -1,6 +1,6 @@
 //! `setmeta` by the real binary.
 
-use laneway_server::{Attributes, Versioning};
+use laneway_server::{Attributes, Encryption, Faults, Versioning};
 use laneway_testkit::{Endpoint, Program, Wire};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
@@ -129,4 +129,24 @@ fn what_can_not_be_meant_is_refused() {
         .run(["setmeta", "s3://bucket/site/a.html#null", "--content-type", "a/b"])
         .exits(1)
         .complains(&["version"]);
+}
+
+#[test]
+fn encryption_stays_as_it_is_and_an_answer_that_was_lost_is_no_failure() {
+    let (endpoint, laneway) = stocked();
+    let mut attributes_of = attributes(&endpoint, "site/a.html");
+    attributes_of.asked.encryption = Some(Encryption::Managed {
+        algorithm: "aws:kms:dsse".to_owned(),
+        kms_key: Some("key".to_owned()),
+        bucket_key: false,
+    });
+    let encryption = attributes_of.asked.encryption.clone();
+    endpoint.server().store().put_with("bucket", "site/a.html", b"bytes", attributes_of).expect("stored");
+    // The copy has another ETag, so that the second attempt finds another state than it names.
+    endpoint.server().set_faults(Faults::parse(["copy:1 lose-answer"]).expect("a rule"));
+    laneway.run(["setmeta", "s3://bucket/site/a.html", "--cache-control", "no-store"]).succeeds();
+    let changed = attributes(&endpoint, "site/a.html");
+    assert_eq!(changed.cache_control.as_deref(), Some("no-store"));
+    assert_eq!(changed.asked.encryption, encryption);
+    assert_eq!(endpoint.server().counters().requests_by_verb["copy"], 2);
 }

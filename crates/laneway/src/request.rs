@@ -254,7 +254,8 @@ pub struct RemoveRequest {
     pub targets: Vec<Location>,
     /// Whether prefixes are removed with everything under them.
     pub recursive: bool,
-    /// Whether all versions go that the buckets keep, noncurrent ones and delete markers too, and for good.
+    /// Whether all versions go that the buckets keep, noncurrent ones and delete markers too, and for good. A filter that looks at sizes or
+    /// times takes no delete markers: what it leaves below them would be the object again.
     pub all_versions: bool,
     /// Only tell what would be removed.
     pub dry_run: bool,

@@ -174,3 +174,28 @@ async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
         assert_eq!(server.asked().len(), 2);
     }
 }
+
+#[tokio::test]
+async fn another_storage_class_keeps_the_key_and_the_custom_time() {
+    const KEY: &str = "projects/p/locations/l/keyRings/r/cryptoKeys/k";
+    let server = Scripted::serve(|asked: &Asked| {
+        let object =
+            format!(r#"{{"name":"k","size":"9","generation":"7","kmsKeyName":"{KEY}/cryptoKeyVersions/3"}}"#);
+        match (asked.target.contains("/rewriteTo/"), asked.target.contains("fields=customTime")) {
+            (true, _) => json(&format!(r#"{{"done":true,"resource":{object}}}"#)),
+            (false, true) => json(r#"{"customTime":"2026-01-31T00:00:00Z"}"#),
+            (false, false) => json(&object),
+        }
+    });
+    let change = laneway_store::MetaChange::default().storage_class("NEARLINE");
+    store(server.url()).set_meta(&id(), &change).await.unwrap_or_else(|e| panic!("{e}"));
+    let asked = server.asked();
+    let rewrite = asked.iter().find(|asked| asked.target.contains("/rewriteTo/")).expect("a rewrite");
+    assert!(
+        rewrite.target.contains(&format!("destinationKmsKeyName={}&", KEY.replace('/', "%2F"))),
+        "{rewrite:?}"
+    );
+    let body = String::from_utf8_lossy(&rewrite.body);
+    assert!(body.contains(r#""customTime":"2026-01-31T00:00:00Z""#), "{body}");
+    assert!(rewrite.target.contains("ifGenerationMatch=7"), "{rewrite:?}");
+}

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, Multipart, ObjectId, ObjectMeta, Operation,
-    Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store, Version,
+    AccessKey, Body, Checksums, Condition, Deletion, Error, Get, MetaChange, Multipart, ObjectId, ObjectMeta,
+    Operation, Part, PartChecksums, Provider, PutOptions, RequestChecksums, Settings, Store, Version,
 };
 use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
@@ -577,4 +577,41 @@ fn buckets_whose_pages_repeat_themselves_end_with_an_error() {
         assert!(error.message().contains("come before"), "{error}");
     });
     assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn a_description_is_changed_whatever_an_endpoint_makes_of_conditions() {
+    for name in Habits::NAMES {
+        let habits = Habits::named(name).expect("known");
+        against(Config { habits, ..Config::default() }, async |store, id| {
+            put(&store, &id).await.unwrap_or_else(|e| panic!("{e}"));
+            let change = MetaChange::default().cache_control("no-store").metadata("n", "1");
+            let changed = store.set_meta(&id, &change).await.unwrap_or_else(|e| panic!("{name}: {e}"));
+            let found = store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(
+                (found.cache_control.as_deref(), found.version),
+                (Some("no-store"), changed.version),
+                "{name}"
+            );
+        });
+    }
+}
+
+/// The ETag is that of the source and of the destination, and another writer's object stays.
+#[tokio::test]
+async fn a_description_is_not_changed_over_another_writers_object() {
+    let server = Scripted::serve(|asked: &Asked| match asked.method.as_str() {
+        "HEAD" => answer(200, &[("ETag", "\"e\""), ("Server", "laneway"), ("x-amz-request-id", "1")], ""),
+        _ => answer(412, &[], "<Error><Code>PreconditionFailed</Code></Error>"),
+    });
+    let settings = Settings { s3_endpoint: Some(server.url()), anonymous: true, ..Settings::default() };
+    let store = Store::new(Provider::S3, &settings, Lanes::start(LanesConfig::default()).expect("lanes"));
+    let change = MetaChange::default().cache_control("no-store");
+    let changed = store.expect("a store").set_meta(&ObjectId::new("b", "k"), &change).await;
+    assert!(changed.expect_err("it was replaced").is_precondition());
+    let copies: Vec<_> = server.asked().into_iter().filter(|asked| asked.method == "PUT").collect();
+    assert_eq!(copies.len(), 1);
+    for name in ["if-match", "x-amz-copy-source-if-match"] {
+        assert_eq!(copies[0].header(name), Some("\"e\""), "{name}");
+    }
 }

@@ -164,6 +164,8 @@ pub(crate) struct NewResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_class: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) custom_time: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retention: Option<Keeping>,
@@ -182,6 +184,7 @@ impl<'a> NewResource<'a> {
             content_disposition: options.content_disposition.as_deref(),
             content_language: options.content_language.as_deref(),
             storage_class: options.storage_class.as_deref(),
+            custom_time: None,
             metadata: Some(&options.metadata).filter(|metadata| !metadata.is_empty()),
             retention: options.retention.map(Keeping::from),
             temporary_hold: options.legal_hold,

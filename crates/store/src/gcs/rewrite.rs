@@ -31,6 +31,7 @@ fn request(
     options: &PutOptions,
     condition: &Condition,
     kms_key: Option<&str>,
+    custom_time: Option<&str>,
     token: Option<&str>,
 ) -> Result<Outgoing, String> {
     if !options.tags.is_empty() {
@@ -55,7 +56,8 @@ fn request(
         format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
     let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
     outgoing.no_progress = Some(NO_PROGRESS_MAX);
-    let resource = NewResource::new(options, None);
+    let mut resource = NewResource::new(options, None);
+    resource.custom_time = custom_time;
     if !resource.is_empty() {
         outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
         outgoing.body = Body::from(Bytes::from(resource.to_json()));
@@ -102,6 +104,18 @@ impl Gcs {
         options: &PutOptions,
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
+        self.rewrite(from, to, options, condition, None).await
+    }
+
+    /// A copy with this custom time.
+    pub(super) async fn rewrite(
+        &self,
+        from: &ObjectId,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+        custom_time: Option<&str>,
+    ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
         // A copy whose request names any of its description, or a storage class, loses what the request leaves out.
         let merged = match options.describes() || options.storage_class.is_some() || options.is_protected() {
@@ -117,7 +131,7 @@ impl Gcs {
         let mut progress = Progress::default();
         loop {
             let (kms_key, token) = (self.kms_key.as_deref(), progress.token.as_deref());
-            let outgoing = request(from, to, &merged, condition, kms_key, token)
+            let outgoing = request(from, to, &merged, condition, kms_key, custom_time, token)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
@@ -163,7 +177,7 @@ mod tests {
         let (from, to) = (ObjectId::new("b", "a/b"), ObjectId::new("c", "d"));
         let options = PutOptions::default().condition(Condition::Absent);
         let source = Condition::Matches(Version::Generation(3));
-        let outgoing = request(&from, &to, &options, &source, None, Some("t")).expect("a request");
+        let outgoing = request(&from, &to, &options, &source, None, None, Some("t")).expect("a request");
         assert!(outgoing.target.starts_with(
             "/storage/v1/b/b/o/a%2Fb/rewriteTo/b/c/o/d?sourceGeneration=3&ifGenerationMatch=0&rewriteToken=t&fields="
         ));
@@ -183,8 +197,8 @@ mod tests {
     fn new_metadata_goes_into_the_body() {
         let id = ObjectId::new("b", "k");
         let options = PutOptions::default().content_type("a/b");
-        let outgoing = request(&id, &id, &options, &Condition::None, None, None).expect("a request");
+        let outgoing = request(&id, &id, &options, &Condition::None, None, None, None).expect("a request");
         assert_eq!(outgoing.body.len(), br#"{"contentType":"a/b"}"#.len() as u64);
-        assert!(request(&id, &id, &options, &Condition::Absent, None, None).is_err());
+        assert!(request(&id, &id, &options, &Condition::Absent, None, None, None).is_err());
     }
 }

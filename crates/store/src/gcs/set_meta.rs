@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use laneway_lanes::Body;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Gcs;
-use super::head::{object_path, read};
+use super::head::{asked_generation, gone, object_path, read};
 use super::resource::FIELDS;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
+use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
 /// What a patch says: `null` takes a field away, what isn't named stays. `present` is the metadata that is to be cleared.
 fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
@@ -53,7 +54,35 @@ fn request(id: &ObjectId, resource: &Value, metageneration: Option<u64>) -> Outg
     outgoing
 }
 
+/// A key as it is asked for: an object names the version of the key that encrypts it, and a new one is encrypted by the key's newest.
+fn key_without_version(key: &str) -> &str {
+    key.split_once("/cryptoKeyVersions/").map_or(key, |(key, _)| key)
+}
+
+/// What a rewrite drops unless it is told.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Dropped {
+    custom_time: Option<String>,
+}
+
 impl Gcs {
+    /// The custom time of an object, which nothing else needs.
+    async fn custom_time(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        version: Option<&Version>,
+    ) -> Result<Option<String>, Error> {
+        let generation = asked_generation(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        let query = Query::new().and_some("generation", generation.as_deref()).and("fields", "customTime");
+        let outgoing = Outgoing::new(Method::GET, format!("{}{query}", object_path(id)));
+        let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
+        let dropped: Dropped = serde_json::from_slice(&sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer is no object resource: {e}")))?;
+        Ok(dropped.custom_time)
+    }
+
     /// Of both, the patch comes first: the rewrite takes what it has left.
     pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
@@ -78,10 +107,13 @@ impl Gcs {
         };
         match &change.storage_class {
             Some(class) if meta.storage_class.as_ref() != Some(class) => {
-                let options = PutOptions::default().storage_class(class.as_str());
                 let condition = meta.version.clone().map_or(Condition::None, Condition::Matches);
-                let options = options.condition(condition.clone());
-                self.copy(id, id, &options, &condition).await.map_err(|e| e.within(Operation::SetMeta))
+                let mut options =
+                    PutOptions::default().storage_class(class.as_str()).condition(condition.clone());
+                options.kms_key = meta.kms_key.as_deref().map(|key| key_without_version(key).to_owned());
+                let custom_time = self.custom_time(&exchange, id, meta.version.as_ref()).await?;
+                let rewritten = self.rewrite(id, id, &options, &condition, custom_time.as_deref()).await;
+                rewritten.map_err(|e| e.within(Operation::SetMeta))
             }
             _ => Ok(meta),
         }

@@ -14,7 +14,7 @@ use super::write_conditions::Write;
 use crate::checksum::decode_crc32c;
 use crate::encode::{Query, component, path};
 use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing};
+use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::multipart::{SpeaksMultipart as _, part_query};
 use crate::reconcile::landed;
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A copy of 5 GiB takes S3 minutes, in which it sends white space at best.
-pub(super) const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
+const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
 /// Conditions on the destination, as S3 names them and as Cloudflare's R2 does
 /// (<https://developers.cloudflare.com/r2/api/s3/extensions/>).
@@ -39,11 +39,7 @@ fn copy_source(from: &ObjectId) -> String {
     format!("{source}{}", Query::new().and_some("versionId", version.as_deref()))
 }
 
-pub(super) fn source(
-    outgoing: Outgoing,
-    from: &ObjectId,
-    version: Option<&Version>,
-) -> Result<Outgoing, String> {
+fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
     let named = outgoing.header("x-amz-copy-source", &copy_source(from));
     let named = match version {
         None => named,
@@ -55,7 +51,7 @@ pub(super) fn source(
     named.map_err(|e| e.to_string())
 }
 
-fn request(
+pub(super) fn request(
     from: &ObjectId,
     to: &ObjectId,
     options: &PutOptions,
@@ -130,26 +126,8 @@ impl S3 {
             }
             false => options.clone(),
         };
-        let sent = loop {
-            self.look_before(&exchange, Write::Copy, to, &options.condition).await?;
-            let onto = self.sendable(Write::Copy, &options.condition);
-            let mut outgoing = request(from, to, &merged, onto, condition, self.kms_key.as_deref())
-                .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-            if self.conditions.has_headers_for_copies() {
-                for (usual, own) in HEADERS_FOR_COPIES {
-                    if let Some(value) = outgoing.headers.get(usual).cloned() {
-                        outgoing.headers.insert(own, value);
-                    }
-                }
-            }
-            // The condition that fails may be the source's, which says nothing of the destination's.
-            let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
-            match exchange.send(&outgoing).await {
-                Err(error)
-                    if !onto.is_none() && is_clear(&error) && self.conditions.learn(Write::Copy, &error) => {}
-                sent => break sent,
-            }
-        };
+        let build = |onto: &Condition| request(from, to, &merged, onto, condition, self.kms_key.as_deref());
+        let sent = self.send_copy(&exchange, to, &options.condition, condition, build).await;
         let written = match sent {
             Ok(sent) => {
                 let copied: Copied = xml::read(&sent.response.body)
@@ -178,6 +156,37 @@ impl S3 {
             Err(error) => return Err(error),
         };
         self.look_after(&exchange, Write::Copy, &options.condition, written).await
+    }
+
+    /// Sends a copy whose request `build` makes for what of the condition on the destination, `onto`, the endpoint takes; `condition` is
+    /// the source's.
+    pub(super) async fn send_copy(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        to: &ObjectId,
+        onto: &Condition,
+        condition: &Condition,
+        build: impl Fn(&Condition) -> Result<Outgoing, String>,
+    ) -> Result<Sent, Error> {
+        loop {
+            self.look_before(exchange, Write::Copy, to, onto).await?;
+            let onto = self.sendable(Write::Copy, onto);
+            let mut outgoing = build(onto).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+            if self.conditions.has_headers_for_copies() {
+                for (usual, own) in HEADERS_FOR_COPIES {
+                    if let Some(value) = outgoing.headers.get(usual).cloned() {
+                        outgoing.headers.insert(own, value);
+                    }
+                }
+            }
+            // The condition that fails may be the source's, which says nothing of the destination's.
+            let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
+            match exchange.send(&outgoing).await {
+                Err(error)
+                    if !onto.is_none() && is_clear(&error) && self.conditions.learn(Write::Copy, &error) => {}
+                sent => return sent,
+            }
+        }
     }
 
     pub(crate) async fn part_copy(

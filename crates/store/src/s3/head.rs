@@ -1,6 +1,7 @@
 //! `head`.
 
 use http::Method;
+use laneway_lanes::Head;
 
 use super::S3;
 use super::conditions::on_read;
@@ -79,6 +80,17 @@ impl S3 {
         unless: Option<&Unless>,
         keyed: Keyed,
     ) -> Result<ObjectMeta, Error> {
+        self.head_answer(id, version, unless, keyed).await.map(|(meta, _)| meta)
+    }
+
+    /// The same with the answer itself, for what no description has a place for.
+    pub(super) async fn head_answer(
+        &self,
+        id: &ObjectId,
+        version: Option<&Version>,
+        unless: Option<&Unless>,
+        keyed: Keyed,
+    ) -> Result<(ObjectMeta, Head), Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let mut climb = self.checksums.reads.climb();
         let sent = loop {
@@ -99,7 +111,7 @@ impl S3 {
             Some(wanted) if meta.version.as_ref() != Some(wanted) => {
                 Err(exchange.error(ErrorKind::Precondition, format!("{wanted} is gone")))
             }
-            _ => Ok(meta),
+            _ => Ok((meta, sent.response.head)),
         }
     }
 }

@@ -1,36 +1,89 @@
 //! `set_meta`: a copy of an object onto itself, with another description.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
-use http::Method;
+use std::time::SystemTime;
+
+use http::HeaderValue;
+use laneway_lanes::Head;
 
 use super::S3;
 use super::conditions::unquoted;
-use super::copy::{Copied, NO_PROGRESS_MAX, source};
-use super::head::object_target;
-use super::headers::describe;
-use crate::encode::Query;
+use super::copy::{self, Copied};
+use super::write_conditions::Write;
+use crate::checksum::Comparison;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::{Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version, xml};
+use crate::{
+    Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version, xml,
+};
 
 /// The largest object that one request copies.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/copy-object.html>
 const COPY_BYTES_MAX: u64 = 5 << 30;
 
-fn request(
-    id: &ObjectId,
-    options: &PutOptions,
-    version: Option<&Version>,
-    kms_key: Option<&str>,
-) -> Result<Outgoing, String> {
-    let outgoing = source(Outgoing::new(Method::PUT, object_target(id, &Query::new())), id, version)?;
-    let mut outgoing = describe(outgoing, options, kms_key)
-        .and_then(|outgoing| outgoing.header("x-amz-metadata-directive", "REPLACE"))
-        .map_err(|e| e.to_string())?
-        .keyed(Keyed::Copy);
-    outgoing.no_progress = Some(NO_PROGRESS_MAX);
-    outgoing.doubtful = true;
-    Ok(outgoing)
+/// What a copy that is described anew drops, and no change names: sent again as a HEAD tells it.
+const KEPT: [&str; 5] = [
+    "expires",
+    "x-amz-website-redirect-location",
+    "x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-aws-kms-key-id",
+    "x-amz-server-side-encryption-bucket-key-enabled",
+];
+
+/// What an object is and is to be described by.
+struct Changing<'a> {
+    id: &'a ObjectId,
+    meta: ObjectMeta,
+    head: Head,
+    options: PutOptions,
+}
+
+impl<'a> Changing<'a> {
+    /// A lock that has run out by `now` can't be set again.
+    fn new(id: &'a ObjectId, (meta, head): (ObjectMeta, Head), change: &MetaChange, now: SystemTime) -> Self {
+        let applied = change.in_lower_case().applied(&meta);
+        let retention = applied.retention.filter(|retention| retention.until > now);
+        // The key is among the headers.
+        let options = PutOptions { retention, kms_key: None, ..applied };
+        Self { id, meta, head, options }
+    }
+
+    /// The state that is changed. A weak tag can't be a condition.
+    fn condition(&self) -> Condition {
+        match &self.meta.version {
+            Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,
+            version => version.clone().map_or(Condition::None, Condition::Matches),
+        }
+    }
+
+    fn request(&self, onto: &Condition, kms_key: Option<&str>) -> Result<Outgoing, String> {
+        let kms_key = kms_key.filter(|_| self.meta.encryption.is_none());
+        let mut outgoing = copy::request(self.id, self.id, &self.options, onto, &self.condition(), kms_key)?;
+        outgoing.headers.insert("x-amz-metadata-directive", HeaderValue::from_static("REPLACE"));
+        for name in KEPT {
+            let Some(value) = self.head.headers.get(name) else { continue };
+            // Signatures cover the value as text.
+            let value = value.to_str().map_err(|_| format!("{name} can't be sent again"))?;
+            outgoing = outgoing.header(name, value).map_err(|e| e.to_string())?;
+        }
+        Ok(outgoing)
+    }
+
+    /// Whether what is found is what the change was to make: equal checksums, and the same description.
+    fn is_made(&self, found: &ObjectMeta) -> bool {
+        let Self { meta, options, .. } = self;
+        let class = |class: &Option<String>| class.clone().filter(|class| class != "STANDARD");
+        found.size == meta.size
+            && found.checksums.compare(&meta.checksums) == Comparison::Equal
+            // Without one S3 gives an object a type.
+            && (options.content_type.is_none() || found.content_type == options.content_type)
+            && found.content_encoding == options.content_encoding
+            && found.cache_control == options.cache_control
+            && found.content_disposition == options.content_disposition
+            && found.content_language == options.content_language
+            && class(&found.storage_class) == class(&options.storage_class)
+            && found.metadata.as_ref() == Some(&options.metadata)
+    }
 }
 
 impl S3 {
@@ -40,55 +93,113 @@ impl S3 {
             let message = "S3 changes no version: what is changed is another one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let meta = self.head(id, None).await.map_err(|e| e.within(Operation::SetMeta))?;
-        if meta.size > COPY_BYTES_MAX {
+        let answer = self.head_answer(id, None, None, Keyed::Object).await;
+        let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
+        if answer.0.size > COPY_BYTES_MAX {
             let message = "it is larger than 5 GiB, and S3 changes an object's description by copying it";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        // A weak tag can't be a condition.
-        let version = meta
-            .version
-            .as_ref()
-            .filter(|version| !matches!(version, Version::ETag(tag) if tag.starts_with("W/")));
-        let options = change.in_lower_case().applied(&meta);
-        let outgoing = request(id, &options, version, self.kms_key.as_deref())
-            .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let sent = exchange.send(&outgoing).await?;
+        let changing = Changing::new(id, answer, change, self.clock.at(SystemTime::now()));
+        // Source and destination are one object, and another writer's must be neither.
+        let condition = changing.condition();
+        let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
+        let sent = match self.send_copy(&exchange, id, &condition, &condition, build).await {
+            // Its first attempt may have made another ETag.
+            Err(error) if error.is_precondition() && error.is_uncertain() => {
+                return match Box::pin(self.head(id, None)).await {
+                    Ok(found) if changing.is_made(&found) => Ok(found),
+                    _ => Err(error),
+                };
+            }
+            sent => sent?,
+        };
         let copied: Copied = xml::read(&sent.response.body)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
-        let mut changed = ObjectMeta::new(id.clone(), meta.size);
+        let mut changed = ObjectMeta::new(id.clone(), changing.meta.size);
         changed.etag = copied.etag.as_deref().map(unquoted);
         changed.version = changed.etag.clone().map(Version::ETag);
-        changed.metadata = Some(options.metadata);
-        Ok(changed)
+        changed.metadata = Some(changing.options.metadata);
+        self.look_after(&exchange, Write::Copy, &condition, changed).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, StatusCode};
+
     use super::*;
+    use crate::s3::headers::meta;
+
+    const HEAD: [(&str, &str); 12] = [
+        ("content-length", "1"),
+        ("etag", "\"e\""),
+        ("content-type", "text/plain"),
+        ("x-amz-storage-class", "STANDARD_IA"),
+        ("x-amz-meta-kept", "1"),
+        ("x-amz-checksum-crc32c", "4waSgw=="),
+        ("expires", "Thu, 01 Dec 2033 16:00:00 GMT"),
+        ("x-amz-website-redirect-location", "/there"),
+        ("x-amz-server-side-encryption", "aws:kms:dsse"),
+        ("x-amz-server-side-encryption-aws-kms-key-id", "k"),
+        ("x-amz-object-lock-mode", "GOVERNANCE"),
+        ("x-amz-object-lock-retain-until-date", "2027-01-31T00:00:00Z"),
+    ];
+
+    fn changing<'a>(id: &'a ObjectId, change: &MetaChange, now: &str) -> Changing<'a> {
+        let headers: HeaderMap = HEAD
+            .map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
+            .into_iter()
+            .collect();
+        let head = Head { status: StatusCode::OK, headers };
+        Changing::new(id, (meta(id, &head), head), change, crate::timestamp::rfc3339(now).expect("a time"))
+    }
 
     #[test]
     fn what_is_not_mentioned_is_sent_again() {
         let id = ObjectId::new("b", "a b");
-        let mut meta = ObjectMeta::new(id.clone(), 1);
-        meta.content_type = Some("text/plain".into());
-        meta.storage_class = Some("STANDARD_IA".into());
-        meta.metadata = Some([("kept".to_owned(), "1".to_owned())].into());
-        let options = MetaChange::default().cache_control("no-store").applied(&meta);
-        let request = request(&id, &options, Some(&Version::ETag("e".into())), None).expect("a request");
+        let change = MetaChange::default().cache_control("no-store");
+        let changing = changing(&id, &change, "2027-01-30T00:00:00Z");
+        let request = changing.request(&changing.condition(), Some("another key")).expect("a request");
         assert_eq!(request.target, "/a%20b");
         for (name, value) in [
             ("x-amz-copy-source", "/b/a%20b"),
             ("x-amz-copy-source-if-match", "\"e\""),
+            ("if-match", "\"e\""),
             ("x-amz-metadata-directive", "REPLACE"),
-            ("content-type", "text/plain"),
             ("cache-control", "no-store"),
-            ("x-amz-storage-class", "STANDARD_IA"),
-            ("x-amz-meta-kept", "1"),
         ] {
             assert_eq!(request.headers[name], value, "{name}");
         }
+        for (name, value) in HEAD.into_iter().filter(|(name, _)| !matches!(*name, "content-length" | "etag"))
+        {
+            if name != "x-amz-checksum-crc32c" {
+                assert_eq!(request.headers[name], value, "{name}");
+            }
+        }
         assert!(!request.headers.contains_key("x-amz-tagging-directive"), "tags stay");
+    }
+
+    #[test]
+    fn a_lock_that_has_run_out_is_not_set_again() {
+        let id = ObjectId::new("b", "k");
+        let change = MetaChange::default().clears_metadata(true).content_type("");
+        let changing = changing(&id, &change, "2027-01-31T00:00:00Z");
+        let request = changing.request(&Condition::None, None).expect("a request");
+        assert!(!request.headers.keys().any(|name| name.as_str().starts_with("x-amz-object-lock-")));
+        assert!(!request.headers.contains_key("if-match") && !request.headers.contains_key("content-type"));
+        assert_eq!(request.headers["x-amz-metadata-directive"], "REPLACE", "also where nothing is left");
+    }
+
+    #[test]
+    fn only_equal_bytes_of_the_same_description_are_the_change() {
+        let id = ObjectId::new("b", "k");
+        let changing = changing(&id, &MetaChange::default().cache_control("a"), "2027-01-31T00:00:00Z");
+        let mut found = changing.meta.clone();
+        assert!(!changing.is_made(&found), "as it was");
+        found.cache_control = Some("a".into());
+        found.version = Some(Version::ETag("other".into()));
+        assert!(changing.is_made(&found));
+        found.checksums.crc32c = Some(1);
+        assert!(!changing.is_made(&found), "another writer's");
     }
 }

@@ -471,12 +471,18 @@ impl Keyspace {
     /// Goes on without cuts, where the store doesn't begin a listing at the key that it is asked to begin at, but brings this
     /// one: the first stretch, whose pages were asked for up to the end, gets everything back.
     fn forget_cuts(&mut self, key: &str) -> Result<(), Disorder> {
+        let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
+        let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
-        // A part of a page that was passed over because it lay behind a cut doesn't come again.
-        let Some(first) = first.filter(|first| !self.cuts_hold && !first.page.is_beyond) else {
+        // What was passed over because it lay behind a cut doesn't come again: of a page, or of one that was asked for up to a cut.
+        let went_on = |first: &Stretch| match first.is_asked {
+            true => !first.page.is_beyond && first.page.asked.as_ref() == Some(&whole),
+            false => first.asked.as_ref().is_none_or(|asked| *asked == whole),
+        };
+        let Some(first) = first.filter(|first| !self.cuts_hold && went_on(first)) else {
             return Err(Disorder::Outside(key.to_owned()));
         };
-        first.end = self.listed.end_before.clone().map_or(End::Open, End::Before);
+        first.end = whole.0;
         self.may_cut = false;
         let given_up: usize = self.stretches.drain(1..).map(|stretch| stretch.held).sum();
         self.held -= given_up;

@@ -124,7 +124,9 @@ impl Flow {
         let acknowledged = self.acknowledgements.front().map(|next| next.at);
         let taken = self.taken.front().map(|(at, _)| *at);
         let lost = self.lost.first().map(|(at, _)| *at);
-        [paced, acknowledged, taken, lost].into_iter().flatten().min()
+        // What is lost may go again at once where nothing else is waited for.
+        let again = (!self.again.is_empty()).then_some(now);
+        [paced, acknowledged, taken, lost].into_iter().flatten().min().or(again)
     }
 
     /// When the next item comes out, or something has to be sent again that was lost before `now`.
@@ -311,6 +313,20 @@ mod tests {
         flow.advance(20 * MS, &mut wire);
         assert_eq!(arrivals(&mut flow, &mut wire), [(270 * MS, 1), (270 * MS, 3)]);
         assert!(flow.room(300 * MS, usize::MAX, &mut wire) >= SEGMENT);
+    }
+
+    #[test]
+    fn what_waits_for_nothing_but_to_be_sent_again_is_due_at_once() {
+        let (mut flow, mut wire) = start();
+        wire.lose_after(0);
+        send(&mut flow, Duration::ZERO, 1, &mut wire);
+        // Its loss is known, and the pace that held it back has passed since.
+        while let Some((at, place)) = flow.lost.pop_first() {
+            flow.finds_out(at, place);
+        }
+        assert_eq!((flow.next(300 * MS), flow.next_room(300 * MS)), (Some(300 * MS), Some(300 * MS)));
+        flow.advance(300 * MS, &mut wire);
+        assert_eq!(arrivals(&mut flow, &mut wire), [(310 * MS, 1)]);
     }
 
     #[test]

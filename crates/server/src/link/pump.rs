@@ -80,10 +80,13 @@ impl Link {
         self.epoch.elapsed()
     }
 
-    /// How many bytes may be sent now, if so many may be out that haven't been taken.
-    fn room(&self, line: &Line, most: usize) -> usize {
+    /// How many bytes may be sent now, if so many may be out that haven't been taken; where none may, when that may change by itself. Both
+    /// are said of one moment: what ends between two of them would be waited for without end.
+    fn room(&self, line: &Line, most: usize) -> (usize, Option<Duration>) {
         let now = self.now() + TIMER_SLACK;
-        lock(&line.flow).room(now, most, &mut lock(&line.wire))
+        let mut flow = lock(&line.flow);
+        let room = flow.room(now, most, &mut lock(&line.wire));
+        (room, flow.next_room(now))
     }
 
     fn send(&self, line: &Line, bytes: Bytes) {
@@ -94,9 +97,9 @@ impl Link {
     /// Lets the sender know of bytes that came out of the line and went on.
     fn taken(&self, line: &Line, len: usize) {
         let mut flow = lock(&line.flow);
-        // Whoever knows of an earlier moment already waits for that.
+        // Whoever knows of an earlier moment already waits for that: a moment that its own look took for one to come.
         let now = self.now();
-        let is_awaited = flow.next_room(now).is_some();
+        let is_awaited = flow.next_room(now + TIMER_SLACK).is_some();
         flow.taken(now, len);
         drop(flow);
         if !is_awaited {
@@ -194,9 +197,8 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
     let (mut buffer, mut client) = (BytesMut::new(), Client::of(&socket));
     loop {
         let most = client.buffers(&link).map_or(RECEIVE_BYTES_MAX, Buffers::may_send);
-        let room = link.room(&line, most);
+        let (room, next) = link.room(&line, most);
         if room == 0 {
-            let next = lock(&line.flow).next_room(link.now() + TIMER_SLACK);
             match next {
                 Some(at) => link.sleep_until(at).await,
                 None => line.drained.notified().await,
@@ -339,12 +341,12 @@ impl AsyncWrite for Delayed {
                 return Poll::Ready(Err(kind.into()));
             }
             let most = this.client.buffers(&this.link).map_or(RECEIVE_BYTES_MAX, Buffers::may_receive);
-            let len = this.link.room(&this.outbound, most).min(bytes.len());
+            let (room, next) = this.link.room(&this.outbound, most);
+            let len = room.min(bytes.len());
             if len > 0 || bytes.is_empty() {
                 this.link.send(&this.outbound, Bytes::copy_from_slice(&bytes[..len]));
                 return Poll::Ready(Ok(len));
             }
-            let next = lock(&this.outbound.flow).next_room(this.link.now() + TIMER_SLACK);
             match next {
                 Some(at) => this.room = this.link.wait(at).map(Box::pin),
                 None => return Poll::Pending,

@@ -13,6 +13,7 @@ use crate::download::Downloads;
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::lookup::Sizes;
+use crate::names_from::Reading;
 use crate::pump::{pump, units};
 use crate::running::{Begun, Moved, Running};
 use crate::search::{Prefix, Search};
@@ -35,7 +36,8 @@ pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
         }
         Ok(()) => {
             let manifest = request.manifest.as_deref();
-            if let Err(error) = job.keep_manifest(manifest, request.subject(), request.dry_run).await {
+            let subject = request.subject(&job.added_at(&request.destination));
+            if let Err(error) = job.keep_manifest(manifest, subject, request.dry_run).await {
                 let target = error.url().unwrap_or_default().to_owned();
                 job.fail(op, target, None, error).await;
                 return job.finish().await;
@@ -168,6 +170,7 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
 /// What a source of a request means.
 fn listed(id: ObjectId, request: &CopyRequest) -> Source {
     let (names, inventory) = (request.files_from.clone(), request.inventory.clone());
+    let names = names.map(|names| (names, Reading::Rclone));
     Source { names, inventory, ..Source::of(id, request.recursive) }
 }
 

@@ -29,6 +29,11 @@ pub struct Gzip {
 }
 
 impl Gzip {
+    /// What names end in, each with its leading dot.
+    pub(crate) fn endings(&self) -> &[String] {
+        &self.endings
+    }
+
     /// Files with these extensions, each with or without its leading dot: `html`, `.txt`, `tar.old`.
     ///
     /// # Errors

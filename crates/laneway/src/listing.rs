@@ -11,7 +11,7 @@ pub(crate) use arriving::{Arrived, Arriving};
 
 use crate::inventory::{Batch, Inventory, Place};
 use crate::mapping::name_of_key;
-use crate::names_from::{NameList, Named};
+use crate::names_from::{NameList, Named, Reading};
 use crate::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
 use crate::{Error, Filter, Location};
@@ -58,7 +58,7 @@ pub(crate) struct Source {
     /// Whether all versions are meant.
     pub(crate) all_versions: bool,
     /// What of the prefix is meant, where a file says that instead of a listing.
-    pub(crate) names: Option<Location>,
+    pub(crate) names: Option<(Location, Reading)>,
     /// What stands for its listing.
     pub(crate) inventory: Option<PathBuf>,
 }
@@ -125,8 +125,9 @@ impl Source {
 
     /// Begins to look for the objects that the source means, and hands them on in this order.
     pub(crate) fn objects(&self, store: &Store, order: Order) -> Objects {
-        if let Some(names) = &self.names {
-            let state = State::Given { names: NameList::start(names), prefix: folder_prefix(&self.key) };
+        if let Some((names, reading)) = &self.names {
+            let state =
+                State::Given { names: NameList::start(names, *reading), prefix: folder_prefix(&self.key) };
             return Objects { source: self.clone(), state, scheme: store.scheme() };
         }
         if let Some(inventory) = self.inventory.clone() {

@@ -3,6 +3,7 @@
 
 mod known;
 mod line;
+mod settings;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Seek as _, SeekFrom, Write as _};
@@ -16,6 +17,7 @@ use crate::lines::{Line, Lines};
 
 pub(crate) use known::Known;
 pub(crate) use line::{Record, Subject};
+pub(crate) use settings::Settings;
 
 /// Outcomes that wait to be written before their items do.
 const LINES_WAITING_MAX: usize = 1024;

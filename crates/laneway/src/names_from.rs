@@ -13,6 +13,15 @@ const BATCH_MAX: usize = 256;
 /// Batches that wait to be taken before the reading does.
 const BATCHES_WAITING_MAX: usize = 4;
 
+/// How lines are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// As rclone reads them: space around a name and a slash before it are not its own.
+    Rclone,
+    /// A line that isn't the name as it stands is refused: what is removed must be what is written.
+    Exact,
+}
+
 /// A name, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Named {
@@ -30,7 +39,7 @@ impl NameList {
     ///
     /// # Errors
     /// Where no thread can be started. What can't be opened or read comes in place of names.
-    pub(crate) fn start(at: &Location) -> Result<Self, Error> {
+    pub(crate) fn start(at: &Location, reading: Reading) -> Result<Self, Error> {
         let target = at.to_string();
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let (from, named) = (at.clone(), target.clone());
@@ -46,8 +55,9 @@ impl NameList {
                 }
             };
             // Nobody listens once the job has ended.
-            let _ =
-                opened.and_then(|input| hand_on(&named, input, &out)).map_err(|e| out.blocking_send(Err(e)));
+            let _ = opened
+                .and_then(|input| hand_on(&named, input, reading, &out))
+                .map_err(|e| out.blocking_send(Err(e)));
         };
         std::thread::Builder::new()
             .name("laneway-names".into())
@@ -68,13 +78,14 @@ impl NameList {
 fn hand_on(
     target: &str,
     input: impl Read,
+    reading: Reading,
     out: &mpsc::Sender<Result<Vec<Named>, Error>>,
 ) -> Result<(), Error> {
     let mut lines = Lines::new(BufReader::new(input));
     let mut batch = Vec::new();
     let unreadable = |e| Error::local(target, "can't be read", e);
     while let Some(line) = lines.next().map_err(unreadable)? {
-        match name(&line.bytes, line.number == 1) {
+        match name(&line.bytes, reading, line.number == 1) {
             Ok(None) => continue,
             Ok(Some(name)) => batch.push(Named { name, line: format!("{target}:{}", line.number).into() }),
             Err(why) => {
@@ -98,14 +109,21 @@ fn hand_on(
 ///
 /// # Errors
 /// For a line that can't be a name.
-fn name(line: &[u8], is_first: bool) -> Result<Option<String>, &'static str> {
+fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {
     let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
-    let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?.trim();
+    let whole = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?;
+    let text = whole.trim();
     if text.is_empty() || text.starts_with(['#', ';']) {
         return Ok(None);
     }
     let name = text.trim_start_matches('/');
-    if name.is_empty() { Err("the line names nothing") } else { Ok(Some(name.to_owned())) }
+    match reading {
+        _ if name.is_empty() => Err("the line names nothing"),
+        Reading::Exact if name != whole => Err(
+            "the line begins or ends with space, or begins with a slash, and what is removed has to be named as it is",
+        ),
+        Reading::Exact | Reading::Rclone => Ok(Some(name.to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -114,7 +132,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_rclone_reads_them() {
-        let read = |line: &str| name(line.as_bytes(), false);
+        let read = |line: &str| name(line.as_bytes(), Reading::Rclone, false);
         let some = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(read("a/b c"), some("a/b c"));
         assert_eq!(read("  /a/b\t"), some("a/b"));
@@ -122,14 +140,24 @@ mod tests {
             assert_eq!(read(nothing), Ok(None), "{nothing:?}");
         }
         assert_eq!(read("a # b"), some("a # b"));
-        assert!(read("/").is_err() && name(b"\xff", false).is_err());
-        assert_eq!(name(b"\xef\xbb\xbfa", true), some("a"));
+        assert!(read("/").is_err() && name(b"\xff", Reading::Rclone, false).is_err());
+        assert_eq!(name(b"\xef\xbb\xbfa", Reading::Rclone, true), some("a"));
+    }
+
+    #[test]
+    fn what_is_to_be_removed_is_read_as_it_stands_or_not_at_all() {
+        let read = |line: &str| name(line.as_bytes(), Reading::Exact, false);
+        assert_eq!(read("a b/c"), Ok(Some("a b/c".to_owned())));
+        assert_eq!((read("  "), read("# a")), (Ok(None), Ok(None)));
+        for other in [" a", "a ", "a\t", "/a", "//a"] {
+            assert!(read(other).unwrap_err().contains("as it is"), "{other:?}");
+        }
     }
 
     #[test]
     fn what_stands_before_a_broken_line_is_named_first() {
         let (out, mut batches) = mpsc::channel(4);
-        let error = hand_on("names", &b"a\n#\nb\n\xff\nc\n"[..], &out).unwrap_err();
+        let error = hand_on("names", &b"a\n#\nb\n\xff\nc\n"[..], Reading::Rclone, &out).unwrap_err();
         assert!(error.to_string().starts_with("names:4: "), "{error}");
         let batch = batches.blocking_recv().unwrap().unwrap();
         let lines: Vec<_> = batch.iter().map(|named| (&*named.name, &*named.line)).collect();

@@ -12,7 +12,7 @@ use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::named_version;
-use crate::names_from::{NameList, Named};
+use crate::names_from::{NameList, Named, Reading};
 use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
 use crate::running::{Begun, Made, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest, moved};
@@ -62,7 +62,7 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
         let Some((provider, id)) = target.as_object() else { continue };
         let source = Source {
             all_versions: request.all_versions,
-            names: request.files_from.clone(),
+            names: request.files_from.clone().map(|names| (names, Reading::Exact)),
             inventory: request.inventory.clone(),
             ..Source::of(id, request.recursive)
         };
@@ -171,7 +171,7 @@ async fn search_urls(
     request: &RemoveRequest,
     units: &Units,
 ) -> Result<(), Error> {
-    let mut names = NameList::start(names)?;
+    let mut names = NameList::start(names, Reading::Exact)?;
     let mut waiting: Vec<SourceObject> = Vec::new();
     let mut at = None;
     let ended = loop {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use laneway_store::{Provider, PutOptions};
 
-use crate::manifest::Subject;
+use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
 use crate::{Filter, Gzip, Location};
@@ -233,9 +233,12 @@ impl CopyRequest {
     }
 
     /// Whose manifest it keeps.
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self, added: &str) -> Subject {
+        let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
         let job = if self.remove_source { "move" } else { "copy" };
-        Subject::new(job, &self.sources, Some(&self.destination)).into_folder(self.is_into_folder())
+        Subject::new(job, &self.sources, Some(&self.destination))
+            .making(&settings)
+            .into_folder(self.is_into_folder())
     }
 
     /// Sets [`expect_size`](field@Self::expect_size).

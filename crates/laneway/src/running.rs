@@ -193,6 +193,16 @@ impl Running {
         }
     }
 
+    /// What a destination's store adds by itself to what is made there, as a digest; nothing on this machine.
+    pub(crate) fn added_at(&self, destination: &Location) -> String {
+        match destination {
+            Location::Object { provider, .. } => {
+                self.store(*provider).map(Store::fingerprint).unwrap_or_default()
+            }
+            Location::Local(_) | Location::Version { .. } | Location::Standard => String::new(),
+        }
+    }
+
     /// Has each item's outcome written to a manifest, and goes by what it tells of earlier runs.
     ///
     /// # Errors

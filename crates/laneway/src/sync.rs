@@ -36,8 +36,8 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     match request.check() {
         Err(error) => fail(&job, &request, error).await,
         Ok(()) => {
-            if let Err(error) =
-                job.keep_manifest(request.manifest.as_deref(), request.subject(), request.dry_run).await
+            let subject = request.subject(&job.added_at(&request.destination));
+            if let Err(error) = job.keep_manifest(request.manifest.as_deref(), subject, request.dry_run).await
             {
                 fail(&job, &request, error).await;
                 return job.finish().await;

@@ -26,7 +26,8 @@ use crate::report::line::Wording;
 /// named, and all of them with -a, are gone for good. With -a delete markers go after the versions below them, and not at all where a
 /// filter looks at sizes or times.
 ///
-/// With --files-from the names below the one URL are removed; without a URL each line is a whole one. With --inventory what was replaced since it was
+/// With --files-from the names below the one URL are removed; without a URL each line is a whole one, and a line with
+/// space around it or a slash before it is refused. With --inventory what was replaced since it was
 /// made stays, and is an error.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {

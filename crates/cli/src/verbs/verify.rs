@@ -27,7 +27,7 @@ pub(crate) struct Verify {
     #[arg(value_name = "DST")]
     destination: OsString,
     /// Write a row for each name to FILE, as CSV in the columns of S3 Batch Operations' completion reports: Bucket, Key, VersionId, TaskStatus,
-    /// ErrorCode, HTTPStatusCode, ResultMessage
+    /// ErrorCode, HTTPStatusCode, ResultMessage; until all was compared it is called FILE.unfinished
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Go by an inventory instead of listing SRC: the manifest.json of S3 Inventory or of a Storage Insights report, or what ls -r --json has printed;

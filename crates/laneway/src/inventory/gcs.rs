@@ -12,11 +12,13 @@ use crate::Error;
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
+    /// Of how many objects it tells.
+    records_processed: Option<u64>,
 }
 
 /// Where the columns are that matter.
 struct Columns {
-    bucket: Option<usize>,
+    bucket: usize,
     name: usize,
     size: usize,
     updated: Option<usize>,
@@ -30,8 +32,13 @@ struct Columns {
 impl Columns {
     fn of(header: &csv::StringRecord) -> Result<Self, &'static str> {
         let at = |name: &str| header.iter().position(|known| known.trim() == name);
+        if at("timeDeleted").is_none() && at("generation").is_none() {
+            return Err(
+                "the header of this shard has neither timeDeleted nor generation, so that old versions pass for objects",
+            );
+        }
         Ok(Self {
-            bucket: at("bucket"),
+            bucket: at("bucket").ok_or("the header of this shard has no bucket")?,
             name: at("name").ok_or("the header of this shard has no name")?,
             size: at("size").ok_or("the header of this shard has no size")?,
             updated: at("updated"),
@@ -48,6 +55,7 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
     let manifest: Manifest = serde_json::from_value(manifest).map_err(|e| {
         Error::refused(path.display().to_string(), format!("is no manifest of an inventory report: {e}"))
     })?;
+    let mut rows_read = 0_u64;
     for shard in &manifest.report_shards_file_names {
         let (at, input) = data_file(path, shard)?;
         taker.batch.file = at.display().to_string();
@@ -65,6 +73,7 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
                 Ok(false) => break,
                 Err(e) => return Err(taker.broken(line, e)),
             }
+            rows_read += 1;
             let Some(meta) = object(&row, &columns, taker, line)? else { continue };
             if taker.take(line, meta).is_break() {
                 return Ok(Flow::Break(()));
@@ -74,7 +83,13 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
             return Ok(Flow::Break(()));
         }
     }
-    Ok(Flow::Continue(()))
+    match manifest.records_processed {
+        Some(announced) if rows_read < announced => {
+            let why = format!("tells of {announced} objects, and its shards have {rows_read}");
+            Err(Error::refused(path.display().to_string(), why))
+        }
+        _ => Ok(Flow::Continue(())),
+    }
 }
 
 /// The object of a row; `None` for one that is no more.
@@ -86,7 +101,7 @@ fn object(
 ) -> Result<Option<ObjectMeta>, Error> {
     let field =
         |column: Option<usize>| column.and_then(|column| row.get(column)).filter(|text| !text.is_empty());
-    let bucket = field(columns.bucket).unwrap_or(&taker.place.bucket);
+    let bucket = field(Some(columns.bucket)).ok_or_else(|| taker.broken(line, "it has no bucket"))?;
     taker.check_bucket(line, bucket)?;
     if field(columns.deleted).is_some() {
         return Ok(None);

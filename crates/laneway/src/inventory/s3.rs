@@ -1,14 +1,20 @@
 //! S3 Inventory: `manifest.json` names the data files and their columns; those are gzip files of CSV without a header, keys URL-encoded.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
+use md5::{Digest as _, Md5};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
 use super::{Flow, Taker, data_file, is_true};
 use crate::Error;
+
+/// What of a data file is read at once to be compared.
+const BUFFER_LEN: usize = 256 << 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,13 +28,16 @@ struct Manifest {
 #[derive(Deserialize)]
 struct DataFile {
     key: String,
+    /// Of the file as it lies in the store, in hexadecimal digits.
+    #[serde(rename = "MD5checksum")]
+    md5: Option<String>,
 }
 
 /// Where the columns are that matter.
 struct Columns {
     bucket: usize,
     key: usize,
-    size: Option<usize>,
+    size: usize,
     updated: Option<usize>,
     etag: Option<usize>,
     is_latest: Option<usize>,
@@ -39,11 +48,10 @@ impl Columns {
     fn of(schema: &str) -> Result<Self, &'static str> {
         let names: Vec<&str> = schema.split(',').map(str::trim).collect();
         let at = |name: &str| names.iter().position(|known| *known == name);
-        let size = at("Size").ok_or("its fileSchema has no Size")?;
         Ok(Self {
             bucket: at("Bucket").ok_or("its fileSchema has no Bucket")?,
             key: at("Key").ok_or("its fileSchema has no Key")?,
-            size: Some(size),
+            size: at("Size").ok_or("its fileSchema has no Size")?,
             updated: at("LastModifiedDate"),
             etag: at("ETag"),
             is_latest: at("IsLatest"),
@@ -65,6 +73,9 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
     for file in &manifest.files {
         let (at, input) = data_file(path, &file.key)?;
         taker.batch.file = at.display().to_string();
+        if let Some(expected) = &file.md5 {
+            check_md5(&at, expected)?;
+        }
         let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(input);
         let mut row = csv::StringRecord::new();
         loop {
@@ -86,6 +97,35 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
     Ok(Flow::Continue(()))
 }
 
+/// Compares a data file with its checksum before anything of it is gone by.
+///
+/// # Errors
+/// Where it is another file, or only a part of it.
+fn check_md5(at: &Path, expected: &str) -> Result<(), Error> {
+    let unreadable = |e| Error::local(at, "can't be read as an inventory", e);
+    let mut file = File::open(at).map_err(unreadable)?;
+    let mut buffer = vec![0; BUFFER_LEN];
+    let mut hash = Md5::new();
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => hash.update(buffer.get(..read).unwrap_or_default()),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(unreadable(e)),
+        }
+    }
+    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    match found.eq_ignore_ascii_case(expected) {
+        true => Ok(()),
+        false => {
+            let why = format!(
+                "its MD5 is {found}, and the inventory's manifest says {expected}: it is damaged or not whole"
+            );
+            Err(Error::integrity(at.display().to_string(), why))
+        }
+    }
+}
+
 /// The object of a row; `None` for an old version or a delete marker.
 fn object(
     row: &csv::StringRecord,
@@ -103,7 +143,7 @@ fn object(
     }
     let encoded = field(Some(columns.key)).unwrap_or_default();
     let key = decoded_key(encoded).ok_or_else(|| taker.broken(line, "its key is no URL-encoded UTF-8"))?;
-    let size = field(columns.size).and_then(|size| size.parse().ok());
+    let size = field(Some(columns.size)).and_then(|size| size.parse().ok());
     let size: u64 = size.ok_or_else(|| taker.broken(line, "its size is no number"))?;
     let mut meta = ObjectMeta::new(ObjectId::new(bucket, key), size);
     meta.updated = field(columns.updated).and_then(Retention::time);
@@ -135,10 +175,7 @@ mod tests {
     #[test]
     fn columns_are_found_by_their_names_wherever_they_are() {
         let columns = Columns::of("Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, ETag").unwrap();
-        assert_eq!(
-            (columns.key, columns.size, columns.is_latest, columns.updated),
-            (1, Some(5), Some(3), None)
-        );
+        assert_eq!((columns.key, columns.size, columns.is_latest, columns.updated), (1, 5, Some(3), None));
         assert!(Columns::of("Bucket, Key").is_err());
     }
 }

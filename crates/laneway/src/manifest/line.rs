@@ -5,6 +5,7 @@ use std::path::Path;
 use laneway_store::{Checksums, Version};
 use serde::{Deserialize, Serialize};
 
+use super::settings::Settings;
 use crate::checksum::written;
 use crate::{Location, Outcome};
 
@@ -24,6 +25,9 @@ pub(crate) struct Subject {
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
+    /// A digest of what new objects or files are to be, beyond their contents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<String>,
     /// Whether the destination was a folder when the job first began: what it has made since doesn't change what the job means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     into_folder: Option<bool>,
@@ -37,8 +41,14 @@ impl Subject {
             job: job.to_owned(),
             sources: sources.iter().map(from_the_root).collect(),
             destination: destination.map(from_the_root),
+            settings: None,
             into_folder: None,
         }
+    }
+
+    /// The same of a job that makes what it makes in this way.
+    pub(crate) fn making(self, settings: &Settings<'_>) -> Self {
+        Self { settings: Some(settings.digest()), ..self }
     }
 
     /// The same of a job whose destination is a folder, or isn't.
@@ -68,6 +78,10 @@ impl Subject {
         let was_folder = std::mem::replace(&mut found.into_folder, self.into_folder);
         match found == *self {
             true => Ok(was_folder),
+            false if (Self { settings: self.settings.clone(), ..found.clone() }) == *self => Err(format!(
+                "this is the manifest of another job, of {} with other settings of what it makes",
+                found.described()
+            )),
             false => Err(format!("this is the manifest of another job, of {}", found.described())),
         }
     }

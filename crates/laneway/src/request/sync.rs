@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use laneway_store::PutOptions;
 
 use crate::listing::folder_prefix;
-use crate::manifest::Subject;
+use crate::manifest::{Settings, Subject};
 use crate::mapping::is_into_itself;
 use crate::{CopyRequest, Error, Filter, Location, folder};
 
@@ -107,8 +107,9 @@ impl SyncRequest {
     }
 
     /// Whose manifest it keeps.
-    pub(crate) fn subject(&self) -> Subject {
-        Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination))
+    pub(crate) fn subject(&self, added: &str) -> Subject {
+        let settings = Settings { put: &self.put, gzip: None, preserve: self.preserve, added };
+        Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 
     /// Sets [`delete`](field@Self::delete).

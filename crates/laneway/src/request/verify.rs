@@ -24,7 +24,7 @@ pub struct VerifyRequest {
     /// Which names are meant.
     pub filter: Filter,
     /// A file that gets a row for each name, in the columns of S3 Batch Operations' completion reports: `Bucket, Key, VersionId,
-    /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`.
+    /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until all was compared it is called as this with `.unfinished` behind it.
     pub report: Option<PathBuf>,
     /// A file that stands for the source's listing, as [`CopyRequest::inventory`](crate::CopyRequest::inventory).
     pub source_inventory: Option<PathBuf>,

@@ -47,6 +47,8 @@ pub(super) struct Side {
     ready: VecDeque<Entry>,
     order: InOrder,
     left_out: LeftOut,
+    /// Whether it is only compared, so that what can't be a key is a difference on either side.
+    is_compared: bool,
     /// Whether anything was there at all, a filter or not.
     pub(super) is_empty: bool,
 }
@@ -73,6 +75,11 @@ impl Side {
             }
         };
         Ok(Self::of(role, stream))
+    }
+
+    /// The same where it is only compared.
+    pub(super) fn compared(self) -> Self {
+        Self { is_compared: true, ..self }
     }
 
     /// A prefix of a store, which ends in a slash or is empty.
@@ -106,6 +113,7 @@ impl Side {
             ready: VecDeque::new(),
             order: InOrder::default(),
             left_out: LeftOut::default(),
+            is_compared: false,
             is_empty: true,
         }
     }
@@ -190,6 +198,11 @@ impl Side {
                 }
                 (Found::Failed(path, error), Role::Source) => {
                     job.fail(Op::Upload, path.display().to_string(), None, error).await;
+                }
+                (Found::Failed(path, error), Role::Destination)
+                    if self.is_compared && error.kind() == ErrorKind::Refused =>
+                {
+                    job.fail(Op::Verify, path.display().to_string(), None, error).await;
                 }
                 // Whatever it is called, no key is.
                 (Found::Failed(_, error), Role::Destination) if error.kind() == ErrorKind::Refused => {}

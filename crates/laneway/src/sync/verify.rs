@@ -41,7 +41,7 @@ async fn compare(job: &Running, request: &VerifyRequest) -> Result<(), Error> {
     };
     let compared = merge(job, request, report.as_mut()).await;
     if let Some(report) = report {
-        report.end(job).await?;
+        report.end(job, compared.is_ok()).await?;
     }
     compared
 }
@@ -95,7 +95,9 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
             }
             Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)
         }
-        Location::Local(root) => Side::tree(root.clone(), role, Links::ToFiles, &request.filter),
+        Location::Local(root) => {
+            Ok(Side::tree(root.clone(), role, Links::ToFiles, &request.filter)?.compared())
+        }
         Location::Standard | Location::Version { .. } => {
             Err(Error::usage(at.to_string(), "is no folder that could be compared"))
         }

@@ -14,7 +14,7 @@ use super::{Item, input, small, upload_large};
 use crate::existing::{self, EXISTS};
 use crate::location::url;
 use crate::mapping::{SourceName, name_of_path, single_key, tree_prefix};
-use crate::names_from::{NameList, Named as NamedInFile};
+use crate::names_from::{NameList, Named as NamedInFile, Reading};
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::preserve::Attributes;
 use crate::pump::{Cancelled, Group};
@@ -252,7 +252,7 @@ impl Uploads<'_> {
             false => name_of_path(&root),
         };
         let prefix = tree_prefix(self.to.key, self.to.is_folder(), &name);
-        let mut names = NameList::start(&from)?;
+        let mut names = NameList::start(&from, Reading::Rclone)?;
         while let Some(batch) = names.next().await? {
             let mut waiting = Waiting::new();
             let root = root.clone();

@@ -9,6 +9,8 @@ use laneway::{
     Version,
 };
 
+use md5::{Digest as _, Md5};
+
 use crate::stage::{BUCKET, DIALECTS, Report, Stage};
 
 /// Writes an S3 inventory of these rows, whose data file lies where the service puts it.
@@ -18,6 +20,8 @@ fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
         flate2::write::GzEncoder::new(std::fs::File::create(data).unwrap(), flate2::Compression::fast());
     gzip.write_all(rows.as_bytes()).unwrap();
     gzip.finish().unwrap();
+    let written = std::fs::read(stage.path("inventory/data/part-1.csv.gz")).unwrap();
+    let md5: String = Md5::digest(&written).iter().map(|byte| format!("{byte:02X}")).collect();
     let manifest = serde_json::json!({
         "sourceBucket": bucket,
         "destinationBucket": "arn:aws:s3:::inventories",
@@ -25,7 +29,7 @@ fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
         "creationTimestamp": "1514944800000",
         "fileFormat": "CSV",
         "fileSchema": "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag",
-        "files": [{"key": "x/bucket/config/data/part-1.csv.gz", "size": 1, "MD5checksum": "0"}],
+        "files": [{"key": "x/bucket/config/data/part-1.csv.gz", "size": 1, "MD5checksum": md5}],
     });
     stage.file("inventory/2026-11-06T21-32Z/manifest.json", serde_json::to_vec_pretty(&manifest).unwrap())
 }
@@ -35,7 +39,7 @@ fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
     stage.file("report/shard_0.csv", format!("project,bucket,name,size,timeDeleted,generation\n{rows}"));
     let manifest = serde_json::json!({
         "report_config": {"display_name": "all"},
-        "records_processed": 2,
+        "records_processed": rows.lines().count(),
         "snapshot_time": "2026-01-20T00:00:00Z",
         "shard_count": 1,
         "report_shards_file_names": ["shard_0.csv"],
@@ -229,4 +233,45 @@ fn listings_that_lack_objects_or_hold_old_versions_are_no_inventories() {
     let request = request.inventory(stage.file("listed", &object));
     Report::of(stage.client.remove(request)).all_done();
     assert_eq!(stage.keys(), Vec::<String>::new(), "a key that looks like a version's URL");
+}
+
+#[test]
+fn a_data_file_that_is_damaged_or_not_whole_is_refused_before_anything_of_it_is_gone_by() {
+    let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::S3).unwrap());
+    stage.object("k", b"x");
+    let row = format!("\"bucket\",\"k\",\"\",\"true\",\"false\",\"1\",\"\",\"{}\"\n", version(&stage, "k"));
+    let inventory = of_s3(&stage, BUCKET, &(row.clone() + &row));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(row.as_bytes()).unwrap();
+    stage.file("inventory/data/part-1.csv.gz", gzip.finish().unwrap());
+    let request = RemoveRequest::new(vec![stage.url("")]).recursive(true).inventory(inventory);
+    let (cause, why) = Report::of(stage.client.remove(request)).failure();
+    assert!(cause == "integrity" && why.contains("part-1.csv.gz") && why.contains("not whole"), "{why}");
+    assert_eq!(stage.keys(), ["k"]);
+}
+
+#[test]
+fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
+    let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap());
+    let refusal = |shard: &str, records: u64| {
+        stage.file("report/shard_0.csv", shard);
+        let manifest = serde_json::json!({
+            "records_processed": records, "report_shards_file_names": ["shard_0.csv"],
+        });
+        let manifest = stage.file("report/manifest.json", serde_json::to_vec(&manifest).unwrap());
+        let request = CopyRequest::new(vec![stage.url("")], Location::Local(stage.path("d"))).recursive(true);
+        let report = stage.copy(request.inventory(manifest));
+        report.failures().join("\n")
+    };
+    for (shard, why) in [
+        ("name,size,generation\nk,1,7\n", "has no bucket"),
+        ("bucket,name,size\nbucket,k,1\n", "neither timeDeleted nor generation"),
+        ("bucket,name,size,generation\n,k,1,7\n", "it has no bucket"),
+        ("bucket,name,size,generation\nother,k,1,7\n", "another bucket"),
+    ] {
+        let text = refusal(shard, 1);
+        assert!(text.contains("shard_0.csv:") && text.contains(why), "{text}");
+    }
+    let text = refusal("bucket,name,size,timeDeleted\nbucket,k,1,\n", 2);
+    assert!(text.contains("manifest.json") && text.contains("tells of 2 objects"), "{text}");
 }

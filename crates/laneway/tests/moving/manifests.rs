@@ -269,3 +269,26 @@ fn what_else_stands_at_the_end_of_a_manifest_is_kept() {
     let (_, why) = copy(&stage, stage.path("tree"), stage.url("p"), true).failure();
     assert!(why.contains("manifest:3"), "an empty line is none of ours: {why}");
 }
+
+#[test]
+fn the_same_job_with_other_settings_of_what_it_makes_is_another_one() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("tree/a", "a");
+        let up = |put: laneway::PutOptions, preserve: bool| {
+            let request = CopyRequest::new(vec![stage.path("tree").as_path().into()], stage.url("p/"));
+            let request = request.recursive(true).put(put).preserve(preserve);
+            stage.copy(request.manifest(manifest(&stage)))
+        };
+        up(laneway::PutOptions::default(), false).all_done();
+        for (put, preserve) in [
+            (laneway::PutOptions::default().content_type("text/x"), false),
+            (laneway::PutOptions::default().storage_class("STANDARD"), false),
+            (laneway::PutOptions::default(), true),
+        ] {
+            let (cause, why) = up(put, preserve).failure();
+            assert!(cause == "refused" && why.contains("other settings"), "{why}");
+        }
+        assert_eq!(up(laneway::PutOptions::default(), false).summary.failed, 0);
+    }
+}

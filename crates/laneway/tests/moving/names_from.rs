@@ -114,3 +114,18 @@ fn names_that_can_mean_nothing_are_refused_before_anything_is_asked() {
     let (_, why) = stage.copy(request.files_from(Location::Local(stage.path("none")))).failure();
     assert!(why.contains("none") && why.contains("can't be read"), "{why}");
 }
+
+#[test]
+fn a_line_that_is_not_the_name_as_it_stands_removes_no_neighbour() {
+    let stage = Stage::new(DIALECTS[0]);
+    for key in ["p/a", "p/b", "p/ b", "p/c"] {
+        stage.object(key, b"x");
+    }
+    for line in [" b", "/b", "b "] {
+        let request = RemoveRequest::new(vec![stage.url("p/")]);
+        let request = request.files_from(list(&stage, &format!("# some\n{line}\nc\n")));
+        let (cause, why) = Report::of(stage.client.remove(request)).failure();
+        assert!(cause == "refused" && why.contains("names:2: "), "{why}");
+    }
+    assert_eq!(stage.keys().len(), 4);
+}

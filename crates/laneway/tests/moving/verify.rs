@@ -116,4 +116,20 @@ fn a_listing_that_fails_is_an_error_and_no_difference() {
     stage.object("p/a", b"1");
     let report = verify(&stage, stage.url("p"), stage.url("q"));
     assert_eq!((report.failure().0, report.summary.search_cut), ("permission", true), "{report:?}");
+    let report = stage.dir.path().join("report");
+    assert!(!report.exists() && report.with_file_name("report.unfinished").exists(), "not all was compared");
+}
+
+#[test]
+fn a_file_whose_name_can_be_no_key_is_a_difference_on_either_side() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let stage = Stage::new(DIALECTS[0]);
+    stage.object("p/a", b"1");
+    let file = stage.file("tree/a", "1");
+    fs::write(file.with_file_name(std::ffi::OsStr::from_bytes(b"\xff")), "x").unwrap();
+    let tree = || Location::Local(stage.path("tree"));
+    for (source, destination) in [(tree(), stage.url("p")), (stage.url("p"), tree())] {
+        let report = verify(&stage, source, destination);
+        assert_eq!((report.summary.files, report.summary.failed), (1, 1), "{report:?}");
+    }
 }

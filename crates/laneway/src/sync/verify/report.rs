@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_store::Version;
@@ -53,9 +53,18 @@ impl Row {
     }
 }
 
+/// What a report is called until it is complete.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    name.into()
+}
+
 /// A report that is being written.
 pub(super) struct Report {
     path: PathBuf,
+    /// Where it is written until it is complete; `None` for what is no file, such as a pipe.
+    unfinished: Option<PathBuf>,
     file: Arc<File>,
     waiting: Vec<Row>,
 }
@@ -67,9 +76,16 @@ impl Report {
     /// For a file that can't be written.
     pub(super) async fn begin(job: &Running, path: PathBuf) -> Result<Self, Error> {
         let at = path.clone();
-        let created = job.engine.files.run(move || File::create(at)).await?;
-        let file = Arc::new(created.map_err(|e| Error::local(&path, "can't be written", e))?);
-        Ok(Self { path, file, waiting: Vec::new() })
+        let create = move || match at.metadata() {
+            Ok(there) if !there.is_file() => Ok((File::create(&at)?, None)),
+            Ok(_) | Err(_) => {
+                let unfinished = unfinished(&at);
+                Ok((File::create(&unfinished)?, Some(unfinished)))
+            }
+        };
+        let created: std::io::Result<_> = job.engine.files.run(create).await?;
+        let (file, unfinished) = created.map_err(|e| Error::local(&path, "can't be written", e))?;
+        Ok(Self { path, unfinished, file: Arc::new(file), waiting: Vec::new() })
     }
 
     pub(super) async fn add(&mut self, job: &Running, row: Row) -> Result<(), Error> {
@@ -77,8 +93,13 @@ impl Report {
         if self.waiting.len() >= ROWS_MAX { self.write(job).await } else { Ok(()) }
     }
 
-    pub(super) async fn end(mut self, job: &Running) -> Result<(), Error> {
-        self.write(job).await
+    /// Writes what waits. Complete, it gets its name; else it keeps the one that says that it isn't.
+    pub(super) async fn end(mut self, job: &Running, is_complete: bool) -> Result<(), Error> {
+        self.write(job).await?;
+        let Some(unfinished) = self.unfinished.filter(|_| is_complete) else { return Ok(()) };
+        let to = self.path.clone();
+        let renamed = job.engine.files.run(move || std::fs::rename(unfinished, to)).await?;
+        renamed.map_err(|e| Error::local(&self.path, "can't be given its name", e))
     }
 
     async fn write(&mut self, job: &Running) -> Result<(), Error> {

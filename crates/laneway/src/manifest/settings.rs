@@ -1,0 +1,76 @@
+//! What a job makes of what it moves: the same job with other settings makes other objects.
+
+use std::time::UNIX_EPOCH;
+
+use laneway_store::PutOptions;
+use md5::{Digest as _, Md5};
+
+use crate::Gzip;
+
+/// What new objects or files are to be, beyond their contents.
+#[derive(Debug)]
+pub(crate) struct Settings<'a> {
+    pub(crate) put: &'a PutOptions,
+    pub(crate) gzip: Option<&'a Gzip>,
+    /// Whether times, modes and owners are kept.
+    pub(crate) preserve: bool,
+    /// What the destination's store adds by itself, as a digest.
+    pub(crate) added: &'a str,
+}
+
+impl Settings<'_> {
+    /// From which none of it can be had back. The condition is left out: it says when something is made, and not what.
+    pub(crate) fn digest(&self) -> String {
+        let put = self.put;
+        let until = put.retention.map(|retention| {
+            let seconds = retention.until.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            (retention.mode.name(), seconds)
+        });
+        let mut gzip = self.gzip.map(|gzip| gzip.endings().to_vec()).unwrap_or_default();
+        gzip.sort_unstable();
+        let value = serde_json::json!({
+            "content_type": put.content_type,
+            "content_encoding": put.content_encoding,
+            "cache_control": put.cache_control,
+            "content_disposition": put.content_disposition,
+            "content_language": put.content_language,
+            "storage_class": put.storage_class,
+            "metadata": put.metadata,
+            "kms_key": put.kms_key,
+            "acl": put.acl,
+            "tags": put.tags,
+            "retention": until,
+            "legal_hold": put.legal_hold,
+            "gzip": gzip,
+            "preserve": self.preserve,
+            "added": self.added,
+        });
+        Md5::digest(value.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_makes_another_object_makes_another_digest() {
+        let digest = |put: &PutOptions, gzip: Option<&Gzip>, preserve, added| {
+            Settings { put, gzip, preserve, added }.digest()
+        };
+        let plain = PutOptions::default();
+        let gzip = Gzip::extensions(["html"]).unwrap();
+        let digests = [
+            digest(&plain, None, false, ""),
+            digest(&PutOptions::default().storage_class("GLACIER"), None, false, ""),
+            digest(&PutOptions::default().content_type("GLACIER"), None, false, ""),
+            digest(&PutOptions::default().kms_key("k"), None, false, ""),
+            digest(&plain, Some(&gzip), false, ""),
+            digest(&plain, None, true, ""),
+            digest(&plain, None, false, "headers"),
+        ];
+        let distinct: std::collections::HashSet<_> = digests.iter().collect();
+        assert_eq!(distinct.len(), digests.len());
+        assert_eq!(digests[0], digest(&PutOptions::default(), Some(&Gzip::default()), false, ""));
+    }
+}

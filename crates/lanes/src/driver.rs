@@ -25,7 +25,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::dial::Dialer;
-use crate::dispatch::{Action, AttemptId, Dispatcher, Event, LaneId, OriginId, Role, Size};
+use crate::dispatch::{Action, AttemptId, Dispatcher, Event, FREIGHT_ABOVE, LaneId, OriginId, Role, Size};
 use crate::error::{Error, Kind};
 use crate::h1::H1;
 use crate::h2::H2;
@@ -242,7 +242,12 @@ impl Driver {
                 self.dispatcher.handle(now, Event::Reached { lane, rtt });
             }
             Command::Dialled { lane, outcome } => self.dialled(now, lane, outcome),
-            Command::Sized { attempt, bytes } => self.dispatcher.handle(now, Event::Sized { attempt, bytes }),
+            Command::Sized { attempt, bytes } => {
+                if bytes > FREIGHT_ABOVE {
+                    self.watch.turned_freight(attempt);
+                }
+                self.dispatcher.handle(now, Event::Sized { attempt, bytes });
+            }
             Command::TurnedFreight(attempt) => {
                 self.control.note(|| What::TurnedFreight { attempt: attempt.0 });
                 self.watch.turned_freight(attempt);

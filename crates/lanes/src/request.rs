@@ -85,6 +85,11 @@ impl Request {
             matches!(self.method, Method::POST | Method::PUT | Method::PATCH) || !self.body.is_empty();
         (has_body && !self.headers.contains_key(CONTENT_LENGTH)).then(|| self.body.len())
     }
+
+    /// Whether its answer may be of any size.
+    pub(crate) fn is_opener(&self) -> bool {
+        self.expected.is_none() && self.sink.is_some()
+    }
 }
 
 impl fmt::Debug for Request {

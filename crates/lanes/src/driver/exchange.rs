@@ -237,7 +237,7 @@ impl Exchange {
             control: Arc::clone(&self.control),
             asked: Asked::of(&request),
         };
-        let is_opener = request.expected.is_none() && request.sink.is_some();
+        let is_opener = request.is_opener();
         let incoming = Incoming::new(request.sink.take(), submitted, tracker)
             .riding_as(if self.freight { Role::Freight } else { Role::Express })
             .through(request.gate.take())

@@ -59,17 +59,18 @@ fn a_small_object_that_stalls_is_brought_by_a_second_request() {
 #[test]
 fn an_object_whose_size_nobody_knew_is_brought_by_a_second_request() {
     for kind in KINDS {
-        // One of the middle: while hardly any other is alive, what nobody knows the size of is taken for bulk, with which there is
-        // nothing to compare here.
-        for rule in ["get:1 key=20 stall@0", "get:1 key=20 stall@3000"] {
+        // Among others on an express lane, and alone on a freight lane.
+        for (count, rule) in
+            [(25, "get:1 key=20 stall@0"), (25, "get:1 key=20 stall@3000"), (1, "get:1 stall@3000")]
+        {
             let stage = busy_stage(kind, rule);
             // Too few to be looked up in a listing.
-            let keys: Vec<_> = (0..25).map(|i| format!("{i}")).collect();
+            let keys: Vec<_> = (0..count).map(|i| format!("{i}")).collect();
             keys.iter().for_each(|key| stage.object(key, &noise(4000, 1)));
             std::fs::create_dir_all(stage.path("out")).unwrap();
             let sources = keys.iter().map(|key| stage.url(key)).collect();
             let request = CopyRequest::new(sources, Location::Local(stage.path("out")));
-            is_hedged(&stage, 25, || stage.copy(request));
+            is_hedged(&stage, count, || stage.copy(request));
             for key in &keys {
                 let file = std::fs::read(stage.path(&format!("out/{key}"))).unwrap();
                 assert!(file == noise(4000, 1), "{kind:?} {rule}: object {key}");

@@ -135,6 +135,38 @@ fn du_counts_objects_folders_and_all_together() {
 }
 
 #[test]
+fn du_counts_what_an_inventory_shows_and_lists_nothing() {
+    let (endpoint, laneway) = stocked();
+    let laneway = laneway.in_folder(endpoint.folder());
+    let write = |lines: &[String]| {
+        std::fs::write(endpoint.folder().join("i"), lines.join("\n")).expect("written");
+    };
+    for scheme in SCHEMES {
+        let url = |key: &str| format!("{scheme}://bucket/{key}");
+        let expected = laneway.run(["du", &url("p/")]).succeeds().lines();
+        let mut lines = laneway.run(["ls", "-r", "--json", &url("")]).succeeds().lines();
+        write(&lines);
+        let listed = endpoint.server().counters().requests_by_verb.get("list").copied();
+        assert_eq!(laneway.run(["du", "--inventory", "i", &url("p/")]).succeeds().lines(), expected);
+        let filtered = ["du", "-s", "--inventory", "i", "--include", "q/**", &url("p")];
+        assert!(laneway.run(filtered).succeeds().text().starts_with("10 "));
+        lines.retain(|line| line.contains("/p/"));
+        lines.reverse();
+        write(&lines);
+        laneway.run(["du", "--inventory", "i", &url("p")]).exits(1).complains(&["i:2: ", "no order"]);
+        assert!(
+            laneway.run(["du", "-s", "--inventory", "i", &url("p")]).succeeds().text().starts_with("4710 ")
+        );
+        laneway.run(["du", "--inventory", "i", &url("none/")]).exits(1);
+        for refused in [vec![url("p"), url("q")], vec![url("p*")]] {
+            let command = ["du", "--inventory", "i"].map(str::to_owned).into_iter().chain(refused);
+            laneway.run(command).exits(2).complains(&["i: ", "one bucket or prefix"]);
+        }
+        assert_eq!(endpoint.server().counters().requests_by_verb.get("list").copied(), listed);
+    }
+}
+
+#[test]
 fn an_empty_bucket_is_no_failure() {
     let (endpoint, laneway) = stocked();
     endpoint.server().create_bucket("empty").expect("made");

@@ -8,7 +8,8 @@ use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::fork::OfProcess;
-use crate::listing::{Order, folder_prefix, pages, pages_in, versions_of};
+use crate::inventory::{Inventory, Place};
+use crate::listing::{InOrder, Order, folder_prefix, pages, pages_in, versions_of};
 use crate::location::url;
 use crate::pattern::Pattern;
 use crate::state::State;
@@ -203,6 +204,11 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
     let Location::Object { provider, bucket, key } = &request.at else {
         return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
     };
+    request.check()?;
+    if let Some(inventory) = request.inventory.clone() {
+        let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
+        return given(request, Inventory::start(inventory, place)?, out).await;
+    }
     let store = engine.store(*provider)?;
     if bucket.is_empty() {
         let buckets = store.buckets().await?;
@@ -226,6 +232,29 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
         return Ok(());
     }
     level(store, *provider, bucket, key, what, out).await
+}
+
+/// What an inventory shows.
+async fn given(request: &ListRequest, mut inventory: Inventory, out: &Out) -> Result<(), Ended> {
+    let mut order = InOrder::default();
+    let mut found = top_len(&request.at) == 0;
+    while let Some(batch) = inventory.next().await? {
+        found = true;
+        let mut portion = Vec::with_capacity(batch.objects.len());
+        for (line, meta) in batch.objects {
+            if request.in_order {
+                order
+                    .admit(&meta.id.key)
+                    .map_err(|why| Error::refused(format!("{}:{line}", batch.file), why))?;
+            }
+            portion.push(Entry::Object(Box::new(meta)));
+        }
+        send(out, portion).await?;
+    }
+    if found {
+        return Ok(());
+    }
+    Err(Error::not_found(request.at.to_string(), "the inventory has nothing below it").into())
 }
 
 /// The folders that a pattern matches, each with its slash, in order.

@@ -1,6 +1,7 @@
 //! Objects that a source means, as the store lists them.
 
 mod arriving;
+mod in_order;
 mod versions;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
 pub(crate) use arriving::{Arrived, Arriving};
+pub(crate) use in_order::InOrder;
 
 use crate::inventory::{Batch, Inventory, Place};
 use crate::mapping::name_of_key;

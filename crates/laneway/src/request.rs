@@ -360,13 +360,17 @@ pub struct ListRequest {
     pub filter: Filter,
     /// Whether the order of the keys' bytes is wanted, as far as the store has it. Without it nothing waits for what comes before.
     pub in_order: bool,
+    /// With [`recursive`](Self::recursive): a file that stands for the listing, as [`CopyRequest::inventory`]. With
+    /// [`in_order`](Self::in_order) its first line out of order ends it.
+    pub inventory: Option<PathBuf>,
 }
 
 impl ListRequest {
     /// Lists one level.
     pub fn new(at: Location) -> Self {
         let at = at.as_written();
-        Self { at, recursive: false, all_versions: false, filter: Filter::default(), in_order: true }
+        let filter = Filter::default();
+        Self { at, recursive: false, all_versions: false, filter, in_order: true, inventory: None }
     }
 
     /// Sets [`all_versions`](field@Self::all_versions).
@@ -380,6 +384,13 @@ impl ListRequest {
     #[must_use]
     pub fn in_order(mut self, in_order: bool) -> Self {
         self.in_order = in_order;
+        self
+    }
+
+    /// Sets [`inventory`](field@Self::inventory).
+    #[must_use]
+    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.inventory = Some(path.into());
         self
     }
 

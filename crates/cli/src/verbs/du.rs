@@ -8,8 +8,9 @@ use clap::Args;
 use laneway::{Entry, ListRequest, Location, ObjectMeta};
 
 use crate::arguments::filters::Filters;
+use crate::arguments::inventory::Inventory;
 use crate::context::{Context, complain};
-use crate::exit::{Exit, Tally};
+use crate::exit::{BadUsage, Exit, Tally};
 use crate::locations;
 use crate::report::listing::{self, printable};
 use crate::report::object::{ObjectRecord, UsageRecord};
@@ -17,7 +18,8 @@ use crate::report::object::{ObjectRecord, UsageRecord};
 /// Show how many bytes objects take, and those of each folder together
 ///
 /// Each object and each folder is a line; a folder's comes after what is in it. With -s there is one line for each URL. Counted
-/// are the bytes of the objects as they are listed, without old versions and unfinished uploads.
+/// are the bytes of the objects as they are listed, without old versions and unfinished uploads. An inventory that isn't in the
+/// order of its keys, as those of S3 needn't be, is counted by -s alone.
 #[derive(Args, Debug)]
 pub(crate) struct Du {
     /// What to count: gs://bucket/prefix/, an object or a pattern
@@ -32,6 +34,8 @@ pub(crate) struct Du {
     /// Sizes like 4.59KiB
     #[arg(long)]
     readable_sizes: bool,
+    #[command(flatten)]
+    inventory: Inventory,
     #[command(flatten)]
     filters: Filters,
 }
@@ -102,11 +106,17 @@ impl Du {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
+        let inventory = &self.inventory.inventory;
+        if let Some(file) = inventory.as_ref().filter(|_| places.len() > 1) {
+            let why = "an inventory stands for the listing of one bucket or prefix";
+            return Err(BadUsage::of(file.display().to_string(), why).into());
+        }
         let client = context.client()?;
         let printer = Printer { du: &self, context, terminal: context.output.is_terminal() };
         let (mut tally, mut total) = (Tally::default(), Sum::default());
         for at in places {
-            let request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
+            let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
+            request.inventory.clone_from(inventory);
             // A sum needs no order.
             let mut listing = client.list(request.in_order(!self.summarize));
             match printer.place(&at, || listing.next_blocking())? {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::listing::folder_prefix;
 use crate::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::plan::parts::object_max;
-use crate::{CopyRequest, Error, Location, RemoveRequest, folder, glob};
+use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest, folder, glob};
 
 /// An inventory stands for the listing of one prefix.
 fn check_inventory(
@@ -23,6 +23,22 @@ fn check_inventory(
             refused("an inventory stands for a listing, which is asked for with -r")
         }
         _ => refused("an inventory stands for the listing of one bucket or prefix"),
+    }
+}
+
+/// What an inventory doesn't tell.
+const NO_VERSIONS: &str = "all versions are those of a listing, and neither names nor an inventory tell them";
+
+impl ListRequest {
+    /// Checks what can be checked before anything is asked of a store.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage`.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.all_versions && self.inventory.is_some() {
+            return Err(Error::usage("-a", NO_VERSIONS));
+        }
+        check_inventory(self.inventory.as_ref(), std::slice::from_ref(&self.at), self.recursive, false)
     }
 }
 
@@ -184,8 +200,7 @@ impl RemoveRequest {
     pub fn check(&self) -> Result<(), Error> {
         match (&self.files_from, self.targets.len()) {
             _ if self.all_versions && (self.files_from.is_some() || self.inventory.is_some()) => {
-                let why = "all versions are those of a listing, and neither names nor an inventory tell them";
-                return Err(Error::usage("-a", why));
+                return Err(Error::usage("-a", NO_VERSIONS));
             }
             (Some(names), _) if names.is_object() => {
                 return Err(Error::usage(names.to_string(), "names come from a file or from -"));

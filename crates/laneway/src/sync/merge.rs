@@ -24,34 +24,6 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
     }
 }
 
-/// Sees to it that names come in order: where a listing goes backwards, or repeats itself, nothing can be said of what it lacks.
-#[derive(Debug, Default)]
-pub(super) struct InOrder {
-    last: Option<String>,
-}
-
-impl InOrder {
-    /// Takes the next name.
-    ///
-    /// # Errors
-    /// What is wrong with its place.
-    pub(super) fn admit(&mut self, name: &str) -> Result<(), String> {
-        let Some(last) = &mut self.last else {
-            self.last = Some(name.to_owned());
-            return Ok(());
-        };
-        match name.cmp(last.as_str()) {
-            Ordering::Greater => {
-                last.clear();
-                last.push_str(name);
-                Ok(())
-            }
-            Ordering::Equal => Err(format!("the listing names {name:?} twice")),
-            Ordering::Less => Err(format!("the listing is in no order: {name:?} comes after {last:?}")),
-        }
-    }
-}
-
 /// Files that are to be deleted and stand where other names need a folder: `a`, where `a/b` is to be copied to a disk.
 #[derive(Debug, Default)]
 pub(super) struct InTheWay {
@@ -137,14 +109,6 @@ mod tests {
         assert_eq!(text(merged(&["a"], &[])), "+a");
         assert_eq!(text(merged(&["a-b", "a/b", "a0"], &["a", "a/b"])), "-a +a-b =a/b +a0");
         assert_eq!(merged(&[], &[]), []);
-    }
-
-    #[test]
-    fn a_name_that_comes_back_or_goes_back_is_an_error() {
-        let mut order = InOrder::default();
-        assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
-        assert!(order.admit("é").unwrap_err().contains("twice"));
-        assert!(order.admit("b").unwrap_err().contains("no order"));
     }
 
     #[test]

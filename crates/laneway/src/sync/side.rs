@@ -8,9 +8,9 @@ use laneway_store::{List, ObjectMeta, Store};
 use tokio::sync::mpsc;
 
 use super::compare::Facts;
-use super::merge::{InOrder, LeftOut};
+use super::merge::LeftOut;
 use crate::inventory::{Batch, Inventory, Place};
-use crate::listing::{Pages, pages};
+use crate::listing::{InOrder, Pages, pages};
 use crate::location::url;
 use crate::preserve::Attributes;
 use crate::running::Running;

@@ -1,0 +1,44 @@
+//! Whether a listing keeps its order.
+
+use std::cmp::Ordering;
+
+/// Sees to it that names come in order: where a listing goes backwards, or repeats itself, nothing can be said of what it lacks.
+#[derive(Debug, Default)]
+pub(crate) struct InOrder {
+    last: Option<String>,
+}
+
+impl InOrder {
+    /// Takes the next name.
+    ///
+    /// # Errors
+    /// What is wrong with its place.
+    pub(crate) fn admit(&mut self, name: &str) -> Result<(), String> {
+        let Some(last) = &mut self.last else {
+            self.last = Some(name.to_owned());
+            return Ok(());
+        };
+        match name.cmp(last.as_str()) {
+            Ordering::Greater => {
+                last.clear();
+                last.push_str(name);
+                Ok(())
+            }
+            Ordering::Equal => Err(format!("the listing names {name:?} twice")),
+            Ordering::Less => Err(format!("the listing is in no order: {name:?} comes after {last:?}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_comes_back_or_goes_back_is_an_error() {
+        let mut order = InOrder::default();
+        assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
+        assert!(order.admit("é").unwrap_err().contains("twice"));
+        assert!(order.admit("b").unwrap_err().contains("no order"));
+    }
+}

@@ -5,6 +5,7 @@
 //! their effects add up. A copy is chosen by the key that it writes. Which requests a rule hits is decided by a pure state
 //! machine that is handed the time.
 
+pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod draws;
 mod glob;
@@ -75,6 +76,9 @@ pub enum Action {
     Reset(u64),
     /// After that many body bytes: the TCP connection is reset, under all its streams.
     Drop(u64),
+    /// After that many body bytes: the TCP connection is closed, under all its streams, TLS without its close_notify. At 0
+    /// nothing is answered at all.
+    Cut(u64),
     /// After that many body bytes nothing more moves; the connection stays open, until the server's faults are replaced:
     /// then what is held up is reset.
     Stall(u64),
@@ -82,6 +86,27 @@ pub enum Action {
     Truncate(Option<u64>),
     /// One bit of that byte of the body is flipped (default: the byte in the middle).
     Corrupt(Option<u64>),
+    /// The answer's length is told wrong by that many bytes, or not at all. What comes is what there is, but on h1 no more
+    /// than is told.
+    Length(Option<i64>),
+    /// The whole object is answered whatever range was asked for.
+    IgnoreRange,
+    /// The range that begins and ends a byte later is answered, and told so.
+    ShiftRange,
+    /// The checksums in the answer's headers are those of other bytes.
+    WrongChecksum,
+    /// Before the request is carried out another writer replaces the object by one of the same size, whose bytes are all
+    /// different.
+    Replace,
+    /// Answer 200 with the document of an error instead of doing the work.
+    ErrorIn200 {
+        /// The reason or error code in it; that of a 500 if absent.
+        reason: Option<String>,
+    },
+    /// Do the work, and answer a web page. The content of objects stays as it is.
+    Garble,
+    /// Do the work, and answer half of the document, as if that were all. The content of objects stays as it is.
+    Malformed,
     /// Do the work, then reset the connection instead of answering.
     LoseAnswer,
     /// The body moves at that many bytes per second.

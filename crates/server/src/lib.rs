@@ -39,6 +39,7 @@ mod service;
 mod socket;
 mod tls;
 mod verb;
+mod wrong_answer;
 
 pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::Counters;

@@ -21,10 +21,13 @@ use crate::gcs;
 use crate::habits::Habits;
 use crate::length;
 use crate::link::pump::Link;
+use crate::objects::Objects;
 use crate::query::Query;
 use crate::route::{Call, Route};
 use crate::s3;
 use crate::socket::Control;
+use crate::verb::Verb;
+use crate::wrong_answer;
 
 /// A refused body up to this size is read to its end first, so that the connection can be used again.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;
@@ -60,7 +63,7 @@ impl Caller {
     ) -> Result<Response<ResponseBody>, StdError> {
         let shared = &self.shared;
         let under_way = UnderWay::begin(&shared.tally, &self.streams);
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
         let under_way = under_way.asking(route.verb);
@@ -87,10 +90,16 @@ impl Caller {
         if effects.refuse_stream {
             return Err(self.reset(h2::Reason::REFUSED_STREAM));
         }
-        let wholly = |fault| matches!(fault, Some(BodyFault::Reset(0) | BodyFault::Drop(0)));
+        let wholly =
+            |fault| matches!(fault, Some(BodyFault::Reset(0) | BodyFault::Drop(0) | BodyFault::Cut(0)));
         if wholly(effects.request) || wholly(effects.response) {
-            if effects.request.or(effects.response) == Some(BodyFault::Drop(0)) {
-                self.control.kill();
+            match effects.request.or(effects.response) {
+                Some(BodyFault::Cut(0)) => {
+                    self.control.close();
+                    return Err(h2::Error::from(h2::Reason::INTERNAL_ERROR).into());
+                }
+                Some(BodyFault::Drop(0)) => self.control.kill(),
+                _ => {}
             }
             return Err(self.reset(h2::Reason::INTERNAL_ERROR));
         }
@@ -102,9 +111,16 @@ impl Caller {
             let replaced = Box::pin(shared.draws.replaced(effects.drawn));
             Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone(), replaced)
         };
+        if effects.replace {
+            another_writer(&shared.gcs.objects, &route);
+        }
+        if let Some(fault) = effects.range {
+            fault.befall(&mut head.headers);
+        }
         let request_damage =
             effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));
         let body = RequestBody::incoming(body, request_damage);
+        let is_content = route.verb == Verb::Get;
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
         let refusal = refusal.or_else(|| lacks_length.then_some(Refusal::LENGTH_REQUIRED));
         let answer = match refusal {
@@ -126,10 +142,14 @@ impl Caller {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
         }
-        let response_damage = effects
-            .response
-            .take()
-            .map(|fault| damage(fault, Direction::Response, announced(answer.headers())));
+        let mut response = effects.response.take();
+        if let Some(fault) = effects.answer {
+            let broken;
+            (answer, broken) = wrong_answer::befall(fault, answer, is_content).await;
+            response = response.or(broken);
+        }
+        let response_damage =
+            response.map(|fault| damage(fault, Direction::Response, announced(answer.headers())));
         Ok(answer.map(|body| body.with(response_damage, under_way)))
     }
 
@@ -138,6 +158,14 @@ impl Caller {
             self.control.kill();
         }
         h2::Error::from(reason).into()
+    }
+}
+
+/// Replaces the object of a request as another writer would; where there is none, nothing happens.
+fn another_writer(objects: &Objects, route: &Route) {
+    if let Ok(bytes) = objects.read(&route.bucket, &route.key) {
+        let others: Vec<u8> = bytes.into_iter().map(|byte| !byte).collect();
+        let _ = objects.put(&route.bucket, &route.key, &others);
     }
 }
 
@@ -154,8 +182,7 @@ async fn dispatch(
     route: Route,
 ) -> Response<ResponseBody> {
     if shared.denied_buckets.contains(&route.bucket) {
-        let refusal = Refusal { status: 403, reason: None, retry_after: None };
-        return refuse(request.into_body(), &route, refusal).await;
+        return refuse(request.into_body(), &route, Refusal::status(403)).await;
     }
     match route.call {
         Call::Json(resource) => {
@@ -170,8 +197,7 @@ async fn dispatch(
 }
 
 fn throttle(call: &Call) -> Refusal {
-    let status = if *call == Call::S3 { 503 } else { 429 };
-    Refusal { status, reason: None, retry_after: None }
+    Refusal::status(if *call == Call::S3 { 503 } else { 429 })
 }
 
 /// Answers a status in the dialect of the request.
@@ -184,6 +210,9 @@ async fn refuse(mut body: RequestBody, route: &Route, refusal: Refusal) -> Respo
         Call::Json(_) => gcs::answer::refused(refusal.status, reason),
         Call::Xml | Call::S3 => s3::refused(refusal.status, reason),
     };
+    if refusal.in_200 {
+        *answer.status_mut() = http::StatusCode::OK;
+    }
     if let Some(wait) = refusal.retry_after {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         answer.headers_mut().insert(RETRY_AFTER, seconds.into());

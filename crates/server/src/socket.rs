@@ -30,6 +30,11 @@ impl Control {
         self.killed.notify_one();
     }
 
+    /// Ends the connection at once, as a process does that ends: TCP is closed, and TLS has said nothing.
+    pub(crate) fn close(&self) {
+        self.killed.notify_one();
+    }
+
     /// How often everything written to the connection has been handed to the kernel or to the imitated path.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)

@@ -50,6 +50,22 @@ impl ResponseBody {
         ResponseBody { untold: true, ..ResponseBody::object(reader) }
     }
 
+    /// Without telling its length, whatever it is made of.
+    pub(crate) fn untold(self) -> ResponseBody {
+        ResponseBody { untold: true, ..self }
+    }
+
+    /// All bytes of it.
+    pub(crate) async fn collect(mut self) -> Result<Vec<u8>, StdError> {
+        let mut bytes = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
+            if let Ok(data) = frame?.into_data() {
+                bytes.extend_from_slice(&data);
+            }
+        }
+        Ok(bytes)
+    }
+
     pub(crate) fn gunzipped(reader: Reader) -> ResponseBody {
         ResponseBody::of(ResponseKind::Gunzipped(Box::new(Gunzip {
             reader,

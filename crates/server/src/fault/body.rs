@@ -86,7 +86,7 @@ impl Damage {
                 ready!(self.replaced.as_mut().poll(cx));
                 Poll::Ready(Err(self.break_off()))
             }
-            BodyFault::Reset(at) | BodyFault::Drop(at) if self.passed >= at => {
+            BodyFault::Reset(at) | BodyFault::Drop(at) | BodyFault::Cut(at) if self.passed >= at => {
                 ready!(self.poll_left(cx));
                 Poll::Ready(Err(self.break_off()))
             }
@@ -112,7 +112,9 @@ impl Damage {
 
     fn break_off(&self) -> StdError {
         self.reset.store(true, Relaxed);
-        if !self.h2 || matches!(self.fault, BodyFault::Drop(_)) {
+        if matches!(self.fault, BodyFault::Cut(_)) {
+            self.control.close();
+        } else if !self.h2 || matches!(self.fault, BodyFault::Drop(_)) {
             self.control.kill();
         }
         Box::new(h2::Error::from(h2::Reason::INTERNAL_ERROR))
@@ -143,7 +145,9 @@ impl Damage {
         let end = start + bytes.len() as u64;
         self.passed = end;
         match self.fault {
-            BodyFault::Stall(at) | BodyFault::Reset(at) | BodyFault::Drop(at) => cut(bytes, start, at),
+            BodyFault::Stall(at) | BodyFault::Reset(at) | BodyFault::Drop(at) | BodyFault::Cut(at) => {
+                cut(bytes, start, at)
+            }
             BodyFault::Truncate(at) => {
                 let at = at.unwrap_or(self.expected / 2);
                 self.ended = end >= at;

@@ -4,8 +4,9 @@ use super::{Action, FaultRule, Glob, Selector, Verb};
 use crate::Error;
 use laneway_quantity::{parse_duration, parse_rate, parse_size};
 
-const ACTIONS: &str = "status N [REASON] [retry-after D], reset[@SIZE], drop[@SIZE], stall[@SIZE], truncate[@SIZE], \
-                       corrupt[@SIZE], lose-answer, slow RATE, rate N/s [burst N], delay D, goaway or refuse-stream";
+const ACTIONS: &str = "status N [REASON] [retry-after D], reset[@SIZE], drop[@SIZE], cut[@SIZE], stall[@SIZE], \
+                       truncate[@SIZE], corrupt[@SIZE], length none|+N|-N, range ignored|shifted, wrong-checksum, \
+                       replace, error-in-200 [REASON], garble, malformed, lose-answer, slow RATE, rate N/s [burst N], delay D, goaway or refuse-stream";
 
 /// Reads one rule: `[VERB][:N|:A-B|:P%] [key=GLOB] ACTION`.
 ///
@@ -56,9 +57,17 @@ fn is_action(word: &str) -> bool {
         "status"
             | "reset"
             | "drop"
+            | "cut"
             | "stall"
             | "truncate"
             | "corrupt"
+            | "length"
+            | "range"
+            | "wrong-checksum"
+            | "replace"
+            | "error-in-200"
+            | "garble"
+            | "malformed"
             | "lose-answer"
             | "slow"
             | "rate"
@@ -92,7 +101,7 @@ fn parse_action(word: &str, rest: &[&str]) -> Result<Action, String> {
         Some((name, at)) => (name, Some(parse_size(at).map_err(|error| error.to_string())?)),
         None => (word, None),
     };
-    let takes_at = matches!(name, "reset" | "drop" | "stall" | "truncate" | "corrupt");
+    let takes_at = matches!(name, "reset" | "drop" | "cut" | "stall" | "truncate" | "corrupt");
     if at.is_some() && !takes_at {
         return Err(format!("`{name}` takes no @SIZE"));
     }
@@ -103,18 +112,40 @@ fn parse_action(word: &str, rest: &[&str]) -> Result<Action, String> {
         ("delay", [wait]) => Action::Delay(parse_duration(wait).map_err(|error| error.to_string())?),
         ("delay", _) => return Err("`delay` takes one duration, as in delay 300ms".to_owned()),
         ("rate", rest) => return parse_bucket(rest),
+        ("length", [by]) => parse_length(by)?,
+        ("length", _) => return Err(LENGTHS.to_owned()),
+        ("range", ["ignored"]) => Action::IgnoreRange,
+        ("range", ["shifted"]) => Action::ShiftRange,
+        ("range", _) => return Err("`range` is ignored or shifted".to_owned()),
+        ("error-in-200", []) => Action::ErrorIn200 { reason: None },
+        ("error-in-200", [reason]) => Action::ErrorIn200 { reason: Some((*reason).to_owned()) },
         (_, [extra, ..]) => return Err(format!("`{extra}` is too much; `{name}` ends the rule")),
         ("reset", []) => Action::Reset(at.unwrap_or(0)),
         ("drop", []) => Action::Drop(at.unwrap_or(0)),
+        ("cut", []) => Action::Cut(at.unwrap_or(0)),
         ("stall", []) => Action::Stall(at.unwrap_or(0)),
         ("truncate", []) => Action::Truncate(at),
         ("corrupt", []) => Action::Corrupt(at),
+        ("wrong-checksum", []) => Action::WrongChecksum,
+        ("replace", []) => Action::Replace,
+        ("garble", []) => Action::Garble,
+        ("malformed", []) => Action::Malformed,
         ("lose-answer", []) => Action::LoseAnswer,
         ("goaway", []) => Action::GoAway,
         ("refuse-stream", []) => Action::RefuseStream,
         (unknown, []) => return Err(format!("`{unknown}` is no action; expected {ACTIONS}")),
     };
     Ok(action)
+}
+
+const LENGTHS: &str = "`length` takes none, or by how many bytes it is wrong, as in length -1";
+
+fn parse_length(by: &str) -> Result<Action, String> {
+    if by == "none" {
+        return Ok(Action::Length(None));
+    }
+    let by = by.starts_with(['+', '-']).then(|| by.parse().ok()).flatten().filter(|by| *by != 0);
+    by.map(|by| Action::Length(Some(by))).ok_or_else(|| LENGTHS.to_owned())
 }
 
 fn parse_status(rest: &[&str]) -> Result<Action, String> {
@@ -200,6 +231,19 @@ mod tests {
         assert_eq!(rule("rate 200/s burst 20").action, Action::Rate { per_second: 200.0, burst: 20.0 });
         assert_eq!(rule("head delay 300ms").action, Action::Delay(Duration::from_millis(300)));
         assert_eq!(rule("drop@1MB").action, Action::Drop(1_000_000));
+        assert_eq!(rule("get cut@5").action, Action::Cut(5));
+        assert_eq!(rule("get length none").action, Action::Length(None));
+        assert_eq!(rule("get length +7").action, Action::Length(Some(7)));
+        assert_eq!(rule("get length -1").action, Action::Length(Some(-1)));
+        assert_eq!(rule("range ignored").action, Action::IgnoreRange);
+        assert_eq!(rule("range shifted").action, Action::ShiftRange);
+        assert_eq!(rule("wrong-checksum").action, Action::WrongChecksum);
+        assert_eq!(rule("get:2 replace").action, Action::Replace);
+        assert_eq!(rule("copy error-in-200").action, Action::ErrorIn200 { reason: None });
+        let reason = Some("SlowDown".to_owned());
+        assert_eq!(rule("copy error-in-200 SlowDown").action, Action::ErrorIn200 { reason });
+        assert_eq!(rule("list garble").action, Action::Garble);
+        assert_eq!(rule("list malformed").action, Action::Malformed);
     }
 
     #[test]
@@ -220,6 +264,10 @@ mod tests {
             ("rate fast", "200/s"),
             ("goaway now", "`now` is too much"),
             ("goaway@3", "takes no @SIZE"),
+            ("length", "length -1"),
+            ("length 7", "length -1"),
+            ("length +0", "length -1"),
+            ("range wrong", "ignored or shifted"),
         ] {
             let message = parse_fault(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");

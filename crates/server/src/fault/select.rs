@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::answer::{AnswerFault, RangeFault};
 use super::{Action, Faults, Selector, Verb};
 
 /// What happens to one request, all rules that hit it taken together; of two that say the same thing the first wins.
@@ -12,6 +13,9 @@ pub(crate) struct Effects {
     pub(crate) delay: Option<Duration>,
     pub(crate) request: Option<BodyFault>,
     pub(crate) response: Option<BodyFault>,
+    pub(crate) range: Option<RangeFault>,
+    pub(crate) replace: bool,
+    pub(crate) answer: Option<AnswerFault>,
     pub(crate) lose_answer: bool,
     pub(crate) goaway: bool,
     pub(crate) refuse_stream: bool,
@@ -27,11 +31,17 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) reason: Option<String>,
     pub(crate) retry_after: Option<Duration>,
+    /// Whether the answer's status says 200, and only its document what is wrong.
+    pub(crate) in_200: bool,
 }
 
 impl Refusal {
     /// Of a request that doesn't say how long it is.
-    pub(crate) const LENGTH_REQUIRED: Self = Self { status: 411, reason: None, retry_after: None };
+    pub(crate) const LENGTH_REQUIRED: Self = Self::status(411);
+
+    pub(crate) const fn status(status: u16) -> Self {
+        Self { status, reason: None, retry_after: None, in_200: false }
+    }
 }
 
 /// What happens to a body on its way.
@@ -39,6 +49,7 @@ impl Refusal {
 pub(crate) enum BodyFault {
     Reset(u64),
     Drop(u64),
+    Cut(u64),
     Stall(u64),
     Truncate(Option<u64>),
     Corrupt(Option<u64>),
@@ -97,15 +108,28 @@ impl Effects {
         let body = if verb.uploads() { &mut self.request } else { &mut self.response };
         match action {
             Action::Status { status, reason, retry_after } => {
-                let refusal = Refusal { status: *status, reason: reason.clone(), retry_after: *retry_after };
+                let (reason, retry_after) = (reason.clone(), *retry_after);
+                let refusal = Refusal { reason, retry_after, ..Refusal::status(*status) };
                 self.status.get_or_insert(refusal);
             }
             Action::Reset(at) => drop(body.get_or_insert(BodyFault::Reset(*at))),
             Action::Drop(at) => drop(body.get_or_insert(BodyFault::Drop(*at))),
+            Action::Cut(at) => drop(body.get_or_insert(BodyFault::Cut(*at))),
             Action::Stall(at) => drop(body.get_or_insert(BodyFault::Stall(*at))),
             Action::Truncate(at) => drop(self.response.get_or_insert(BodyFault::Truncate(*at))),
             Action::Corrupt(at) => drop(body.get_or_insert(BodyFault::Corrupt(*at))),
             Action::Slow(rate) => drop(body.get_or_insert(BodyFault::Slow(*rate))),
+            Action::IgnoreRange => drop(self.range.get_or_insert(RangeFault::Ignored)),
+            Action::ShiftRange => drop(self.range.get_or_insert(RangeFault::Shifted)),
+            Action::Replace => self.replace = true,
+            Action::ErrorIn200 { reason } => {
+                let refusal = Refusal { reason: reason.clone(), in_200: true, ..Refusal::status(500) };
+                self.status.get_or_insert(refusal);
+            }
+            Action::Length(by) => drop(self.answer.get_or_insert(AnswerFault::Length(*by))),
+            Action::WrongChecksum => drop(self.answer.get_or_insert(AnswerFault::WrongChecksum)),
+            Action::Garble => drop(self.answer.get_or_insert(AnswerFault::Garbled)),
+            Action::Malformed => drop(self.answer.get_or_insert(AnswerFault::Malformed)),
             Action::LoseAnswer => self.lose_answer = true,
             Action::Rate { .. } => {
                 if token() {

@@ -219,3 +219,97 @@ fn only_the_keys_of_a_pattern_are_hit() {
     assert_eq!(rig.get("/demo/bad/k").status, 500);
     assert_eq!(rig.get("/storage/v1/b/demo/o/bad%2Fk?alt=media").status, 500);
 }
+
+#[test]
+fn a_cut_closes_the_connection_behind_its_bytes() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get:1 cut@40", 100);
+        let broken = rig.get(PATH);
+        assert_eq!((broken.status, broken.body.len()), (200, 40), "{protocol:?}");
+        assert!(broken.broken.is_some(), "{protocol:?}");
+        assert_eq!(rig.get(PATH).body.len(), 100);
+        let rig = with_object(protocol, "get:1 cut", 100);
+        assert!(rig.send("GET", PATH, &[], "").is_err(), "{protocol:?}");
+        assert_eq!(rig.get(PATH).body.len(), 100);
+    }
+}
+
+#[test]
+fn a_length_is_told_wrong_or_not_at_all() {
+    for protocol in PROTOCOLS {
+        let rig = with_object(protocol, "get length none", 100);
+        let untold = rig.get(PATH);
+        assert_eq!((untold.headers.get("content-length"), untold.body.len()), (None, 100), "{protocol:?}");
+        let rig = with_object(protocol, "get length -1", 100);
+        assert_eq!(rig.get(PATH).header("content-length"), "99", "{protocol:?}");
+        let rig = with_object(protocol, "get length +7", 100);
+        let long = rig.get(PATH);
+        assert_eq!((long.header("content-length"), long.body.len()), ("107", 100), "{protocol:?}");
+        assert!(long.broken.is_some(), "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_range_is_ignored_or_another_one_answered() {
+    for protocol in BOTH {
+        for path in [PATH, "/demo/k"] {
+            let rig = with_object(protocol, "get:1 range ignored", 100);
+            let range = [("range", "bytes=10-19")];
+            let whole = rig.send("GET", path, &range, "").unwrap();
+            assert_eq!((whole.status, whole.body.len()), (200, 100), "{protocol:?} {path}");
+            let rig = with_object(protocol, "get:1 range shifted", 100);
+            let other = rig.send("GET", path, &range, "").unwrap();
+            assert_eq!(other.header("content-range"), "bytes 11-20/100", "{protocol:?} {path}");
+        }
+    }
+}
+
+#[test]
+fn checksums_in_headers_are_those_of_other_bytes() {
+    let rig = with_object(Protocol::PlainH1, "get:1-2 wrong-checksum", 100);
+    let asked = [("x-amz-checksum-mode", "ENABLED")];
+    let announced =
+        |path: &str, name: &str| rig.send("GET", path, &asked, "").unwrap().header(name).to_owned();
+    let wrong = [announced(PATH, "x-goog-hash"), announced("/demo/k", "x-amz-checksum-crc32c")];
+    let right = [announced(PATH, "x-goog-hash"), announced("/demo/k", "x-amz-checksum-crc32c")];
+    assert!(wrong[0] != right[0] && wrong[1] != right[1], "{wrong:?} {right:?}");
+    assert_eq!(wrong.map(|text| text.len()), right.map(|text| text.len()));
+}
+
+#[test]
+fn another_writer_replaces_the_object_before_it_is_answered() {
+    let rig = with_object(Protocol::PlainH1, "get:2 replace", 3);
+    let first = rig.get(PATH);
+    let second = rig.get(PATH);
+    assert_eq!((&first.body[..], &second.body[..]), (&b"aaa"[..], &[!b'a'; 3][..]));
+    assert_ne!(first.header("x-goog-generation"), second.header("x-goog-generation"));
+}
+
+#[test]
+fn an_error_comes_as_200_and_nothing_was_done() {
+    let rig = Rig::faulty(Protocol::PlainH1, "any error-in-200");
+    let s3 = rig.send("PUT", "/demo/k", &[], "hello").unwrap();
+    assert_eq!((s3.status, s3.element("Code")), (200, "InternalError"));
+    let gcs = rig.send("POST", "/upload/storage/v1/b/demo/o?uploadType=media&name=k", &[], "hello").unwrap();
+    assert_eq!((gcs.status, &gcs.json()["error"]["code"]), (200, &500.into()));
+    assert!(rig.server.store().keys("demo").is_empty());
+}
+
+#[test]
+fn documents_are_garbled_or_end_half_way_and_contents_stay() {
+    for protocol in BOTH {
+        for path in ["/demo?list-type=2", "/storage/v1/b/demo/o"] {
+            let rig = with_object(protocol, "garble", 10);
+            let page = rig.get(path);
+            assert_eq!((page.status, page.broken.is_some()), (200, false), "{protocol:?}");
+            assert!(page.body.starts_with(b"<!doctype html>"), "{protocol:?} {path}");
+            assert_eq!(rig.get(PATH).body.len(), 10);
+            let rig = with_object(protocol, "malformed", 10);
+            let half = rig.get(path);
+            assert_eq!((half.status, half.broken.is_some()), (200, false), "{protocol:?}");
+            rig.server.set_faults(laneway_server::Faults::default());
+            let whole = rig.get(path);
+            assert_eq!(half.body[..], whole.body[..whole.body.len() / 2], "{protocol:?} {path}");
+        }
+    }
+}

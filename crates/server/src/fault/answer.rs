@@ -1,0 +1,84 @@
+//! What may be wrong with an answer besides its body's bytes, and with the range that a request asks for.
+
+use http::HeaderMap;
+use http::header::RANGE;
+
+/// What is wrong with an answer besides its body's bytes; `wrong_answer.rs` makes it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerFault {
+    Length(Option<i64>),
+    WrongChecksum,
+    Garbled,
+    Malformed,
+}
+
+/// Which range is read instead of the one that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangeFault {
+    Ignored,
+    Shifted,
+}
+
+impl RangeFault {
+    /// Changes what the request asks for.
+    pub(crate) fn befall(self, headers: &mut HeaderMap) {
+        let asked = headers.remove(RANGE);
+        if self == RangeFault::Shifted
+            && let Some(shifted) = asked.and_then(|range| shifted(range.to_str().ok()?)?.parse().ok())
+        {
+            headers.insert(RANGE, shifted);
+        }
+    }
+}
+
+/// The range a byte later. Of one that counts from the end, the first of its bytes is left out.
+fn shifted(range: &str) -> Option<String> {
+    let later = |number: &str| number.parse::<u64>().ok().map(|number| number + 1);
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    Some(match (first, last) {
+        ("", suffix) => format!("bytes=-{}", suffix.parse::<u64>().ok()?.saturating_sub(1).max(1)),
+        (first, "") => format!("bytes={}-", later(first)?),
+        (first, last) => format!("bytes={}-{}", later(first)?, later(last)?),
+    })
+}
+
+/// Whether a header holds checksums.
+pub(crate) fn is_checksum(name: &str) -> bool {
+    name == "x-goog-hash" || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
+}
+
+/// Base64 of other bytes: `AAAAAA==`, `AAAAAA==-2`, or a list of them as in `crc32c=AAAAAA==,md5=...`.
+pub(crate) fn of_other_bytes(value: &str) -> String {
+    let other = |digest: &str| match digest.as_bytes().first() {
+        None => String::new(),
+        Some(b'A') => format!("B{}", &digest[1..]),
+        Some(_) => format!("A{}", &digest[1..]),
+    };
+    let items = value.split(',').map(|item| match item.split_once('=') {
+        Some((name, digest)) if matches!(name.trim(), "crc32c" | "md5") => {
+            format!("{name}={}", other(digest))
+        }
+        _ => other(item),
+    });
+    items.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shifted_range_begins_and_ends_a_byte_later() {
+        assert_eq!(shifted("bytes=0-99").unwrap(), "bytes=1-100");
+        assert_eq!(shifted("bytes=5-").unwrap(), "bytes=6-");
+        assert_eq!(shifted("bytes=-7").unwrap(), "bytes=-6");
+        assert_eq!(shifted("rows=1-2"), None);
+    }
+
+    #[test]
+    fn checksums_of_other_bytes_are_checksums_all_the_same() {
+        assert_eq!(of_other_bytes("crc32c=yZRlqg==,md5=AUFAKA=="), "crc32c=AZRlqg==,md5=BUFAKA==");
+        assert_eq!(of_other_bytes("yZRlqg==-2"), "AZRlqg==-2");
+        assert!(is_checksum("x-amz-checksum-crc64nvme") && !is_checksum("x-amz-checksum-type"));
+    }
+}

@@ -58,7 +58,7 @@ pub(crate) trait SpeaksMultipart: Dialect + Sized {
                 .and("uploadId", &upload.upload_id);
             let outgoing = Self::about(Method::GET, &upload.id, &query).keyed(Keyed::Object);
             let sent = exchange.send(&outgoing).await?;
-            let page: Page = xml::read(&sent.response.body)
+            let page: Page = xml::answer(&sent.response.body, &["ListPartsResult"])
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer lists no parts: {e}")))?;
             let mut found: Vec<StoredPart> = page.parts.into_iter().map(StoredPart::from).collect();
             found.retain(|part| part.number > after);
@@ -89,7 +89,7 @@ pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
 
 /// The name that an answer gives to the upload that it has begun.
 pub(crate) fn upload_id(answer: &[u8]) -> Result<String, String> {
-    let Initiated { upload_id } = xml::read(answer)?;
+    let Initiated { upload_id } = xml::answer(answer, &["InitiateMultipartUploadResult"])?;
     if upload_id.is_empty() { Err("its name is empty".to_owned()) } else { Ok(upload_id) }
 }
 

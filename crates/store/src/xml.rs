@@ -2,6 +2,9 @@
 
 use serde::Deserialize;
 
+/// Characters of an unexpected root's name that an error repeats.
+const ROOT_SHOWN_MAX: usize = 40;
+
 /// An `<Error>` document.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -28,7 +31,23 @@ pub(crate) fn error(body: &[u8]) -> Option<ErrorDocument> {
     quick_xml::de::from_str(text).ok()
 }
 
-/// Reads a document.
+/// Reads an answer whose root element has one of these names. Of another document nothing is read: most of what answers hold may
+/// be absent, so that an error or a web page that comes with a 200 would pass for an empty listing, or for all keys deleted.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn answer<T: for<'de> Deserialize<'de>>(body: &[u8], roots: &[&str]) -> Result<T, String> {
+    let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
+    match root(text) {
+        Some(found) if roots.contains(&found) => read(body),
+        Some(found) => {
+            Err(format!("it begins with <{}>", found.chars().take(ROOT_SHOWN_MAX).collect::<String>()))
+        }
+        None => Err("it is no XML".to_owned()),
+    }
+}
+
+/// Reads what stands in an element, whatever that is called.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -44,7 +63,8 @@ fn root(text: &str) -> Option<&str> {
         rest = rest.split_once('>')?.1.trim_start();
     }
     let name = rest.strip_prefix('<')?;
-    name.split(|c: char| c.is_whitespace() || c == '>' || c == '/').next()
+    let name = name.split(|c: char| c.is_whitespace() || c == '>' || c == '/').next()?;
+    name.rsplit(':').next()
 }
 
 #[cfg(test)]
@@ -64,6 +84,33 @@ mod tests {
         );
         assert_eq!(error(b"<html>"), None);
         assert_eq!(error(b""), None);
+    }
+
+    #[derive(Deserialize, Debug, Default, PartialEq)]
+    #[serde(default)]
+    struct Nothing {
+        #[serde(rename = "Key")]
+        keys: Vec<String>,
+    }
+
+    #[test]
+    fn an_answer_is_one_only_where_its_root_says_so() {
+        let read = |body: &[u8]| answer::<Nothing>(body, &["DeleteResult", "Other"]);
+        for body in [&b"<DeleteResult/>"[..], b" \n<?xml version=\"1.0\"?><s3:Other xmlns:s3='u'></s3:Other>"]
+        {
+            assert_eq!(read(body), Ok(Nothing::default()));
+        }
+        for body in [
+            &b"<Error><Code>InternalError</Code></Error>"[..],
+            b"<!DOCTYPE html><html></html>",
+            b"",
+            b"{}",
+            b"\xff<DeleteResult/>",
+        ] {
+            assert!(read(body).is_err(), "{}", String::from_utf8_lossy(body));
+        }
+        let long = format!("<{}/>", "n".repeat(10_000));
+        assert!(read(long.as_bytes()).expect_err("another root").len() < 100);
     }
 
     #[test]

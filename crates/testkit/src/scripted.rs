@@ -57,7 +57,7 @@ pub struct Scripted {
 
 impl Scripted {
     /// Serves on a free port of this machine until the process ends. `answer` is handed each request and makes the bytes
-    /// that go back; none at all close the connection instead.
+    /// that go back; none at all close the connection instead, and `Connection: close` after them.
     ///
     /// # Panics
     /// When there is no port to listen on.
@@ -75,7 +75,7 @@ impl Scripted {
                     while let Some(one) = Asked::read(&mut reading) {
                         asked.lock().unwrap_or_else(PoisonError::into_inner).push(one.clone());
                         let bytes = answer(&one);
-                        if bytes.is_empty() || stream.write_all(&bytes).is_err() {
+                        if bytes.is_empty() || stream.write_all(&bytes).is_err() || says_close(&bytes) {
                             return;
                         }
                     }
@@ -94,6 +94,12 @@ impl Scripted {
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Whether an answer's head says that its connection ends with it.
+fn says_close(answer: &[u8]) -> bool {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
+    String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase().contains("\r\nconnection: close")
 }
 
 /// An answer with a body and its length.

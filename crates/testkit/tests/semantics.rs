@@ -1,4 +1,5 @@
-//! SEMANTICS.md names the tests that prove each of its promises: a test that is renamed or moved takes its name there along.
+//! SEMANTICS.md names the tests that prove each of its promises, docs/incidents.md those of what has gone wrong elsewhere: a test that is
+//! renamed or moved takes its name there along.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,18 +8,22 @@ use std::path::{Path, PathBuf};
 /// What explains how names are read.
 const EXPLAINED: [&str; 3] = ["moving::x::y", "exchange::x::y", "server: x::y"];
 
-/// Fewer names mean that they weren't found, not that there are fewer.
-const NAMES_MIN: usize = 400;
+/// The pages that name tests, and the fewest names on each: fewer mean that they weren't found, not that there are fewer.
+const PAGES: [(&str, usize); 2] = [("SEMANTICS.md", 400), ("docs/incidents.md", 30)];
 
 #[test]
-fn every_test_that_semantics_names_is_where_it_says() {
+fn every_test_that_a_page_names_is_where_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tests = Tests::below(&root.join("crates"));
-    let text = fs::read_to_string(root.join("SEMANTICS.md")).expect("SEMANTICS.md can be read");
-    let names = names(&text);
-    assert!(names.len() > NAMES_MIN, "only {} names were found", names.len());
-    let lost: Vec<&String> = names.iter().filter(|name| !tests.has(name)).collect();
-    assert!(lost.is_empty(), "{} names of no test:\n{lost:#?}", lost.len());
+    let mut tests = Tests::below(&root.join("crates"));
+    let bindings = root.join("bindings");
+    tests.add(&bindings.join("python/tests"), &bindings);
+    for (page, names_min) in PAGES {
+        let text = fs::read_to_string(root.join(page)).expect("the page can be read");
+        let names = names(&text);
+        assert!(names.len() >= names_min, "only {} names were found in {page}", names.len());
+        let lost: Vec<&String> = names.iter().filter(|name| !tests.has(name)).collect();
+        assert!(lost.is_empty(), "{} names of no test in {page}:\n{lost:#?}", lost.len());
+    }
 }
 
 /// What stands in backticks and is a path of tests, as in `store: s3::get::*`.
@@ -48,16 +53,22 @@ impl Tests {
         tests
     }
 
-    fn add(&mut self, folder: &Path, crates: &Path) {
+    /// What lies in `folder`, under its path below `top`.
+    fn add(&mut self, folder: &Path, top: &Path) {
         for entry in fs::read_dir(folder).expect("a folder can be listed") {
             let path = entry.expect("an entry").path();
+            let keyword = match path.extension().and_then(|extension| extension.to_str()) {
+                Some("rs") => "fn ",
+                Some("py") => "def ",
+                _ => "",
+            };
             if path.is_dir() {
-                self.add(&path, crates);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                self.add(&path, top);
+            } else if !keyword.is_empty() {
                 let text = fs::read_to_string(&path).expect("a source file can be read");
-                let functions = text.split("fn ").skip(1).filter_map(|rest| rest.split_once(['(', '<']));
+                let functions = text.split(keyword).skip(1).filter_map(|rest| rest.split_once(['(', '<']));
                 let functions = functions.map(|(name, _)| name.trim().to_owned()).collect();
-                let own = path.strip_prefix(crates).expect("it lies below").with_extension("");
+                let own = path.strip_prefix(top).expect("it lies below").with_extension("");
                 self.0.insert(own, functions);
             }
         }

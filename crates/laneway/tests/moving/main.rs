@@ -13,6 +13,7 @@ mod errors;
 mod faults;
 mod flipped_bits;
 mod hedging;
+mod incidents;
 mod integrity;
 mod inventories;
 mod listings;

@@ -40,6 +40,8 @@ fn fields(list: &List) -> String {
 struct Answer {
     prefixes: Vec<String>,
     next_page_token: Option<String>,
+    /// An error that came with a 200. Without looking for it, it would pass for an empty page: of one, nothing has to be told.
+    error: Option<serde::de::IgnoredAny>,
 }
 
 /// Reads one answer as it arrives.
@@ -69,6 +71,9 @@ impl Reader for Arriving {
 
     fn end(self, _: &List) -> Result<Page, String> {
         let answer: Answer = serde_json::from_slice(&self.0.into_rest()).map_err(|e| e.to_string())?;
+        if answer.error.is_some() {
+            return Err("it is an error".to_owned());
+        }
         Ok(Page {
             objects: Vec::new(),
             prefixes: answer.prefixes,

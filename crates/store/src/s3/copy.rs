@@ -29,6 +29,9 @@ const NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 const HEADERS_FOR_COPIES: [(&str, &str); 2] =
     [("if-none-match", "cf-copy-destination-if-none-match"), ("if-match", "cf-copy-destination-if-match")];
 
+/// What answers to copies of objects and of parts are called. Some servers have one name for both.
+pub(super) const COPY_RESULTS: [&str; 2] = ["CopyObjectResult", "CopyPartResult"];
+
 /// An object as the source of a copy. That of an access point is named by an ARN, which is encoded as a whole.
 fn copy_source(from: &ObjectId) -> String {
     let ObjectId { bucket, key, version } = from;
@@ -130,7 +133,7 @@ impl S3 {
         let sent = self.send_copy(&exchange, to, &options.condition, condition, build).await;
         let written = match sent {
             Ok(sent) => {
-                let copied: Copied = xml::read(&sent.response.body)
+                let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
                     .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
                 let version = copied.etag.as_deref().map(|etag| Version::ETag(unquoted(etag)));
                 match self.head(to, version.as_ref()).await {
@@ -204,7 +207,7 @@ impl S3 {
         let outgoing = part_request(upload, number, from, version, &range)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await?;
-        let copied: Copied = xml::read(&sent.response.body)
+        let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
         let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c);
         let etag =

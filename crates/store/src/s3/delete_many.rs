@@ -97,7 +97,7 @@ impl KeyError {
 type Errors = HashMap<(String, Option<String>), KeyError>;
 
 fn errors(body: &[u8]) -> Result<Errors, String> {
-    let answer: Answer = xml::read(body)?;
+    let answer: Answer = xml::answer(body, &["DeleteResult"])?;
     let named = |error: KeyError| {
         let version = error.version_id.clone().filter(|version| !version.is_empty());
         ((error.key.clone(), version), error)

@@ -146,7 +146,7 @@ impl Reader for Arriving {
 
     fn end(mut self, list: &List) -> Result<Page, String> {
         let cutter = std::mem::replace(&mut self.cutter, Cutter::xml("", ""));
-        let answer: Answer = xml::read(&cutter.into_rest())?;
+        let answer: Answer = xml::answer(&cutter.into_rest(), &["ListBucketResult"])?;
         self.encoded = answer.encoding_type.as_deref() == Some("url");
         let mut page = Page::default();
         for content in std::mem::take(&mut self.held).into_iter().chain(answer.contents) {
@@ -228,7 +228,8 @@ impl S3 {
         loop {
             let query = Query::new().and_some("continuation-token", token.as_deref());
             let sent = exchange.send(&Outgoing::new(Method::GET, query.to_string())).await?;
-            let answer: Owned = xml::read(&sent.response.body)
+            let roots = ["ListAllMyBucketsResult", "ListAllMyDirectoryBucketsResult"];
+            let answer: Owned = xml::answer(&sent.response.body, &roots)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
             names.extend(answer.buckets.bucket.into_iter().map(|bucket| bucket.name));
             token = tokens.next(answer.continuation_token).map_err(|e| exchange.nonsense(&sent, e))?;
@@ -260,12 +261,16 @@ mod tests {
         let keys = |objects: Vec<ObjectMeta>| objects.into_iter().map(|o| o.id.key).collect::<Vec<_>>();
         let entry = |key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let mut arriving = Arriving::new(false);
-        let begin =
-            format!("<R><IsTruncated>false</IsTruncated>{}{}{}", entry("a"), entry("b+c"), entry("d"));
+        let begin = format!(
+            "<ListBucketResult><IsTruncated>false</IsTruncated>{}{}{}",
+            entry("a"),
+            entry("b+c"),
+            entry("d")
+        );
         assert_eq!(keys(arriving.take(&list, begin.as_bytes()).expect("entries")), ["a"]);
         let none = arriving.take(&list, b"<EncodingType>ur").expect("entries");
         assert!(none.is_empty());
-        let rest = arriving.take(&list, b"l</EncodingType></R>").expect("entries");
+        let rest = arriving.take(&list, b"l</EncodingType></ListBucketResult>").expect("entries");
         let page = arriving.end(&list).expect("a page");
         assert_eq!(keys(rest.into_iter().chain(page.objects).collect()), ["b c", "d"]);
     }
@@ -273,8 +278,8 @@ mod tests {
     #[test]
     fn entries_with_attributes_or_a_prefix_are_read_at_the_end() {
         let bodies = [
-            r#"<R><Contents xmlns=""><Key>a</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></R>"#,
-            r#"<s:R><s:IsTruncated>false</s:IsTruncated><s:Contents><s:Key>a</s:Key><s:Size>1</s:Size></s:Contents></s:R>"#,
+            r#"<ListBucketResult><Contents xmlns=""><Key>a</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>"#,
+            r#"<s:ListBucketResult><s:IsTruncated>false</s:IsTruncated><s:Contents><s:Key>a</s:Key><s:Size>1</s:Size></s:Contents></s:ListBucketResult>"#,
         ];
         for body in bodies {
             let page = page(&List::new("b", ""), body.as_bytes()).expect("a page");
@@ -322,7 +327,7 @@ mod tests {
         assert_eq!(request(&list, false).target, "?list-type=2&encoding-type=url&prefix=p%2F&delimiter=%2F");
         let entry = |key: &str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
         let body = format!(
-            "<R><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{}</R>",
+            "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{}</ListBucketResult>",
             ["p/xc", "p/z", "p/b", "p/xa", "p/a"].map(entry).concat()
         );
         let list = List { start_after: None, end_before: Some("p/xb".into()), ..list };

@@ -161,22 +161,25 @@ impl S3 {
         let size = parts.iter().map(|part| part.size).sum();
         let sums = expected(upload, parts, whole);
         let meta = match sent {
-            Ok(sent) => match xml::read::<Completed>(&sent.response.body) {
-                Ok(answer) => {
-                    let mut meta = ObjectMeta::new(upload.id.clone(), size);
-                    meta.etag = answer.etag.as_deref().map(unquoted);
-                    meta.version = meta.etag.clone().map(Version::ETag);
-                    meta.checksums = answer.checksums();
-                    if meta.checksums.is_empty() {
-                        meta = self.described_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
+            Ok(sent) => {
+                match xml::answer::<Completed>(&sent.response.body, &["CompleteMultipartUploadResult"]) {
+                    Ok(answer) => {
+                        let mut meta = ObjectMeta::new(upload.id.clone(), size);
+                        meta.etag = answer.etag.as_deref().map(unquoted);
+                        meta.version = meta.etag.clone().map(Version::ETag);
+                        meta.checksums = answer.checksums();
+                        if meta.checksums.is_empty() {
+                            meta =
+                                self.described_or(meta).await.map_err(|e| e.within(Operation::Complete))?;
+                        }
+                        meta
                     }
-                    meta
+                    Err(e) => {
+                        let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
+                        unread(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?
+                    }
                 }
-                Err(e) => {
-                    let error = exchange.nonsense(&sent, format!("the answer completes nothing: {e}"));
-                    unread(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?
-                }
-            },
+            }
             Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, &sums).await?,
         };
         let written = compared(&exchange, meta, size, &sums)?;

@@ -8,7 +8,7 @@ use laneway_lanes::Head;
 
 use super::S3;
 use super::conditions::unquoted;
-use super::copy::{self, Copied};
+use super::copy::{self, COPY_RESULTS, Copied};
 use super::write_conditions::Write;
 use crate::checksum::Comparison;
 use crate::encryption::Keyed;
@@ -113,7 +113,7 @@ impl S3 {
             }
             sent => sent?,
         };
-        let copied: Copied = xml::read(&sent.response.body)
+        let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer is no copy result: {e}")))?;
         let mut changed = ObjectMeta::new(id.clone(), changing.meta.size);
         changed.etag = copied.etag.as_deref().map(unquoted);

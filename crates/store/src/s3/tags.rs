@@ -43,7 +43,7 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Tags, id);
         let outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new().and("tagging", "")));
         let sent = exchange.send(&outgoing).await?;
-        let answer: Tagging = xml::read(&sent.response.body)
+        let answer: Tagging = xml::answer(&sent.response.body, &["Tagging"])
             .map_err(|e| exchange.nonsense(&sent, format!("the answer holds no tags: {e}")))?;
         Ok(answer.tag_set.tag.into_iter().map(|tag| (tag.key, tag.value)).collect())
     }

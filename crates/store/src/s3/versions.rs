@@ -77,7 +77,7 @@ impl Reader for Arriving {
 
     fn end(self, list: &List) -> Result<Page, String> {
         let (entries, rest) = cut(&self.0)?;
-        let answer: Answer = xml::read(&rest)?;
+        let answer: Answer = xml::answer(&rest, &["ListVersionsResult"])?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let name = |text: String| match is_encoded {
             true => decode_listed(&text).ok_or_else(|| format!("{text:?} is no key")),

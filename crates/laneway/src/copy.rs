@@ -107,7 +107,7 @@ async fn look_through(mut search: Search) {
             let mut downloads = Downloads::new(&mut search);
             for source in &request.sources {
                 let Some((provider, id)) = source.as_object() else { continue };
-                let from = listed(id, &request);
+                let from = listed(&downloads.search.job, id, &request);
                 let is_looked_up = !from.is_listed() && from.version.is_none();
                 let size = if is_looked_up { sizes.of(&from.key).await } else { None };
                 if let Err(error) = downloads.source(provider, &from, size).await {
@@ -144,7 +144,7 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
             Location::Local(_) => Ok(()),
             Location::Object { .. } | Location::Version { .. } => match source.as_object() {
                 Some((provider, id)) => {
-                    let source = listed(id, &request);
+                    let source = listed(&search.job, id, &request);
                     Copies::new(search, to).source(provider, &source).await
                 }
                 None => Ok(()),
@@ -168,9 +168,9 @@ async fn look_at(job: &Running, to: Prefix<'_>) -> Result<(), Error> {
 }
 
 /// What a source of a request means.
-fn listed(id: ObjectId, request: &CopyRequest) -> Source {
-    let (names, inventory) = (request.files_from.clone(), request.inventory.clone());
-    let names = names.map(|names| (names, Reading::Rclone));
+fn listed(job: &Running, id: ObjectId, request: &CopyRequest) -> Source {
+    let names = request.files_from.clone().map(|names| (names, Reading::Rclone));
+    let inventory = request.inventory.clone().map(|at| (at, Arc::clone(&job.engine)));
     Source { names, inventory, ..Source::of(id, request.recursive) }
 }
 

@@ -1,20 +1,22 @@
 //! Inventories that stand for a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and what `ls -r --json` prints. They are read in
 //! bounded memory, as they come.
 
+mod fetched;
 mod gcs;
 mod listed;
+mod origin;
 mod s3;
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, BufReader, Cursor, Read as _};
 
-use flate2::read::MultiGzDecoder;
 use laneway_store::{Checksums, ObjectMeta, Provider};
 use tokio::sync::mpsc;
 
-use crate::Error;
-use crate::lines::Lines;
+use origin::{Opener, Origin};
+
+use crate::lines::LINE_MAX;
+use crate::state::State;
+use crate::{Error, Location};
 
 /// Most objects that are handed on together.
 const BATCH_MAX: usize = 1000;
@@ -43,16 +45,18 @@ pub(crate) struct Place {
 pub(crate) struct Inventory(mpsc::Receiver<Result<Batch, Error>>);
 
 impl Inventory {
-    /// Begins to read an inventory.
+    /// Begins to read an inventory. Called on the runtime that a store's calls run on.
     ///
     /// # Errors
-    /// Where no thread can be started. What can't be read comes in place of objects.
-    pub(crate) fn start(path: PathBuf, place: Place) -> Result<Self, Error> {
+    /// Where no thread can be started, or no store be had that it lies in. What can't be read comes in place of objects.
+    pub(crate) fn start(at: &Location, engine: &State, place: Place) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
-        let at = path.clone();
+        let origin = Origin::of(at, |provider| engine.store(provider))?;
+        let at = origin.name();
+        let opener = Opener::new(origin, out.clone());
         let read = move || {
             let mut taker = Taker { place, out, batch: Batch { file: String::new(), objects: Vec::new() } };
-            match read(&path, &mut taker).map(|ended| ended.is_break()) {
+            match read(&opener, &mut taker).map(|ended| ended.is_break()) {
                 // Nobody listens any more, or all has been handed on.
                 Ok(_) => {}
                 Err(error) => drop(taker.out.blocking_send(Err(error))),
@@ -128,50 +132,25 @@ impl Taker {
     }
 }
 
-fn read(path: &Path, taker: &mut Taker) -> Result<Flow, Error> {
-    let failed = |e| Error::local(path, "can't be read as an inventory", e);
-    let mut input = BufReader::new(File::open(path).map_err(failed)?);
-    taker.batch.file = path.display().to_string();
-    let mut first = Lines::new(&mut input).next().map_err(failed)?.map_or_else(Vec::new, |line| line.bytes);
+fn read(opener: &Opener, taker: &mut Taker) -> Result<Flow, Error> {
+    taker.batch.file = opener.origin.name();
+    let failed = |e| Error::local(opener.origin.name(), "can't be read as an inventory", e);
+    let mut input = BufReader::new(opener.named()?);
+    let mut first = Vec::new();
+    input.by_ref().take(LINE_MAX).read_until(b'\n', &mut first).map_err(failed)?;
     if listed::is_record(&first) {
-        // What was read of it is read again.
-        let input = BufReader::new(File::open(path).map_err(failed)?);
-        return listed::read(input, taker);
+        return listed::read(Cursor::new(first).chain(input), taker);
     }
-    first.push(b'\n');
     let mut whole = first;
     input.take(MANIFEST_MAX).read_to_end(&mut whole).map_err(failed)?;
     let manifest: serde_json::Value = serde_json::from_slice(&whole).map_err(|_| {
         let why = "is neither an inventory's manifest.json nor what ls -r --json prints";
-        Error::refused(path.display().to_string(), why)
+        Error::refused(opener.origin.name(), why)
     })?;
     match taker.place.provider {
-        Provider::S3 => s3::read(path, manifest, taker),
-        Provider::Gcs => gcs::read(path, manifest, taker),
+        Provider::S3 => s3::read(opener, manifest, taker),
+        Provider::Gcs => gcs::read(opener, manifest, taker),
     }
-}
-
-/// A data file of an inventory, decompressed where its name says that it is compressed. It lies beside its manifest, or where a copy of the
-/// whole bucket has it.
-///
-/// # Errors
-/// Where it isn't there.
-fn data_file(manifest: &Path, key: &str) -> Result<(PathBuf, Box<dyn Read>), Error> {
-    let name = key.rsplit('/').next().unwrap_or(key);
-    let folder = manifest.parent().unwrap_or(Path::new(""));
-    let beside =
-        [folder.join(name), folder.join("data").join(name), folder.join("..").join("data").join(name)];
-    let above = folder.ancestors().map(|above| above.join(key.trim_start_matches('/')));
-    let Some(path) = beside.into_iter().chain(above).find(|path| path.is_file()) else {
-        let why = format!("the data file {key} of this inventory is not here");
-        return Err(Error::not_found(manifest.display().to_string(), why));
-    };
-    let file = File::open(&path).map_err(|e| Error::local(&path, "can't be read", e))?;
-    let input: Box<dyn Read> = match name.ends_with(".gz") {
-        true => Box::new(MultiGzDecoder::new(BufReader::new(file))),
-        false => Box::new(file),
-    };
-    Ok((path, input))
 }
 
 /// A checksum as stores write it.

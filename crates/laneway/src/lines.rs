@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read as _};
 
 /// The longest line that is read: a key of 1 KiB in any notation, with all that can be said of it, is far shorter.
-const LINE_MAX: u64 = 1 << 20;
+pub(crate) const LINE_MAX: u64 = 1 << 20;
 
 /// A line, without its end.
 #[derive(Debug)]

@@ -205,9 +205,9 @@ async fn fill(engine: &State, request: &ListRequest, out: &Out) -> Result<(), En
         return Err(Error::usage(request.at.to_string(), "only stores are listed").into());
     };
     request.check()?;
-    if let Some(inventory) = request.inventory.clone() {
+    if let Some(inventory) = &request.inventory {
         let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
-        return given(request, Inventory::start(inventory, place)?, out).await;
+        return given(request, Inventory::start(inventory, engine, place)?, out).await;
     }
     let store = engine.store(*provider)?;
     if bucket.is_empty() {

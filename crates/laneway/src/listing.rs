@@ -4,7 +4,7 @@ mod arriving;
 mod in_order;
 mod versions;
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
@@ -16,6 +16,7 @@ use crate::mapping::name_of_key;
 use crate::names_from::{NameList, Named, Reading};
 use crate::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::Order;
+use crate::state::State as Engine;
 use crate::{Error, Filter, Location};
 
 /// An object that a source means.
@@ -61,8 +62,8 @@ pub(crate) struct Source {
     pub(crate) all_versions: bool,
     /// What of the prefix is meant, where a file says that instead of a listing.
     pub(crate) names: Option<(Location, Reading)>,
-    /// What stands for its listing.
-    pub(crate) inventory: Option<PathBuf>,
+    /// What stands for its listing, and whose store it may lie in.
+    pub(crate) inventory: Option<(Location, Arc<Engine>)>,
 }
 
 /// All pages of a listing. Dropped, it ends the listing.
@@ -132,11 +133,11 @@ impl Source {
                 State::Given { names: NameList::start(names, *reading), prefix: folder_prefix(&self.key) };
             return Objects { source: self.clone(), state, scheme: store.scheme() };
         }
-        if let Some(inventory) = self.inventory.clone() {
+        if let Some((at, engine)) = &self.inventory {
             let (bucket, prefix) = (self.bucket.clone(), folder_prefix(&self.key));
             let prefix_len = prefix.len();
             let place = Place { provider: store.provider(), bucket, prefix };
-            let state = State::Inventory { inventory: Inventory::start(inventory, place), prefix_len };
+            let state = State::Inventory { inventory: Inventory::start(at, engine, place), prefix_len };
             return Objects { source: self.clone(), state, scheme: store.scheme() };
         }
         if !self.is_listed() {

@@ -172,6 +172,12 @@ impl fmt::Display for Location {
     }
 }
 
+impl From<PathBuf> for Location {
+    fn from(path: PathBuf) -> Self {
+        Self::Local(path)
+    }
+}
+
 impl From<&Path> for Location {
     fn from(path: &Path) -> Self {
         Self::Local(path.to_owned())

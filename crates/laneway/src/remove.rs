@@ -63,7 +63,7 @@ async fn search(job: &Arc<Running>, request: &RemoveRequest, units: Units) {
         let source = Source {
             all_versions: request.all_versions,
             names: request.files_from.clone().map(|names| (names, Reading::Exact)),
-            inventory: request.inventory.clone(),
+            inventory: request.inventory.clone().map(|at| (at, Arc::clone(&job.engine))),
             ..Source::of(id, request.recursive)
         };
         if let Err(error) = search_one(job, provider, &source, request, &units).await {

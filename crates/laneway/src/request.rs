@@ -77,9 +77,9 @@ pub struct CopyRequest {
     /// What of the one source is copied, instead of all that lies below it: a file, or standard input, that has a name below the source in each
     /// line. Empty lines are passed over, and those that begin with `#` or `;`.
     pub files_from: Option<Location>,
-    /// A file that stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// (CSV) lie beside it, or what `ls -r --json` prints.
-    pub inventory: Option<PathBuf>,
+    /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.
+    pub inventory: Option<Location>,
 }
 
 impl CopyRequest {
@@ -220,8 +220,8 @@ impl CopyRequest {
 
     /// Sets [`inventory`](field@Self::inventory).
     #[must_use]
-    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.inventory = Some(path.into());
+    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
+        self.inventory = Some(at.into());
         self
     }
 
@@ -268,9 +268,9 @@ pub struct RemoveRequest {
     pub manifest: Option<PathBuf>,
     /// As [`CopyRequest::files_from`], below the one target; without a target the lines are whole URLs.
     pub files_from: Option<Location>,
-    /// A file that stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// (CSV) lie beside it, or what `ls -r --json` prints.
-    pub inventory: Option<PathBuf>,
+    /// What stands for the listing of the one target: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object.
+    pub inventory: Option<Location>,
 }
 
 impl RemoveRequest {
@@ -297,8 +297,8 @@ impl RemoveRequest {
 
     /// Sets [`inventory`](field@Self::inventory).
     #[must_use]
-    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.inventory = Some(path.into());
+    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
+        self.inventory = Some(at.into());
         self
     }
 
@@ -360,9 +360,9 @@ pub struct ListRequest {
     pub filter: Filter,
     /// Whether the order of the keys' bytes is wanted, as far as the store has it. Without it nothing waits for what comes before.
     pub in_order: bool,
-    /// With [`recursive`](Self::recursive): a file that stands for the listing, as [`CopyRequest::inventory`]. With
+    /// With [`recursive`](Self::recursive): what stands for the listing, as [`CopyRequest::inventory`]. With
     /// [`in_order`](Self::in_order) its first line out of order ends it.
-    pub inventory: Option<PathBuf>,
+    pub inventory: Option<Location>,
 }
 
 impl ListRequest {
@@ -389,8 +389,8 @@ impl ListRequest {
 
     /// Sets [`inventory`](field@Self::inventory).
     #[must_use]
-    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.inventory = Some(path.into());
+    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
+        self.inventory = Some(at.into());
         self
     }
 

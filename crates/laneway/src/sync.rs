@@ -342,9 +342,9 @@ fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error>
     let at = if role == Role::Source { &request.source } else { &request.destination };
     match at {
         Location::Object { provider, bucket, key } => {
-            if let Some(path) = request.inventory.clone().filter(|_| role == Role::Source) {
+            if let Some(at) = request.inventory.as_ref().filter(|_| role == Role::Source) {
                 let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
-                return Side::inventory(path, place, role);
+                return Side::inventory(job, at, place, role);
             }
             let store = job.store(*provider)?;
             Side::prefix(store, bucket, &folder_prefix(key), role)

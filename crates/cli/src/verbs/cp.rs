@@ -176,7 +176,7 @@ impl Cp {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut request = self.copying.request(&self.items, self.recursive || self.names.is_some())?;
         request.files_from = self.names.location()?;
-        request.inventory = self.inventory.inventory;
+        request.inventory = self.inventory.location()?;
         request.expect_size = self.expect_size;
         request = request.preserve(self.preserve).filter(self.filters.filter(SystemTime::now())?);
         if context.options.json && request.destination == Location::Standard {

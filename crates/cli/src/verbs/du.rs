@@ -106,17 +106,17 @@ impl Du {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
-        let inventory = &self.inventory.inventory;
-        if let Some(file) = inventory.as_ref().filter(|_| places.len() > 1) {
+        let inventory = self.inventory.location()?;
+        if let Some(at) = inventory.as_ref().filter(|_| places.len() > 1) {
             let why = "an inventory stands for the listing of one bucket or prefix";
-            return Err(BadUsage::of(file.display().to_string(), why).into());
+            return Err(BadUsage::of(at.to_string(), why).into());
         }
         let client = context.client()?;
         let printer = Printer { du: &self, context, terminal: context.output.is_terminal() };
         let (mut tally, mut total) = (Tally::default(), Sum::default());
         for at in places {
             let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
-            request.inventory.clone_from(inventory);
+            request.inventory.clone_from(&inventory);
             // A sum needs no order.
             let mut listing = client.list(request.in_order(!self.summarize));
             match printer.place(&at, || listing.next_blocking())? {

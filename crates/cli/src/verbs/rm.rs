@@ -75,7 +75,7 @@ impl Rm {
         let mut request = request.dry_run(self.dry_run).filter(filter);
         request.manifest.clone_from(&self.manifest.manifest);
         request.files_from = self.names.location()?;
-        request.inventory.clone_from(&self.inventory.inventory);
+        request.inventory = self.inventory.location()?;
         let may_ask = !self.yes && !self.dry_run && can_ask(context);
         if may_ask && self.takes_many(&request.targets) && !is_meant(context, &request)? {
             complain("nothing was removed");

@@ -110,7 +110,7 @@ impl Sync {
             .put(self.new.put());
         request.max_delete = self.max_delete;
         request.manifest = self.manifest.manifest;
-        request.inventory = self.inventory.inventory;
+        request.inventory = self.inventory.location()?;
         Ok(request)
     }
 }

@@ -32,11 +32,11 @@ pub(crate) struct Verify {
     report: Option<PathBuf>,
     /// Go by an inventory instead of listing SRC: the manifest.json of S3 Inventory or of a Storage Insights report, or what ls -r --json has printed;
     /// in the order of its keys
-    #[arg(long, value_name = "FILE")]
-    source_inventory: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    source_inventory: Option<OsString>,
     /// The same of DST
-    #[arg(long, value_name = "FILE")]
-    destination_inventory: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|URL")]
+    destination_inventory: Option<OsString>,
     #[command(flatten)]
     filters: Filters,
 }
@@ -55,8 +55,9 @@ impl Verify {
         let mut request = VerifyRequest::new(source, destination);
         request = request.filter(self.filters.filter(SystemTime::now())?);
         request.report = self.report;
-        request.source_inventory = self.source_inventory;
-        request.destination_inventory = self.destination_inventory;
+        request.source_inventory = self.source_inventory.as_deref().map(Location::parse).transpose()?;
+        request.destination_inventory =
+            self.destination_inventory.as_deref().map(Location::parse).transpose()?;
         job::run(context, WORDING, |client| client.verify(request))
     }
 }

@@ -1,19 +1,18 @@
 //! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header.
 //! <https://cloud.google.com/storage/docs/insights/inventory-reports>
 
-use std::path::Path;
-
 use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
 use serde::Deserialize;
 
-use super::{Flow, Taker, checksums, data_file};
+use super::origin::{Named, Opener};
+use super::{Flow, Taker, checksums};
 use crate::Error;
 
 #[derive(Deserialize)]
 struct Manifest {
     report_shards_file_names: Vec<String>,
-    /// Of how many objects it tells.
-    records_processed: Option<u64>,
+    /// Of how many objects it tells, as a number or, as JSON has 64 bits in Google's mapping, as its digits.
+    records_processed: Option<serde_json::Value>,
 }
 
 /// Where the columns are that matter.
@@ -51,18 +50,18 @@ impl Columns {
     }
 }
 
-pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
-    let manifest: Manifest = serde_json::from_value(manifest).map_err(|e| {
-        Error::refused(path.display().to_string(), format!("is no manifest of an inventory report: {e}"))
-    })?;
+pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
+    let refused = |why: String| Error::refused(opener.origin.name(), why);
+    let manifest: Manifest = serde_json::from_value(manifest)
+        .map_err(|e| refused(format!("is no manifest of an inventory report: {e}")))?;
     let mut rows_read = 0_u64;
     for shard in &manifest.report_shards_file_names {
-        let (at, input) = data_file(path, shard)?;
-        taker.batch.file = at.display().to_string();
+        let data = opener.data(&Named { bucket: None, key: shard, md5: None })?;
+        taker.batch.file.clone_from(&data.name);
         if shard.ends_with(".parquet") {
-            return Err(Error::refused(at.display().to_string(), "is Parquet, and CSV is what can be read"));
+            return Err(Error::refused(&data.name, "is Parquet, and CSV is what can be read"));
         }
-        let mut rows = csv::ReaderBuilder::new().has_headers(true).from_reader(input);
+        let mut rows = csv::ReaderBuilder::new().has_headers(true).from_reader(data.decoded());
         let header = rows.headers().map_err(|e| taker.broken(1, e))?;
         let columns = Columns::of(header).map_err(|why| taker.broken(1, why))?;
         let mut row = csv::StringRecord::new();
@@ -83,10 +82,11 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
             return Ok(Flow::Break(()));
         }
     }
-    match manifest.records_processed {
+    let digits = |count: &serde_json::Value| count.as_str().and_then(|digits| digits.parse().ok());
+    match manifest.records_processed.as_ref().and_then(|count| count.as_u64().or_else(|| digits(count))) {
         Some(announced) if rows_read < announced => {
             let why = format!("tells of {announced} objects, and its shards have {rows_read}");
-            Err(Error::refused(path.display().to_string(), why))
+            Err(refused(why))
         }
         _ => Ok(Flow::Continue(())),
     }

@@ -1,25 +1,20 @@
 //! S3 Inventory: `manifest.json` names the data files and their columns; those are gzip files of CSV without a header, keys URL-encoded.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
-use std::path::Path;
-
-use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
-use md5::{Digest as _, Md5};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Retention, Version};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
-use super::{Flow, Taker, data_file, is_true};
+use super::origin::{Named, Opener};
+use super::{Flow, Taker, is_true};
 use crate::Error;
-
-/// What of a data file is read at once to be compared.
-const BUFFER_LEN: usize = 256 << 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
     source_bucket: String,
+    /// Where the data files are, as `arn:aws:s3:::BUCKET`.
+    destination_bucket: Option<String>,
     file_format: String,
     file_schema: String,
     files: Vec<DataFile>,
@@ -60,8 +55,8 @@ impl Columns {
     }
 }
 
-pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
-    let refused = |why: String| Error::refused(path.display().to_string(), why);
+pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Taker) -> Result<Flow, Error> {
+    let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is no manifest of S3 Inventory: {e}")))?;
     taker.check_bucket(1, &manifest.source_bucket)?;
@@ -70,13 +65,13 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
         return Err(refused(format!("its data files are {format}, and CSV is what can be read")));
     }
     let columns = Columns::of(&manifest.file_schema).map_err(|why| refused(why.to_owned()))?;
-    for file in &manifest.files {
-        let (at, input) = data_file(path, &file.key)?;
-        taker.batch.file = at.display().to_string();
-        if let Some(expected) = &file.md5 {
-            check_md5(&at, expected)?;
-        }
-        let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(input);
+    // A copy of it in another store lies where its manifest does.
+    let is_s3 = opener.origin.provider() == Some(Provider::S3);
+    let bucket = manifest.destination_bucket.as_deref().filter(|_| is_s3).map(bucket_of);
+    for DataFile { key, md5 } in &manifest.files {
+        let data = opener.data(&Named { bucket, key, md5: md5.as_deref() })?;
+        taker.batch.file.clone_from(&data.name);
+        let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(data.decoded());
         let mut row = csv::StringRecord::new();
         loop {
             let line = rows.position().line();
@@ -97,33 +92,9 @@ pub(super) fn read(path: &Path, manifest: serde_json::Value, taker: &mut Taker) 
     Ok(Flow::Continue(()))
 }
 
-/// Compares a data file with its checksum before anything of it is gone by.
-///
-/// # Errors
-/// Where it is another file, or only a part of it.
-fn check_md5(at: &Path, expected: &str) -> Result<(), Error> {
-    let unreadable = |e| Error::local(at, "can't be read as an inventory", e);
-    let mut file = File::open(at).map_err(unreadable)?;
-    let mut buffer = vec![0; BUFFER_LEN];
-    let mut hash = Md5::new();
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => hash.update(buffer.get(..read).unwrap_or_default()),
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(unreadable(e)),
-        }
-    }
-    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    match found.eq_ignore_ascii_case(expected) {
-        true => Ok(()),
-        false => {
-            let why = format!(
-                "its MD5 is {found}, and the inventory's manifest says {expected}: it is damaged or not whole"
-            );
-            Err(Error::integrity(at.display().to_string(), why))
-        }
-    }
+/// The bucket of an ARN, or what is none.
+fn bucket_of(arn: &str) -> &str {
+    arn.rsplit(':').next().unwrap_or(arn)
 }
 
 /// The object of a row; `None` for an old version or a delete marker.
@@ -170,6 +141,12 @@ mod tests {
     fn keys_are_decoded_as_the_service_encodes_them() {
         assert_eq!(decoded_key("a+b/%C3%BC%2B%25").as_deref(), Some("a b/ü+%"));
         assert_eq!((decoded_key("%FF"), decoded_key("")), (None, None));
+    }
+
+    #[test]
+    fn a_destination_is_a_bucket_whose_arn_may_be_of_any_partition() {
+        let arns = ["arn:aws:s3:::reports", "arn:aws-cn:s3:::reports", "reports"];
+        assert_eq!(arns.map(bucket_of), ["reports"; 3]);
     }
 
     #[test]

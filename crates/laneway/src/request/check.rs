@@ -1,7 +1,5 @@
 //! What can be checked of a request before anything is asked of a store.
 
-use std::path::PathBuf;
-
 use crate::listing::folder_prefix;
 use crate::mapping::{self, name_of_key, single_key, tree_prefix};
 use crate::plan::parts::object_max;
@@ -9,13 +7,13 @@ use crate::{CopyRequest, Error, ListRequest, Location, RemoveRequest, folder, gl
 
 /// An inventory stands for the listing of one prefix.
 fn check_inventory(
-    inventory: Option<&PathBuf>,
+    inventory: Option<&Location>,
     places: &[Location],
     recursive: bool,
     is_named: bool,
 ) -> Result<(), Error> {
-    let Some(path) = inventory else { return Ok(()) };
-    let refused = |why: &str| Err(Error::usage(path.display().to_string(), why.to_owned()));
+    let Some(at) = inventory else { return Ok(()) };
+    let refused = |why: &str| Err(Error::usage(at.to_string(), why.to_owned()));
     match places {
         _ if is_named => refused("an inventory and names can't both say what is meant"),
         [place @ Location::Object { .. }] if !place.is_pattern() && recursive => Ok(()),

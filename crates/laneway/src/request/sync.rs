@@ -62,9 +62,9 @@ pub struct SyncRequest {
     pub put: PutOptions,
     /// As [`CopyRequest::manifest`].
     pub manifest: Option<PathBuf>,
-    /// A file that stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
-    /// (CSV) lie beside it, or what `ls -r --json` prints. It can't be had together with [`delete`](field@Self::delete).
-    pub inventory: Option<PathBuf>,
+    /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
+    /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object. It can't be had together with [`delete`](field@Self::delete).
+    pub inventory: Option<Location>,
 }
 
 impl SyncRequest {
@@ -94,8 +94,8 @@ impl SyncRequest {
 
     /// Sets [`inventory`](field@Self::inventory).
     #[must_use]
-    pub fn inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.inventory = Some(path.into());
+    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
+        self.inventory = Some(at.into());
         self
     }
 
@@ -216,18 +216,15 @@ impl SyncRequest {
     /// # Errors
     /// `ErrorKind::Usage`; `Refused` for what stands in the way.
     pub fn check(&self) -> Result<(), Error> {
-        if let Some(path) = &self.inventory
+        if let Some(at) = &self.inventory
             && !self.source.is_object()
         {
-            return Err(Error::usage(
-                path.display().to_string(),
-                "an inventory is a bucket's, and the source is none",
-            ));
+            return Err(Error::usage(at.to_string(), "an inventory is a bucket's, and the source is none"));
         }
-        if let Some(path) = self.inventory.as_ref().filter(|_| self.delete) {
+        if let Some(at) = self.inventory.as_ref().filter(|_| self.delete) {
             let why = "an inventory doesn't show what came to the source since it was made, so that nothing can be removed by it: \
                        delete goes by the source's own listing";
-            return Err(Error::usage(path.display().to_string(), why));
+            return Err(Error::usage(at.to_string(), why));
         }
         for end in [&self.source, &self.destination] {
             match end {
@@ -357,7 +354,8 @@ mod tests {
 
     #[test]
     fn nothing_is_removed_by_an_inventory_which_is_older_than_what_came_since() {
-        let request = SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap()).inventory("i");
+        let request = SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap())
+            .inventory(PathBuf::from("i"));
         assert!(request.check().is_ok());
         let error = request.delete(true).check().unwrap_err();
         assert!(error.is_usage() && error.to_string().contains("since it was made"), "{error}");

@@ -26,10 +26,10 @@ pub struct VerifyRequest {
     /// A file that gets a row for each name, in the columns of S3 Batch Operations' completion reports: `Bucket, Key, VersionId,
     /// TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage`. Until all was compared it is called as this with `.unfinished` behind it.
     pub report: Option<PathBuf>,
-    /// A file that stands for the source's listing, as [`CopyRequest::inventory`](crate::CopyRequest::inventory).
-    pub source_inventory: Option<PathBuf>,
+    /// What stands for the source's listing, as [`CopyRequest::inventory`](crate::CopyRequest::inventory).
+    pub source_inventory: Option<Location>,
     /// The same of the destination.
-    pub destination_inventory: Option<PathBuf>,
+    pub destination_inventory: Option<Location>,
 }
 
 impl VerifyRequest {
@@ -61,15 +61,15 @@ impl VerifyRequest {
 
     /// Sets [`source_inventory`](field@Self::source_inventory).
     #[must_use]
-    pub fn source_inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.source_inventory = Some(path.into());
+    pub fn source_inventory(mut self, at: impl Into<Location>) -> Self {
+        self.source_inventory = Some(at.into());
         self
     }
 
     /// Sets [`destination_inventory`](field@Self::destination_inventory).
     #[must_use]
-    pub fn destination_inventory(mut self, path: impl Into<PathBuf>) -> Self {
-        self.destination_inventory = Some(path.into());
+    pub fn destination_inventory(mut self, at: impl Into<Location>) -> Self {
+        self.destination_inventory = Some(at.into());
         self
     }
 

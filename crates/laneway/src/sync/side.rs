@@ -15,7 +15,7 @@ use crate::location::url;
 use crate::preserve::Attributes;
 use crate::running::Running;
 use crate::walk::{self, Found, FoundFile, Links, Order, Walk};
-use crate::{Error, ErrorKind, Filter, Op};
+use crate::{Error, ErrorKind, Filter, Location, Op};
 
 /// A name on one side.
 #[derive(Debug)]
@@ -101,9 +101,10 @@ impl Side {
     ///
     /// # Errors
     /// When it can't be read.
-    pub(super) fn inventory(path: PathBuf, place: Place, role: Role) -> Result<Self, Error> {
+    pub(super) fn inventory(job: &Running, at: &Location, place: Place, role: Role) -> Result<Self, Error> {
         let prefix_len = place.prefix.len();
-        Ok(Self::of(role, Stream::Inventory { inventory: Inventory::start(path, place)?, prefix_len }))
+        let inventory = Inventory::start(at, &job.engine, place)?;
+        Ok(Self::of(role, Stream::Inventory { inventory, prefix_len }))
     }
 
     fn of(role: Role, stream: Stream) -> Self {

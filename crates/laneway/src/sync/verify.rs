@@ -89,9 +89,9 @@ fn side(job: &Running, request: &VerifyRequest, role: Role) -> Result<Side, Erro
                 Role::Source => &request.source_inventory,
                 Role::Destination => &request.destination_inventory,
             };
-            if let Some(path) = inventory.clone() {
+            if let Some(at) = inventory {
                 let place = Place { provider: *provider, bucket: bucket.clone(), prefix: folder_prefix(key) };
-                return Side::inventory(path, place, role);
+                return Side::inventory(job, at, place, role);
             }
             Side::prefix(job.store(*provider)?, bucket, &folder_prefix(key), role)
         }

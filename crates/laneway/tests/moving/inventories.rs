@@ -11,7 +11,7 @@ use laneway::{
 
 use md5::{Digest as _, Md5};
 
-use crate::stage::{BUCKET, DIALECTS, Report, Stage};
+use crate::stage::{BUCKET, DIALECTS, KINDS, Report, Stage};
 
 /// Writes an S3 inventory of these rows, whose data file lies where the service puts it.
 fn of_s3(stage: &Stage, bucket: &str, rows: &str) -> PathBuf {
@@ -98,11 +98,11 @@ fn an_inventory_stands_for_a_listing_of_what_is_copied_and_removed() {
         };
         let request =
             CopyRequest::new(vec![stage.url("p/")], Location::Local(stage.path("d"))).recursive(true);
-        let report = stage.copy(request.inventory(&inventory));
+        let report = stage.copy(request.inventory(inventory.as_path()));
         assert_eq!(report.all_done().ops(Op::Download), 2, "{kind:?}");
         assert_eq!(std::fs::read(stage.path("d/a b+ü")).unwrap(), b"12345");
         let listed = stage.requests("list");
-        let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(&inventory);
+        let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(inventory.as_path());
         assert_eq!(Report::of(stage.client.remove(request)).all_done().ops(Op::Remove), 2);
         assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/late".into(), "q".into()], listed));
     }
@@ -128,7 +128,7 @@ fn what_ls_prints_as_json_is_an_inventory_and_sync_and_verify_take_it_in_order()
         let inventory = stage.file("listed", &lines);
         let sync = |inventory: &PathBuf| {
             let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("d")));
-            Report::of(stage.client.sync(request.inventory(inventory)))
+            Report::of(stage.client.sync(request.inventory(inventory.as_path())))
         };
         let report = sync(&inventory);
         assert_eq!(
@@ -136,8 +136,8 @@ fn what_ls_prints_as_json_is_an_inventory_and_sync_and_verify_take_it_in_order()
             (1200, 0, 0),
             "{kind:?}"
         );
-        let verify =
-            VerifyRequest::new(stage.url("p"), Location::Local(stage.path("d"))).source_inventory(&inventory);
+        let verify = VerifyRequest::new(stage.url("p"), Location::Local(stage.path("d")))
+            .source_inventory(inventory.as_path());
         assert_eq!(Report::of(stage.client.verify(verify)).summary.files, 1200);
         let mut turned: Vec<&str> = lines.lines().take(3).collect();
         turned.reverse();
@@ -274,4 +274,95 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     }
     let text = refusal("bucket,name,size,timeDeleted\nbucket,k,1,\n", 2);
     assert!(text.contains("manifest.json") && text.contains("tells of 2 objects"), "{text}");
+}
+
+/// Puts an inventory of `p/a`, whose data file lies in a bucket of its own on S3; its URL, and that of its data file.
+fn stored(stage: &Stage, md5: Option<&str>) -> [Location; 2] {
+    let provider = stage.kind.provider;
+    stage.server.create_bucket("reports").unwrap();
+    let version = version(stage, "p/a");
+    let (bucket, key, bytes) = match provider {
+        Provider::S3 => {
+            let row = format!("\"bucket\",\"p/a\",\"\",\"true\",\"false\",\"1\",\"\",\"{version}\"\n");
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(row.as_bytes()).unwrap();
+            ("reports", "x/bucket/all/data/1.csv.gz", gzip.finish().unwrap())
+        }
+        _ => {
+            let shard = format!("bucket,name,size,generation\nbucket,p/a,1,{version}\n");
+            (BUCKET, "r/shard_0.csv", shard.into_bytes())
+        }
+    };
+    let found: String = Md5::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    stage.server.store().put(bucket, key, &bytes).unwrap();
+    let manifest = match provider {
+        Provider::S3 => serde_json::json!({
+            "sourceBucket": BUCKET,
+            "destinationBucket": "arn:aws:s3:::reports",
+            "fileFormat": "CSV",
+            "fileSchema": "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag",
+            "files": [{"key": key, "size": bytes.len(), "MD5checksum": md5.unwrap_or(&found)}],
+        }),
+        _ => serde_json::json!({"records_processed": "1", "report_shards_file_names": ["shard_0.csv"]}),
+    };
+    stage.object("r/manifest.json", &serde_json::to_vec_pretty(&manifest).unwrap());
+    [stage.url("r/manifest.json"), Location::object(provider, bucket, key)]
+}
+
+#[test]
+fn an_inventory_in_a_store_is_read_from_where_its_manifest_says() {
+    for kind in KINDS {
+        let stage = Stage::new(kind);
+        stage.object("p/a", b"x");
+        let [manifest, data] = stored(&stage, None);
+        let listed = stage.requests("list");
+        let Location::Object { bucket, key, .. } = &data else { panic!("{data}") };
+        let remove = || {
+            let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true);
+            Report::of(stage.client.remove(request.inventory(manifest.clone())))
+        };
+        let bytes = stage.server.store().read(bucket, key).unwrap();
+        assert!(stage.server.store().remove(bucket, key));
+        let (cause, why) = remove().failure();
+        assert!(cause == "not_found" && why.contains(&data.to_string()), "{kind:?}: {cause}: {why}");
+        stage.server.store().put(bucket, key, &bytes).unwrap();
+        assert_eq!(remove().all_done().ops(Op::Remove), 1, "{kind:?}");
+        assert_eq!(stage.requests("list"), listed);
+        assert!(!stage.keys().contains(&"p/a".to_owned()));
+    }
+}
+
+#[test]
+fn a_data_file_in_a_store_whose_md5_differs_is_refused_before_anything_of_it_is_gone_by() {
+    let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::S3).unwrap());
+    stage.object("p/a", b"x");
+    let [manifest, data] = stored(&stage, Some("0123456789abcdef0123456789abcdef"));
+    let request = RemoveRequest::new(vec![stage.url("p")]).recursive(true).inventory(manifest);
+    let (cause, why) = Report::of(stage.client.remove(request)).failure();
+    assert!(cause == "integrity" && why.contains(&data.to_string()) && why.contains("not whole"), "{why}");
+    assert!(stage.keys().contains(&"p/a".to_owned()));
+}
+
+#[test]
+fn a_large_inventory_in_a_store_is_read_by_slices_whole_and_in_order() {
+    for kind in DIALECTS {
+        let stage = Stage::with_memory(kind, 16 << 20);
+        let pad = "x".repeat(900_000);
+        let mut lines = String::new();
+        for i in 0..40 {
+            let url = stage.url(&format!("p/{i:02}"));
+            writeln!(lines, r#"{{"kind":"object","url":"{url}","size":1,"pad":"{pad}"}}"#).unwrap();
+        }
+        stage.object("listed", lines.as_bytes());
+        let mut listing = stage
+            .client
+            .list(ListRequest::new(stage.url("p")).recursive(true).inventory(stage.url("listed")));
+        let mut names = Vec::new();
+        while let Some(entry) = listing.next_blocking() {
+            let Entry::Object(meta) = entry.unwrap() else { panic!("no object") };
+            names.push(meta.id.key);
+        }
+        assert_eq!(names, (0..40).map(|i| format!("p/{i:02}")).collect::<Vec<_>>(), "{kind:?}");
+        assert!(stage.requests("get") >= 5, "{:?}", stage.server.counters().requests_by_verb);
+    }
 }

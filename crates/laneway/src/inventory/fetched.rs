@@ -1,0 +1,55 @@
+//! An object of an inventory, brought to a temporary file: whoever reads goes forth and back in it, and memory stays bounded.
+
+use std::fs::File;
+use std::io::{Seek as _, Write as _};
+
+use futures_util::{StreamExt as _, stream};
+use laneway_store::{Get, GetRange, ObjectId, Store};
+
+use crate::Error;
+use crate::checksum::{Hashing, Wanted};
+use crate::location::url;
+use crate::plan::slices::SLICE_MIN;
+
+/// Slices of [`SLICE_MIN`] that are under way at once, each on memory of the engine's budget.
+const SLICES_MAX: usize = 4;
+
+/// Fetches an object, all of it of one state, and compares it with the checksum that its store tells.
+///
+/// # Errors
+/// What the store says; a checksum that differs; a temporary file that can't be written. Writing blocks.
+pub(super) async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
+    let at = || url(store.provider(), id);
+    let unwritable = |e| Error::local(at(), "can't be kept in a temporary file", e);
+    let meta = store.head(id, None).await?;
+    let version = meta.version.as_ref();
+    if version.is_none() && meta.size > SLICE_MIN {
+        let why = "the store tells no version, so that its parts may be of different states of it";
+        return Err(Error::integrity(at(), why));
+    }
+    let memory = store.lanes().memory();
+    let slice = async |start: u64| {
+        let range = start..meta.size.min(start + SLICE_MIN);
+        let len = range.end - range.start;
+        let held = memory.reserve(len as usize).await;
+        let get = Get { range: Some(GetRange::from(range)), expected: Some(len), version, ..Get::new(id) };
+        let got = store.get(get).await?;
+        Ok::<_, Error>((got.body, held))
+    };
+    let starts = (0..meta.size).step_by(SLICE_MIN as usize);
+    let mut slices = std::pin::pin!(stream::iter(starts.map(slice)).buffered(SLICES_MAX));
+    let mut file = tempfile::tempfile().map_err(unwritable)?;
+    let mut hashing = Hashing::new(Wanted::to_compare_with(&meta.checksums, true));
+    while let Some(slice) = slices.next().await {
+        let (bytes, _held) = slice?;
+        hashing.update(&bytes);
+        file.write_all(&bytes).map_err(unwritable)?;
+    }
+    if hashing.len() != meta.size {
+        let why = format!("{} bytes came of {}", hashing.len(), meta.size);
+        return Err(Error::integrity(at(), why));
+    }
+    hashing.finish().verify(&meta.checksums).map_err(|why| Error::mismatch(at(), why))?;
+    file.rewind().map_err(unwritable)?;
+    Ok(file)
+}

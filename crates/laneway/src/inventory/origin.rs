@@ -1,0 +1,220 @@
+//! Where an inventory lies, and how the files are found and opened that its manifest names.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek as _};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use laneway_lanes::tally::{self, Tally};
+use laneway_store::{ObjectId, Provider, Store};
+use md5::{Digest as _, Md5};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::{Batch, fetched};
+use crate::location::url;
+use crate::{Error, Location};
+
+/// What of a data file is read at once to be compared.
+const BUFFER_LEN: usize = 256 << 10;
+
+/// An inventory that was named: a file of this machine, or an object.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    File(PathBuf),
+    Object(Box<(Store, ObjectId)>),
+}
+
+impl Origin {
+    /// What a user named; `store` is asked for the store that it lies in.
+    ///
+    /// # Errors
+    /// Those of `store`; `ErrorKind::Usage` for a stream.
+    pub(super) fn of<'a>(
+        at: &Location,
+        store: impl FnOnce(Provider) -> Result<&'a Store, Error>,
+    ) -> Result<Self, Error> {
+        match (at, at.as_object()) {
+            (Location::Local(path), _) => Ok(Self::File(path.clone())),
+            (_, Some((provider, id))) => Ok(Self::Object(Box::new((store(provider)?.clone(), id)))),
+            (_, None) => Err(Error::usage(at.to_string(), "an inventory is a file or an object")),
+        }
+    }
+
+    /// Whose store it lies in, if it lies in one.
+    pub(super) fn provider(&self) -> Option<Provider> {
+        match self {
+            Self::File(_) => None,
+            Self::Object(object) => Some(object.0.provider()),
+        }
+    }
+
+    /// What it is called in messages.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Object(object) => url(object.0.provider(), &object.1),
+        }
+    }
+}
+
+/// A file that a manifest names.
+pub(super) struct Named<'a> {
+    /// The bucket that it lies in, where that is known.
+    pub(super) bucket: Option<&'a str>,
+    /// Its key there, or its name beside the manifest.
+    pub(super) key: &'a str,
+    /// Of the file as it lies in the store, in hexadecimal digits.
+    pub(super) md5: Option<&'a str>,
+}
+
+/// A data file that can be read and gone back in.
+pub(super) struct DataFile {
+    /// What it is called in messages.
+    pub(super) name: String,
+    pub(super) file: File,
+}
+
+impl DataFile {
+    /// Its bytes, decompressed where its name says that they are compressed.
+    pub(super) fn decoded(self) -> Box<dyn Read> {
+        match self.name.ends_with(".gz") {
+            true => Box::new(MultiGzDecoder::new(BufReader::new(self.file))),
+            false => Box::new(self.file),
+        }
+    }
+
+    /// Compares it with its checksum before anything of it is gone by.
+    ///
+    /// # Errors
+    /// Where it is another file, or only a part of it.
+    fn check_md5(&mut self, expected: &str) -> Result<(), Error> {
+        let unreadable = |e| Error::local(&self.name, "can't be read as an inventory", e);
+        let mut buffer = vec![0; BUFFER_LEN];
+        let mut hash = Md5::new();
+        loop {
+            match self.file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => hash.update(buffer.get(..read).unwrap_or_default()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(unreadable(e)),
+            }
+        }
+        let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if !found.eq_ignore_ascii_case(expected) {
+            let why = format!(
+                "its MD5 is {found}, and the inventory's manifest says {expected}: it is damaged or not whole"
+            );
+            return Err(Error::integrity(&self.name, why));
+        }
+        self.file.rewind().map_err(unreadable)
+    }
+}
+
+/// Opens what an inventory consists of, on a thread of its own: what lies in a store is brought to a temporary file first.
+pub(super) struct Opener {
+    pub(super) origin: Origin,
+    runtime: Handle,
+    tally: Option<Tally>,
+    /// Closed once nobody listens any more.
+    out: mpsc::Sender<Result<Batch, Error>>,
+}
+
+impl Opener {
+    /// Called on the runtime that the store's calls run on. What it brings counts where its caller does.
+    pub(super) fn new(origin: Origin, out: mpsc::Sender<Result<Batch, Error>>) -> Self {
+        Self { origin, runtime: Handle::current(), tally: tally::current(), out }
+    }
+
+    /// The file that the user named.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub(super) fn named(&self) -> Result<File, Error> {
+        match &self.origin {
+            Origin::File(path) => {
+                File::open(path).map_err(|e| Error::local(path, "can't be read as an inventory", e))
+            }
+            Origin::Object(object) => self.fetch(&object.0, &object.1),
+        }
+    }
+
+    /// A data file: of a manifest of this machine it lies beside that, or where a copy of the whole bucket has it; of one in a store where it says.
+    ///
+    /// # Errors
+    /// Where it isn't there, can't be read or isn't what the manifest says.
+    pub(super) fn data(&self, named: &Named<'_>) -> Result<DataFile, Error> {
+        let mut data = match &self.origin {
+            Origin::File(manifest) => {
+                let path = beside(manifest, named.key)?;
+                let file = File::open(&path).map_err(|e| Error::local(&path, "can't be read", e))?;
+                DataFile { name: path.display().to_string(), file }
+            }
+            Origin::Object(object) => {
+                let (store, manifest) = &**object;
+                let id = in_store(manifest, named);
+                let file = self.fetch(store, &id)?;
+                DataFile { name: url(store.provider(), &id), file }
+            }
+        };
+        if let Some(md5) = named.md5 {
+            data.check_md5(md5)?;
+        }
+        Ok(data)
+    }
+
+    fn fetch(&self, store: &Store, id: &ObjectId) -> Result<File, Error> {
+        let fetched = tally::scope(self.tally.clone(), fetched::fetch(store, id));
+        self.runtime.block_on(async {
+            tokio::select! {
+                fetched = fetched => fetched,
+                () = self.out.closed() => Err(Error::cancelled(url(store.provider(), id))),
+            }
+        })
+    }
+}
+
+/// Where a data file lies in a store: a key is one of the bucket that the manifest says, a mere name lies beside the manifest.
+fn in_store(manifest: &ObjectId, named: &Named<'_>) -> ObjectId {
+    match named.key.contains('/') {
+        true => ObjectId::new(named.bucket.unwrap_or(&manifest.bucket), named.key),
+        false => {
+            let folder = manifest.key.rfind('/').map_or("", |slash| &manifest.key[..=slash]);
+            ObjectId::new(&manifest.bucket, format!("{folder}{}", named.key))
+        }
+    }
+}
+
+/// Where a data file of a manifest of this machine lies.
+///
+/// # Errors
+/// Where it isn't there.
+fn beside(manifest: &Path, key: &str) -> Result<PathBuf, Error> {
+    let name = key.rsplit('/').next().unwrap_or(key);
+    let folder = manifest.parent().unwrap_or(Path::new(""));
+    let beside =
+        [folder.join(name), folder.join("data").join(name), folder.join("..").join("data").join(name)];
+    let above = folder.ancestors().map(|above| above.join(key.trim_start_matches('/')));
+    beside.into_iter().chain(above).find(|path| path.is_file()).ok_or_else(|| {
+        let why = format!("the data file {key} of this inventory is not here");
+        Error::not_found(manifest.display().to_string(), why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_destination_buckets_and_a_name_lies_beside_the_manifest() {
+        let manifest = ObjectId::new("reports", "x/b/config/2026-11-06T21-32Z/manifest.json");
+        let at = |bucket, key| {
+            let id = in_store(&manifest, &Named { bucket, key, md5: None });
+            (id.bucket, id.key)
+        };
+        let id = |bucket: &str, key: &str| (bucket.to_owned(), key.to_owned());
+        assert_eq!(at(Some("other"), "x/data/1.csv.gz"), id("other", "x/data/1.csv.gz"));
+        assert_eq!(at(None, "x/data/1.csv.gz"), id("reports", "x/data/1.csv.gz"));
+        assert_eq!(at(None, "shard_0.csv"), id("reports", "x/b/config/2026-11-06T21-32Z/shard_0.csv"));
+    }
+}

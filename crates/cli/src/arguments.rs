@@ -9,10 +9,11 @@ pub(crate) mod names_from;
 pub(crate) mod ranges;
 pub(crate) mod relevance;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use laneway::Client;
 
@@ -100,7 +101,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, global = true, help_heading = "Network")]
     pub(crate) retry_for: Option<Duration>,
     /// Send a header with each request for an object; may be given several times
-    #[arg(long = "header", value_name = "K: V", value_parser = header, global = true, help_heading = "Network")]
+    #[arg(long = "header", value_name = "K: V", value_parser = HeaderParser, global = true, help_heading = "Network")]
     pub(crate) headers: Vec<(String, String)>,
     /// Trust the certificates in this PEM file too; may be given several times (AWS_CA_BUNDLE and SSL_CERT_FILE are
     /// heard as well)
@@ -207,6 +208,27 @@ pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
 
 fn connections(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "at least one connection is needed".to_owned())
+}
+
+/// Reads `--header`. What is none is not repeated, as clap would: it may be a token.
+#[derive(Clone)]
+struct HeaderParser;
+
+impl TypedValueParser for HeaderParser {
+    type Value = (String, String);
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let read = value.to_str().ok_or_else(|| "its value is no UTF-8".to_owned()).and_then(header);
+        read.map_err(|cause| {
+            let message = format!("invalid value for '--header <K: V>': {cause}\n");
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

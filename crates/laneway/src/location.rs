@@ -133,13 +133,16 @@ impl FromStr for Location {
             _ => {
                 let message =
                     format!("unknown scheme {scheme}:// (there are gs://, s3://, file:// and plain paths)");
-                return Err(Error::usage(text, message));
+                return Err(Error::usage(without_secrets(scheme, rest), message));
             }
         };
         let (bucket, key) = match provider {
             Provider::S3 => bucket_and_key(rest),
             Provider::Gcs => rest.split_once('/').unwrap_or((rest, "")),
         };
+        if bucket.contains('@') {
+            return Err(Error::usage(without_secrets(scheme, rest), "a URL takes no user and no password"));
+        }
         if bucket.is_empty() && !key.is_empty() {
             return Err(Error::usage(text, "the URL names no bucket"));
         }
@@ -182,6 +185,14 @@ impl From<&Path> for Location {
     fn from(path: &Path) -> Self {
         Self::Local(path.to_owned())
     }
+}
+
+/// A URL without its user information and its query, which may be a password and a signature.
+fn without_secrets(scheme: &str, rest: &str) -> String {
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 /// The URL of an object.

@@ -7,11 +7,30 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use laneway_lanes::{Body, Call, ClientCertificate, Lanes, Origin, Request, Response, Verdict};
+use percent_encoding::percent_decode_str;
 
 use crate::judge::retry_after;
 
 /// How long a server may be silent before it is asked again.
 const NO_PROGRESS: Duration = Duration::from_secs(20);
+
+/// Temporary keys of Amazon's are half of a secret without it, and it is sent as it is.
+const SECURITY_TOKEN: &str = "x-amz-security-token";
+
+/// Fields of forms and documents that are secrets.
+const SECRET_FIELDS: [&str; 8] = [
+    "assertion",
+    "client_secret",
+    "clientSecret",
+    "refresh_token",
+    "refreshToken",
+    "subject_token",
+    "TokenCode",
+    "WebIdentityToken",
+];
+
+/// So many letters and digits of a secret, from its beginning, are not met by chance.
+const REPEATED: usize = 8;
 
 /// A question, which is asked again while the server fails.
 #[derive(Clone)]
@@ -130,8 +149,45 @@ impl Ask {
             let times = if ended.attempts == 1 { "" } else { &format!(", {} attempts", ended.attempts) };
             format!("{}: {e}{times}", self.place())
         })?;
-        Ok(Answer { status: response.head.status, headers: response.head.headers, body: response.body })
+        let status = response.head.status;
+        // What is refused is told in the server's words, unless these are ours.
+        let body = match status.is_success() || !self.is_repeated(&response.body) {
+            true => response.body,
+            false => Bytes::from_static(b"(its words repeat a secret and are left out)"),
+        };
+        Ok(Answer { status, headers: response.head.headers, body })
     }
+
+    /// Whether a text holds one of the secrets that go with the question, whole or in part, however it escapes them.
+    fn is_repeated(&self, text: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(text);
+        let plain = [plain(&text), plain(&percent_decode_str(&text).decode_utf8_lossy())];
+        let secrets =
+            self.secrets().into_iter().map(|secret| secret.chars().take(REPEATED).collect::<String>());
+        let mut long_enough = secrets.filter(|secret| secret.len() == REPEATED);
+        long_enough.any(|secret| plain.iter().any(|text| text.contains(&secret)))
+    }
+
+    /// The letters and digits of each secret in headers and body. Signatures are none.
+    fn secrets(&self) -> Vec<String> {
+        let headers =
+            self.headers.iter().filter(|(name, value)| value.is_sensitive() || *name == SECURITY_TOKEN);
+        let headers = headers.filter_map(|(_, value)| value.to_str().ok());
+        let headers = headers.filter(|value| !value.starts_with("AWS4-HMAC"));
+        let words = headers.map(|value| plain(value.strip_prefix("Bearer ").unwrap_or(value)));
+        let body = String::from_utf8_lossy(&self.body);
+        let form = body.split('&').filter_map(|pair| pair.split_once('='));
+        let form = form.filter(|(name, _)| SECRET_FIELDS.contains(name));
+        let form = form.map(|(_, value)| plain(&percent_decode_str(value).decode_utf8_lossy()));
+        let document: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let members = SECRET_FIELDS.iter().filter_map(|name| document.get(name)?.as_str().map(plain));
+        words.chain(form).chain(members).collect()
+    }
+}
+
+/// The letters and digits of a text, which no escaping changes.
+fn plain(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 impl Call for Ask {
@@ -208,6 +264,33 @@ pub(super) fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_repeats_a_secret_is_known_however_it_escapes_it() {
+        let url = "https://sts/";
+        let form = Ask::form(url, &[("grant_type", "refresh_token"), ("refresh_token", "1//0g+Ab/Cd=Efgh")]);
+        let header = Ask::get(url).and_then(|ask| ask.header("authorization", "Bearer eyJhbGci.abc"));
+        let json = Ask::json(
+            url,
+            &serde_json::json!({"clientSecret": "s-e-c-r-e-t-42", "grantType": "refresh_token"}),
+        );
+        for (ask, text) in [
+            (&form, "refresh token 1//0g+Ab/Cd=Efgh is unknown"),
+            (&form, "POST / grant_type=refresh_token&refresh_token=1%2F%2F0g%2BAb%2FCd%3DEfgh"),
+            (&form, r#"{"token":"1\/\/0g+Ab\/Cd=E..."}"#),
+            (&header, "no such token: eyJhbGci..."),
+            (&json, "{\"sent\":{\"clientSecret\":\"s-e-c-r-e-t-42\"}}"),
+        ] {
+            assert!(ask.as_ref().expect("a question").is_repeated(text.as_bytes()), "{text}");
+        }
+        for text in
+            ["Token has been expired or revoked.", r#"{"error":"invalid_grant","field":"refresh_token"}"#, ""]
+        {
+            for ask in [&form, &header, &json] {
+                assert!(!ask.as_ref().expect("a question").is_repeated(text.as_bytes()), "{text}");
+            }
+        }
+    }
 
     #[test]
     fn a_url_that_is_none_is_told_without_its_query() {

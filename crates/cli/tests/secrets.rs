@@ -1,0 +1,403 @@
+//! No secret stands in anything that the program writes, wherever the secret came from and however the command ends.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+/// What every secret of these tests begins with: no output holds it, in no form.
+const MARK: &str = "CANARY";
+
+const LATER: &str = "2099-01-01T00:00:00Z";
+
+/// A secret, with what has to be escaped in URLs and in JSON.
+fn secret(of: &str) -> String {
+    format!("{MARK}/{of}+7=\"&")
+}
+
+/// How the servers behave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mood {
+    /// They hand out credentials, and the store does what it is asked.
+    Fine,
+    /// The store refuses, and repeats in its answer what it was shown, as S3 does where a signature doesn't match.
+    Refusing,
+    /// The services of credentials refuse, and repeat what they were shown.
+    Withholding,
+    /// The services of credentials answer what nobody can read.
+    Garbling,
+    /// The store closes each connection.
+    Silent,
+}
+
+const MOODS: [Mood; 5] = [Mood::Fine, Mood::Refusing, Mood::Withholding, Mood::Garbling, Mood::Silent];
+
+/// The services that hand out credentials, and a store behind them, at one address.
+fn serve(mood: Mood) -> Scripted {
+    Scripted::serve(move |asked| match credentials(asked) {
+        Some(handed) => match mood {
+            Mood::Withholding => answer(403, &[], repeated(asked)),
+            Mood::Garbling => answer(200, &[], &handed[..handed.len() * 2 / 3]),
+            _ => answer(200, &[("Metadata-Flavor", "Google")], handed),
+        },
+        None => match mood {
+            Mood::Silent => Vec::new(),
+            Mood::Refusing => answer(403, &[], repeated(asked)),
+            _ => store(asked),
+        },
+    })
+}
+
+/// An error that holds the request.
+fn repeated(asked: &Asked) -> String {
+    let body = String::from_utf8_lossy(&asked.body);
+    let headers = ["authorization", "x-amz-security-token", "x-amz-sso_bearer_token", "x-own"];
+    let shown = headers.map(|name| asked.header(name).unwrap_or_default()).join("\n");
+    let shown = format!("{} {}\n{shown}\n{body}", asked.method, asked.target)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;");
+    format!(
+        "<Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message>\
+         <CanonicalRequest>{shown}</CanonicalRequest><StringToSign>{shown}</StringToSign></Error>"
+    )
+}
+
+fn keys() -> String {
+    let (key, token) = (secret("handed-key"), secret("handed-token"));
+    serde_json::json!({"Code": "Success", "AccessKeyId": "ID", "SecretAccessKey": key, "Token": token, "Expiration": LATER}).to_string()
+}
+
+/// What a service of credentials hands out; `None` where a store is asked.
+fn credentials(asked: &Asked) -> Option<String> {
+    const ROLES: &str = "/latest/meta-data/iam/security-credentials";
+    let path = asked.target.split('?').next().unwrap_or_default().trim_end_matches('/');
+    let token = |name| serde_json::json!({"access_token": secret(name), "expires_in": 3600}).to_string();
+    Some(match (asked.method.as_str(), path) {
+        ("PUT", "/latest/api/token") => secret("imds-session").replace('"', ""),
+        ("GET", ROLES) => "role".to_owned(),
+        ("GET", "/container" | "/latest/meta-data/iam/security-credentials/role") => keys(),
+        ("GET", "/federation/credentials") => serde_json::json!({"roleCredentials": {
+            "accessKeyId": "ID", "secretAccessKey": secret("sso-key"), "sessionToken": secret("sso-token"),
+            "expiration": 4_070_908_800_000_u64,
+        }})
+        .to_string(),
+        ("POST", "" | "/") => {
+            let action = if String::from_utf8_lossy(&asked.body).contains("WebIdentity") {
+                "AssumeRoleWithWebIdentity"
+            } else {
+                "AssumeRole"
+            };
+            let (key, token) = (secret("sts-key").replace('&', ""), secret("sts-token").replace('&', ""));
+            format!(
+                "<{action}Response><{action}Result><Credentials><AccessKeyId>ID</AccessKeyId><SecretAccessKey>{key}</SecretAccessKey>\
+                 <SessionToken>{token}</SessionToken><Expiration>{LATER}</Expiration></Credentials></{action}Result></{action}Response>"
+            )
+        }
+        ("POST", "/oauth" | "/sts") => token("access-token"),
+        ("GET", path) if path.ends_with("/service-accounts/default/token") => token("machine-token"),
+        _ => return None,
+    })
+}
+
+/// A store with one object.
+fn store(asked: &Asked) -> Vec<u8> {
+    match (asked.method.as_str(), asked.target.contains("list-type")) {
+        (_, true) => answer(
+            200,
+            &[],
+            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>k</Key><Size>1</Size></Contents></ListBucketResult>",
+        ),
+        ("GET", _) => answer(200, &[("ETag", "\"e\"")], "x"),
+        ("HEAD", _) => b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n\r\n".to_vec(),
+        _ => answer(200, &[("ETag", "\"e\"")], ""),
+    }
+}
+
+/// A place where credentials come from: variables, options of the command, and files below the home.
+#[derive(Default)]
+struct Source {
+    name: &'static str,
+    variables: Vec<(&'static str, String)>,
+    options: Vec<String>,
+    files: Vec<(&'static str, String)>,
+    is_google: bool,
+}
+
+/// All sources. `server` is the URL of the services, `home` that of the user's files.
+fn sources(server: &str, home: &Path) -> Vec<Source> {
+    let host = server.trim_start_matches("http://").to_owned();
+    let file = |name: &str| home.join(name).display().to_string();
+    let aws = |name, variables: Vec<(&'static str, String)>| Source { name, variables, ..Source::default() };
+    let configured =
+        |name, config: String| Source { files: vec![(".aws/config", config)], ..aws(name, Vec::new()) };
+    let own = || {
+        vec![
+            ("AWS_ACCESS_KEY_ID", "ID".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", secret("key")),
+            ("AWS_SESSION_TOKEN", secret("session")),
+        ]
+    };
+    let adc = |name, json: serde_json::Value| Source {
+        name,
+        variables: vec![("GOOGLE_APPLICATION_CREDENTIALS", file("adc.json"))],
+        files: vec![("adc.json", json.to_string()), ("token", secret("subject"))],
+        is_google: true,
+        ..Source::default()
+    };
+    let federated = serde_json::json!({
+        "type": "external_account", "token_url": format!("{server}/sts"),
+        "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "credential_source": {"file": file("token")},
+    });
+    let user = serde_json::json!({
+        "type": "authorized_user", "client_id": "id", "client_secret": secret("client"), "refresh_token": secret("refresh"),
+        "token_uri": format!("{server}/oauth"),
+    });
+    let process = format!(
+        "echo '{}'",
+        serde_json::json!({"Version": 1, "AccessKeyId": "ID", "SecretAccessKey": secret("process")})
+    );
+    let sso = serde_json::json!({"accessToken": secret("login"), "expiresAt": LATER, "startUrl": "https://start", "region": "us-east-1"});
+    vec![
+        aws("variables", own()),
+        Source { options: vec!["--header".into(), format!("x-own: {}", secret("header"))], ..aws("an added header", own()) },
+        Source { options: vec!["--header".into(), format!("Authorization: Bearer {}", secret("bearer"))], ..aws("an added token", own()) },
+        Source { options: vec!["--header".into(), format!("x-own {}", secret("header"))], ..aws("a header that is none", own()) },
+        configured("a profile", format!("[default]\naws_access_key_id = ID\naws_secret_access_key = {}\n", secret("profile"))),
+        configured("a profile with a line that is none", format!("[default]\naws_access_key_id = ID\naws_secret_access_key {}\n", secret("profile"))),
+        configured("half of a profile", format!("[default]\naws_secret_access_key = {}\n", secret("profile"))),
+        configured("a role", format!(
+            "[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = base\n[profile base]\naws_access_key_id = ID\naws_secret_access_key = {}\n",
+            secret("base")
+        )),
+        Source {
+            files: vec![
+                (".aws/config", "[default]\nsso_start_url = https://start\nsso_region = us-east-1\nsso_account_id = 1\nsso_role_name = r\n".into()),
+                (".aws/sso/cache/6ad0e7e61d1f47e491ea32c2031add41ef92e07d.json", sso.to_string()),
+            ],
+            ..aws("a login of SSO", Vec::new())
+        },
+        Source {
+            files: vec![(".aws/config", format!("[default]\ncredential_process = sh {}\n", file("keys.sh"))), ("keys.sh", process.clone())],
+            ..aws("a program", Vec::new())
+        },
+        Source {
+            files: vec![
+                (".aws/config", format!("[default]\ncredential_process = sh {}\n", file("keys.sh"))),
+                ("keys.sh", process.replace("\"Version\":1", "\"Version\":")),
+            ],
+            ..aws("a program that prints what is no JSON", Vec::new())
+        },
+        Source {
+            files: vec![("token", secret("web-identity"))],
+            ..aws("a web identity", vec![("AWS_WEB_IDENTITY_TOKEN_FILE", file("token")), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/r".into())])
+        },
+        aws("a container", vec![
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{server}/container")),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", secret("container")),
+        ]),
+        aws("an instance", vec![("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.to_owned()), ("AWS_EC2_METADATA_DISABLED", "false".into())]),
+        Source { options: vec!["--s3-endpoint".into(), format!("http://user:{MARK}-endpoint@{host}")], ..aws("an endpoint with a password", own()) },
+        Source {
+            variables: [own(), vec![("HTTP_PROXY", format!("http://user:{MARK}-proxy@{host}")), ("http_proxy", format!("http://user:{MARK}-proxy@{host}"))]].concat(),
+            options: vec!["--s3-endpoint".into(), "http://store.test".into()],
+            ..aws("a proxy with a password", Vec::new())
+        },
+        Source {
+            variables: [own(), vec![("HTTP_PROXY", format!("ftp://user:{MARK}-proxy@{host}:port")), ("http_proxy", format!("ftp://user:{MARK}-proxy@{host}:port"))]].concat(),
+            options: vec!["--s3-endpoint".into(), "http://store.test".into()],
+            ..aws("a proxy that is none", Vec::new())
+        },
+        Source { variables: [own(), vec![("LANEWAY_CUSTOMER_KEY", format!("{MARK}-customer-key"))]].concat(), ..aws("a customer's key that is none", Vec::new()) },
+        adc("a login of gcloud's", user.clone()),
+        adc("a login of another type", serde_json::json!({"type": "other", "refresh_token": secret("refresh")})),
+        adc("a service account whose key is none", serde_json::json!({
+            "type": "service_account", "client_email": "a@p", "private_key": format!("-----BEGIN PRIVATE KEY-----\n{MARK}\n-----END PRIVATE KEY-----\n"),
+            "private_key_id": "k", "token_uri": format!("{server}/oauth"),
+        })),
+        adc("an external account", federated),
+        adc("an account that is impersonated", serde_json::json!({
+            "type": "impersonated_service_account", "source_credentials": user,
+            "service_account_impersonation_url": format!("{server}/impersonate/a@p:generateAccessToken"),
+        })),
+        Source { is_google: true, ..aws("a machine of Google's", vec![("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ("NO_GCE_CHECK", "false".into())]) },
+    ]
+}
+
+/// The secret itself, and what it is in base64 wherever it begins.
+fn forms() -> Vec<Vec<u8>> {
+    let inner = [0, 1, 2].map(|shift| {
+        let text = base64(&[&vec![b'-'; shift][..], MARK.as_bytes()].concat());
+        // What the bytes around it have no part in.
+        text[if shift == 0 { 0 } else { shift + 1 }..text.len() - 4].to_vec()
+    });
+    let hex: String = MARK.bytes().map(|byte| format!("{byte:02x}")).collect();
+    [vec![MARK.as_bytes().to_vec(), hex.into_bytes()], inner.to_vec()].concat()
+}
+
+fn base64(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |chunk: &[u8]| {
+        let group =
+            chunk.iter().chain([0; 2].iter()).take(3).fold(0u32, |group, byte| group << 8 | u32::from(*byte));
+        [18, 12, 6, 0].map(|shift| DIGITS[(group >> shift & 63) as usize])
+    };
+    bytes.chunks(3).flat_map(digits).collect()
+}
+
+#[track_caller]
+fn holds_none(what: &str, bytes: &[u8]) {
+    for form in forms() {
+        let found = bytes.windows(form.len()).any(|window| window == form);
+        assert!(
+            !found,
+            "{what} holds {:?}:\n{}",
+            String::from_utf8_lossy(&form),
+            String::from_utf8_lossy(bytes)
+        );
+    }
+}
+
+/// All files below a folder.
+fn files(below: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(below).into_iter().flatten().map(|entry| entry.expect("an entry").path()) {
+        match entry.is_dir() {
+            true => found.extend(files(&entry)),
+            false => drop(found.insert(entry)),
+        }
+    }
+    found
+}
+
+/// Runs each command in a home of its own and looks through all that it writes.
+fn look_through(source: usize, mood: Mood) {
+    let server = serve(mood);
+    let dir = tempfile::tempdir().expect("a folder");
+    let home = dir.path().join("home");
+    fs::create_dir(&home).expect("made");
+    let Source { name, variables, options, files: given, is_google } =
+        sources(&server.url(), &home).swap_remove(source);
+    for (path, content) in given {
+        fs::create_dir_all(home.join(path).parent().expect("a folder")).expect("made");
+        fs::write(home.join(path), content).expect("written");
+    }
+    fs::write(home.join("small"), "x").expect("written");
+    fs::write(home.join("large"), vec![7; 40 << 20]).expect("written");
+    let before = files(dir.path());
+    let mut laneway = Program::new(LANEWAY, &home)
+        .with("AWS_ENDPOINT_URL_S3", server.url())
+        .with("AWS_ENDPOINT_URL_STS", server.url())
+        .with("AWS_ENDPOINT_URL_SSO", server.url())
+        .with("AWS_REGION", "us-east-1")
+        .with("LANEWAY_RETRY_FOR", "0s")
+        .with("RUST_BACKTRACE", "full")
+        .in_folder(&home);
+    if is_google {
+        // What a token is shown to is Google's alone, and there it goes by a proxy that refuses.
+        laneway = laneway.with("HTTPS_PROXY", server.url()).with("https_proxy", server.url());
+    }
+    for (variable, value) in variables {
+        laneway = laneway.with(variable, value);
+    }
+    let scheme = if is_google { "gs" } else { "s3" };
+    let (to, from) = (format!("{scheme}://bucket/k"), format!("{scheme}://bucket/"));
+    let commands: [&[&str]; 5] = [
+        &["cp", "-vvv", "--json", "--stats", "--manifest", "manifest", "small", &to],
+        &["cp", "-vvv", "large", &to],
+        &["ls", "-vvv", "-r", &from],
+        &["verify", "--report", "report", &from, "."],
+        &["cat", &to],
+    ];
+    for command in commands {
+        for log in [None, Some("trace,h2=trace,rustls=trace,hyper=trace,tokio=trace,mio=trace")] {
+            let quiet: Vec<&str> =
+                command.iter().copied().filter(|word| log.is_none() || *word != "-vvv").collect();
+            let laneway = log.map_or(laneway.clone(), |log| laneway.clone().with("LANEWAY_LOG", log));
+            let run = laneway.run(quiet.iter().copied().chain(options.iter().map(String::as_str)));
+            let what = format!("{name}, {mood:?}, {command:?}");
+            holds_none(&format!("{what}: standard error"), run.stderr.as_bytes());
+            holds_none(&format!("{what}: standard output"), &run.stdout);
+            assert!(run.status.is_some_and(|status| status <= 2), "{what}: {}", run.stderr);
+        }
+    }
+    for path in files(dir.path()).difference(&before) {
+        holds_none(&format!("{name}, {mood:?}: {}", path.display()), &fs::read(path).expect("read"));
+    }
+}
+
+/// As many at once as leave the machine to others.
+#[test]
+fn no_source_of_credentials_shows_in_anything_that_is_written() {
+    let count = sources("http://localhost", Path::new("/")).len();
+    let all: Vec<_> = (0..count).flat_map(|source| MOODS.map(|mood| (source, mood))).collect();
+    std::thread::scope(|scope| {
+        for part in all.chunks(all.len().div_ceil(4)) {
+            scope.spawn(move || part.iter().for_each(|(source, mood)| look_through(*source, *mood)));
+        }
+    });
+}
+
+/// The store and the services really were shown what the outputs don't hold.
+#[test]
+fn the_secrets_are_used() {
+    let server = serve(Mood::Fine);
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = Program::new(LANEWAY, home.path())
+        .with("AWS_ENDPOINT_URL_S3", server.url())
+        .with("AWS_REGION", "us-east-1")
+        .with("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{}/container", server.url()))
+        .with("AWS_CONTAINER_AUTHORIZATION_TOKEN", secret("container"));
+    laneway.run(["cat", "s3://bucket/k"]).succeeds();
+    let shown = |name: &str| {
+        server.asked().iter().any(|asked| asked.header(name).is_some_and(|value| value.contains(MARK)))
+    };
+    assert!(shown("authorization") && shown("x-amz-security-token"));
+    holds_none("nothing", b"nothing");
+    for (text, form) in
+        [("-CANARY-", "LUNBTkFSWS0="), ("user:CANARY", "dXNlcjpDQU5BUlk="), ("CANARY-", "Q0FOQVJZLQ==")]
+    {
+        let found = std::panic::catch_unwind(|| holds_none(text, form.as_bytes()));
+        assert!(found.is_err(), "{text} in base64 is overlooked");
+    }
+}
+
+/// Over TLS and HTTP/2, with the logs of the libraries below.
+#[test]
+fn logs_of_the_libraries_below_hold_no_header() {
+    for wire in [Wire::TlsH2, Wire::TlsH1] {
+        let endpoint = Endpoint::start(wire);
+        fs::write(endpoint.folder().join("f"), "x").expect("written");
+        let laneway = endpoint
+            .program(LANEWAY)
+            .with("AWS_SESSION_TOKEN", secret("session"))
+            .with("LANEWAY_LOG", "trace,h2=trace,rustls=trace,hyper=trace,tokio_util=trace");
+        for command in [["cp", "f", "s3://bucket/f"], ["cp", "f", "gs://bucket/f"]] {
+            let header = ["--header", &format!("x-own: {MARK}")].map(str::to_owned);
+            let run = laneway.run(command.iter().map(|word| (*word).to_owned()).chain(header));
+            assert!(!run.stderr.is_empty());
+            holds_none(&format!("{wire:?} {command:?}"), run.stderr.as_bytes());
+            assert!(!run.stderr.contains("AWS4-HMAC"), "{}", run.stderr);
+        }
+    }
+}
+
+/// A signed URL is as good as a key while it lasts.
+#[test]
+fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
+    let home = tempfile::tempdir().expect("a folder");
+    for url in [
+        format!("https://bucket.s3.amazonaws.com/k?X-Amz-Credential=ID&X-Amz-Signature={MARK}"),
+        format!("https://user:{MARK}@host/k"),
+        format!("s3://key:{MARK}@bucket/k"),
+    ] {
+        for command in [["cp", &url, "f"], ["ls", "-l", &url], ["cat", "-v", &url], ["rm", "-f", &url]] {
+            let run = Program::new(LANEWAY, home.path()).with("LANEWAY_RETRY_FOR", "0s").run(command);
+            assert_ne!(run.status, Some(0));
+            holds_none(&format!("{command:?}"), run.stderr.as_bytes());
+        }
+    }
+}

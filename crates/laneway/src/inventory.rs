@@ -5,6 +5,8 @@ mod fetched;
 mod gcs;
 mod listed;
 mod origin;
+mod parquet;
+mod rows;
 mod s3;
 
 use std::io::{BufRead as _, BufReader, Cursor, Read as _};
@@ -42,7 +44,13 @@ pub(crate) struct Place {
 
 /// An inventory that is being read. Dropped, it ends the reading.
 #[derive(Debug)]
-pub(crate) struct Inventory(mpsc::Receiver<Result<Batch, Error>>);
+pub(crate) struct Inventory {
+    batches: mpsc::Receiver<Result<Option<Batch>, Error>>,
+    name: String,
+}
+
+/// Where batches go, `None` at the end: where the channel ends without it, whoever filled it is gone.
+type Out = mpsc::Sender<Result<Option<Batch>, Error>>;
 
 impl Inventory {
     /// Begins to read an inventory. Called on the runtime that a store's calls run on.
@@ -52,13 +60,15 @@ impl Inventory {
     pub(crate) fn start(at: &Location, engine: &State, place: Place) -> Result<Self, Error> {
         let (out, batches) = mpsc::channel(BATCHES_WAITING_MAX);
         let origin = Origin::of(at, |provider| engine.store(provider))?;
-        let at = origin.name();
+        let name = origin.name();
+        let at = name.clone();
         let opener = Opener::new(origin, out.clone());
         let read = move || {
             let mut taker = Taker { place, out, batch: Batch { file: String::new(), objects: Vec::new() } };
             match read(&opener, &mut taker).map(|ended| ended.is_break()) {
-                // Nobody listens any more, or all has been handed on.
-                Ok(_) => {}
+                // Nobody listens any more.
+                Ok(true) => {}
+                Ok(false) => drop(taker.out.blocking_send(Ok(None))),
                 Err(error) => drop(taker.out.blocking_send(Err(error))),
             }
         };
@@ -66,7 +76,7 @@ impl Inventory {
             .name("laneway-inventory".into())
             .spawn(read)
             .map_err(|e| Error::local(at, "can't be read: no thread", e))?;
-        Ok(Self(batches))
+        Ok(Self { batches, name })
     }
 
     /// The next objects; `None` at the end.
@@ -74,7 +84,10 @@ impl Inventory {
     /// # Errors
     /// For a file that can't be read, is another bucket's, or has a broken line; nothing follows.
     pub(crate) async fn next(&mut self) -> Result<Option<Batch>, Error> {
-        self.0.recv().await.transpose()
+        match self.batches.recv().await {
+            Some(batch) => batch,
+            None => Err(Error::cancelled(&self.name)),
+        }
     }
 }
 
@@ -84,7 +97,7 @@ type Flow = std::ops::ControlFlow<()>;
 /// Collects what lines say.
 struct Taker {
     place: Place,
-    out: mpsc::Sender<Result<Batch, Error>>,
+    out: Out,
     batch: Batch,
 }
 
@@ -100,7 +113,7 @@ impl Taker {
     fn hand_on(&mut self) -> Flow {
         let file = self.batch.file.clone();
         let batch = std::mem::replace(&mut self.batch, Batch { file, objects: Vec::new() });
-        if batch.objects.is_empty() || self.out.blocking_send(Ok(batch)).is_ok() {
+        if batch.objects.is_empty() || self.out.blocking_send(Ok(Some(batch))).is_ok() {
             return Flow::Continue(());
         }
         Flow::Break(())

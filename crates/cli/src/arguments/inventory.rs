@@ -8,7 +8,7 @@ use laneway::{Error, Location};
 /// What stands for a listing.
 #[derive(Args, Clone, Default, Debug)]
 pub(crate) struct Inventory {
-    /// Go by an inventory instead of listing the source: the manifest.json of S3 Inventory or of a Storage Insights report, whose data files (CSV) lie
+    /// Go by an inventory instead of listing the source: the manifest.json of S3 Inventory or of a Storage Insights report, whose data files (CSV, Parquet) lie
     /// beside it or in ../data, or what ls -r --json has printed. Of a manifest.json in a store (gs://, s3://) they are read where it says
     #[arg(long, value_name = "FILE|URL")]
     inventory: Option<OsString>,

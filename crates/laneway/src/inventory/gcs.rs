@@ -1,10 +1,11 @@
-//! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header.
+//! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header, or Parquet with columns of the same names.
 //! <https://cloud.google.com/storage/docs/insights/inventory-reports>
 
-use laneway_store::{ObjectId, ObjectMeta, Retention, Version};
+use laneway_store::{ObjectId, ObjectMeta, Version};
 use serde::Deserialize;
 
 use super::origin::{Named, Opener};
+use super::rows::{Row, Rows};
 use super::{Flow, Taker, checksums};
 use crate::Error;
 
@@ -14,6 +15,10 @@ struct Manifest {
     /// Of how many objects it tells, as a number or, as JSON has 64 bits in Google's mapping, as its digits.
     records_processed: Option<serde_json::Value>,
 }
+
+/// The columns that matter.
+const COLUMNS: [&str; 9] =
+    ["bucket", "name", "size", "updated", "timeDeleted", "generation", "etag", "crc32c", "md5Hash"];
 
 /// Where the columns are that matter.
 struct Columns {
@@ -58,20 +63,14 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     for shard in &manifest.report_shards_file_names {
         let data = opener.data(&Named { bucket: None, key: shard, md5: None })?;
         taker.batch.file.clone_from(&data.name);
-        if shard.ends_with(".parquet") {
-            return Err(Error::refused(&data.name, "is Parquet, and CSV is what can be read"));
-        }
-        let mut rows = csv::ReaderBuilder::new().has_headers(true).from_reader(data.decoded());
-        let header = rows.headers().map_err(|e| taker.broken(1, e))?;
-        let columns = Columns::of(header).map_err(|why| taker.broken(1, why))?;
-        let mut row = csv::StringRecord::new();
-        loop {
-            let line = rows.position().line();
-            match rows.read_record(&mut row) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => return Err(taker.broken(line, e)),
-            }
+        let mut rows = match shard.ends_with(".parquet") {
+            true => Rows::parquet(data, &COLUMNS)?,
+            false => Rows::csv(data, true),
+        };
+        let header = rows.names().map_err(|e| taker.broken(1, e))?;
+        let columns = Columns::of(&header).map_err(|why| taker.broken(1, why))?;
+        let mut row = Row::default();
+        while let Some(line) = rows.next(&mut row).map_err(|(line, why)| taker.broken(line, why))? {
             rows_read += 1;
             let Some(meta) = object(&row, &columns, taker, line)? else { continue };
             if taker.take(line, meta).is_break() {
@@ -93,14 +92,8 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
 }
 
 /// The object of a row; `None` for one that is no more.
-fn object(
-    row: &csv::StringRecord,
-    columns: &Columns,
-    taker: &Taker,
-    line: u64,
-) -> Result<Option<ObjectMeta>, Error> {
-    let field =
-        |column: Option<usize>| column.and_then(|column| row.get(column)).filter(|text| !text.is_empty());
+fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
+    let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).ok_or_else(|| taker.broken(line, "it has no bucket"))?;
     taker.check_bucket(line, bucket)?;
     if field(columns.deleted).is_some() {
@@ -112,7 +105,7 @@ fn object(
     let mut meta = ObjectMeta::new(ObjectId::new(bucket, name), size);
     meta.checksums = checksums(field(columns.crc32c), field(columns.md5))
         .ok_or_else(|| taker.broken(line, "a checksum is not in base64"))?;
-    meta.updated = field(columns.updated).and_then(Retention::time);
+    meta.updated = row.time(columns.updated);
     if let Some(generation) = field(columns.generation) {
         let generation = generation.parse().map_err(|_| taker.broken(line, "its generation is no number"))?;
         meta.version = Some(Version::Generation(generation));

@@ -9,9 +9,8 @@ use laneway_lanes::tally::{self, Tally};
 use laneway_store::{ObjectId, Provider, Store};
 use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 
-use super::{Batch, fetched};
+use super::{Out, fetched};
 use crate::location::url;
 use crate::{Error, Location};
 
@@ -117,12 +116,12 @@ pub(super) struct Opener {
     runtime: Handle,
     tally: Option<Tally>,
     /// Closed once nobody listens any more.
-    out: mpsc::Sender<Result<Batch, Error>>,
+    out: Out,
 }
 
 impl Opener {
     /// Called on the runtime that the store's calls run on. What it brings counts where its caller does.
-    pub(super) fn new(origin: Origin, out: mpsc::Sender<Result<Batch, Error>>) -> Self {
+    pub(super) fn new(origin: Origin, out: Out) -> Self {
         Self { origin, runtime: Handle::current(), tally: tally::current(), out }
     }
 

@@ -1,11 +1,13 @@
-//! S3 Inventory: `manifest.json` names the data files and their columns; those are gzip files of CSV without a header, keys URL-encoded.
+//! S3 Inventory: `manifest.json` names the data files and their columns; those are gzip files of CSV without a header, keys URL-encoded, or Parquet,
+//! whose columns have names of their own and whose keys stand as they are.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html>
 
-use laneway_store::{ObjectId, ObjectMeta, Provider, Retention, Version};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Version};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
 use super::origin::{Named, Opener};
+use super::rows::{Row, Rows};
 use super::{Flow, Taker, is_true};
 use crate::Error;
 
@@ -28,7 +30,19 @@ struct DataFile {
     md5: Option<String>,
 }
 
+/// What the data files are.
+enum Format {
+    Csv(Columns),
+    /// Each file tells its columns itself.
+    Parquet,
+}
+
+/// The columns that matter, as Parquet files call them.
+const PARQUET_COLUMNS: [&str; 7] =
+    ["bucket", "key", "is_latest", "is_delete_marker", "size", "last_modified_date", "e_tag"];
+
 /// Where the columns are that matter.
+#[derive(Clone)]
 struct Columns {
     bucket: usize,
     key: usize,
@@ -37,20 +51,24 @@ struct Columns {
     etag: Option<usize>,
     is_latest: Option<usize>,
     is_marker: Option<usize>,
+    /// Whether keys are URL-encoded.
+    is_encoded: bool,
 }
 
 impl Columns {
-    fn of(schema: &str) -> Result<Self, &'static str> {
-        let names: Vec<&str> = schema.split(',').map(str::trim).collect();
-        let at = |name: &str| names.iter().position(|known| *known == name);
+    /// Those of CSV by the names of `fileSchema`, and of Parquet by the same in the spelling of [`PARQUET_COLUMNS`].
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, &'static str> {
+        let names: Vec<String> = names.map(plain).collect();
+        let at = |name: &str| names.iter().position(|known| known == name);
         Ok(Self {
-            bucket: at("Bucket").ok_or("its fileSchema has no Bucket")?,
-            key: at("Key").ok_or("its fileSchema has no Key")?,
-            size: at("Size").ok_or("its fileSchema has no Size")?,
-            updated: at("LastModifiedDate"),
-            etag: at("ETag"),
-            is_latest: at("IsLatest"),
-            is_marker: at("IsDeleteMarker"),
+            bucket: at("bucket").ok_or("it has no column Bucket")?,
+            key: at("key").ok_or("it has no column Key")?,
+            size: at("size").ok_or("it has no column Size")?,
+            updated: at("lastmodifieddate"),
+            etag: at("etag"),
+            is_latest: at("islatest"),
+            is_marker: at("isdeletemarker"),
+            is_encoded: true,
         })
     }
 }
@@ -60,26 +78,34 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     let manifest: Manifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is no manifest of S3 Inventory: {e}")))?;
     taker.check_bucket(1, &manifest.source_bucket)?;
-    if manifest.file_format != "CSV" {
-        let format = &manifest.file_format;
-        return Err(refused(format!("its data files are {format}, and CSV is what can be read")));
-    }
-    let columns = Columns::of(&manifest.file_schema).map_err(|why| refused(why.to_owned()))?;
+    let format = match manifest.file_format.as_str() {
+        "CSV" => {
+            Format::Csv(Columns::of(manifest.file_schema.split(',')).map_err(|why| refused(why.to_owned()))?)
+        }
+        "Parquet" => Format::Parquet,
+        format => {
+            return Err(refused(format!(
+                "its data files are {format}, and CSV and Parquet are what can be read"
+            )));
+        }
+    };
     // A copy of it in another store lies where its manifest does.
     let is_s3 = opener.origin.provider() == Some(Provider::S3);
     let bucket = manifest.destination_bucket.as_deref().filter(|_| is_s3).map(bucket_of);
     for DataFile { key, md5 } in &manifest.files {
         let data = opener.data(&Named { bucket, key, md5: md5.as_deref() })?;
         taker.batch.file.clone_from(&data.name);
-        let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(data.decoded());
-        let mut row = csv::StringRecord::new();
-        loop {
-            let line = rows.position().line();
-            match rows.read_record(&mut row) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => return Err(taker.broken(line, e)),
+        let (mut rows, columns) = match &format {
+            Format::Csv(columns) => (Rows::csv(data, false), columns.clone()),
+            Format::Parquet => {
+                let mut rows = Rows::parquet(data, &PARQUET_COLUMNS)?;
+                let names = rows.names().map_err(|why| taker.broken(1, why))?;
+                let columns = Columns::of(names.iter()).map_err(|why| taker.broken(1, why))?;
+                (rows, Columns { is_encoded: false, ..columns })
             }
+        };
+        let mut row = Row::default();
+        while let Some(line) = rows.next(&mut row).map_err(|(line, why)| taker.broken(line, why))? {
             let Some(meta) = object(&row, &columns, taker, line)? else { continue };
             if taker.take(line, meta).is_break() {
                 return Ok(Flow::Break(()));
@@ -92,19 +118,19 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     Ok(Flow::Continue(()))
 }
 
+/// A column's name without what its two spellings differ in.
+fn plain(name: &str) -> String {
+    name.trim().replace('_', "").to_lowercase()
+}
+
 /// The bucket of an ARN, or what is none.
 fn bucket_of(arn: &str) -> &str {
     arn.rsplit(':').next().unwrap_or(arn)
 }
 
 /// The object of a row; `None` for an old version or a delete marker.
-fn object(
-    row: &csv::StringRecord,
-    columns: &Columns,
-    taker: &Taker,
-    line: u64,
-) -> Result<Option<ObjectMeta>, Error> {
-    let field = |column: Option<usize>| column.and_then(|column| row.get(column));
+fn object(row: &Row, columns: &Columns, taker: &Taker, line: u64) -> Result<Option<ObjectMeta>, Error> {
+    let field = |column: Option<usize>| row.text(column);
     let bucket = field(Some(columns.bucket)).unwrap_or_default();
     taker.check_bucket(line, bucket)?;
     if is_true(field(columns.is_marker))
@@ -112,12 +138,16 @@ fn object(
     {
         return Ok(None);
     }
-    let encoded = field(Some(columns.key)).unwrap_or_default();
-    let key = decoded_key(encoded).ok_or_else(|| taker.broken(line, "its key is no URL-encoded UTF-8"))?;
+    let key = field(Some(columns.key)).unwrap_or_default();
+    let key = match columns.is_encoded {
+        true => decoded_key(key).ok_or_else(|| taker.broken(line, "its key is no URL-encoded UTF-8"))?,
+        false if key.is_empty() => return Err(taker.broken(line, "it has no key")),
+        false => key.to_owned(),
+    };
     let size = field(Some(columns.size)).and_then(|size| size.parse().ok());
     let size: u64 = size.ok_or_else(|| taker.broken(line, "its size is no number"))?;
     let mut meta = ObjectMeta::new(ObjectId::new(bucket, key), size);
-    meta.updated = field(columns.updated).and_then(Retention::time);
+    meta.updated = row.time(columns.updated);
     if let Some(etag) = field(columns.etag).map(|etag| etag.trim_matches('"')).filter(|etag| !etag.is_empty())
     {
         meta.version = Some(Version::ETag(etag.to_owned()));
@@ -151,8 +181,11 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_their_names_wherever_they_are() {
-        let columns = Columns::of("Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, ETag").unwrap();
+        let schema = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, ETag";
+        let columns = Columns::of(schema.split(',')).unwrap();
         assert_eq!((columns.key, columns.size, columns.is_latest, columns.updated), (1, 5, Some(3), None));
-        assert!(Columns::of("Bucket, Key").is_err());
+        assert!(Columns::of("Bucket, Key".split(',')).is_err());
+        let columns = Columns::of(PARQUET_COLUMNS.into_iter()).unwrap();
+        assert_eq!((columns.is_marker, columns.updated, columns.etag), (Some(3), Some(5), Some(6)));
     }
 }

@@ -48,7 +48,7 @@ fn of_gcs(stage: &Stage, rows: &str) -> PathBuf {
 }
 
 /// What an inventory tells of an object's state: its generation, or its ETag.
-fn version(stage: &Stage, key: &str) -> String {
+pub(crate) fn version(stage: &Stage, key: &str) -> String {
     let mut listing = stage.client.list(ListRequest::new(stage.url(key)).recursive(true));
     let Some(Ok(Entry::Object(meta))) = listing.next_blocking() else { panic!("{key} is not there") };
     match meta.version {

@@ -23,6 +23,8 @@ mod memory;
 mod names_from;
 mod no_clobber;
 mod objects;
+#[cfg(feature = "parquet-inventory")]
+mod parquet_inventories;
 mod protected;
 mod ranges;
 mod removals;

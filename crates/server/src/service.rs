@@ -163,9 +163,11 @@ impl Caller {
 
 /// Replaces the object of a request as another writer would; where there is none, nothing happens.
 fn another_writer(objects: &Objects, route: &Route) {
-    if let Ok(bytes) = objects.read(&route.bucket, &route.key) {
-        let others: Vec<u8> = bytes.into_iter().map(|byte| !byte).collect();
-        let _ = objects.put(&route.bucket, &route.key, &others);
+    if let Ok(mut bytes) = objects.read(&route.bucket, &route.key) {
+        for byte in &mut bytes {
+            *byte = !*byte;
+        }
+        let _ = objects.put(&route.bucket, &route.key, &bytes);
     }
 }
 

@@ -8,7 +8,8 @@ use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
 
 use crate::unless::NOT_MODIFIED;
 use crate::{
-    ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker, Unless, Version,
+    Checksums, ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker,
+    Unless, Version,
 };
 
 /// Reads what an answer's head says about the object: each dialect has its own headers.
@@ -147,6 +148,8 @@ impl Asked {
             range
         } else if head.status.as_u16() == 206 {
             return refuse(ErrorKind::Server, "the answer to a range names no Content-Range");
+        } else if is_no_object(&meta) {
+            return refuse(ErrorKind::Server, "the answer is a document that tells nothing of an object");
         } else {
             // GCS sends what is stored as gzip in chunks from some 8 MiB on, and says its length only in a header of its own.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
@@ -181,6 +184,18 @@ impl Asked {
         }
         Ok(Described { meta, range })
     }
+}
+
+/// Whether a whole answer is an error's document, or a proxy's page, under a status of 200: every store says of an object which
+/// state of it this is, when that was written, or its checksum.
+pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
+    const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
+    let says_nothing = meta.version.is_none()
+        && meta.etag.is_none()
+        && meta.updated.is_none()
+        && meta.checksums == Checksums::default();
+    let is_document = |kind: &String| DOCUMENTS.iter().any(|document| kind.starts_with(document));
+    says_nothing && meta.content_type.as_ref().is_some_and(is_document)
 }
 
 fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refused> {
@@ -308,6 +323,28 @@ mod tests {
         assert_eq!(check(Some(2..6), None, &answer("9")), Err(ErrorKind::Unsupported));
         assert_eq!(check(None, None, &answer("9")), Ok((9, 0..9)));
         assert_eq!(check(Some(3..6), None, &answer("4")), Err(ErrorKind::Unsupported));
+    }
+
+    #[test]
+    fn a_document_that_tells_nothing_of_an_object_is_none() {
+        let describe = |headers: &[_]| {
+            let asked = asked_for(crate::gcs::resource::from_head);
+            asked.describe(&head(200, headers)).map(|described| described.range).map_err(|e| e.kind)
+        };
+        let length = ("content-length", "120");
+        for document in ["application/xml", "application/json; charset=UTF-8", "text/html"] {
+            let kind = ("content-type", document);
+            assert_eq!(describe(&[length, kind]), Err(ErrorKind::Server), "{document}");
+            for described in [
+                ("etag", "\"1\""),
+                ("last-modified", "Sun, 06 Nov 1994 08:49:00 GMT"),
+                ("x-goog-generation", "7"),
+                ("x-goog-hash", "crc32c=AAAAAA=="),
+            ] {
+                assert_eq!(describe(&[length, kind, described]), Ok(0..120), "{document} {described:?}");
+            }
+        }
+        assert_eq!(describe(&[length, ("content-type", "image/png")]), Ok(0..120));
     }
 
     #[test]

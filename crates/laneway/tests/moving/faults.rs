@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use laneway::{CopyRequest, Location, Provider, ReadRequest};
+use laneway::{CopyRequest, Location, Provider, ReadRequest, SyncRequest};
 use laneway_server::{Config, Faults};
 
-use crate::stage::{DIALECTS, KINDS, MIB, Stage, at_once, names, noise};
+use crate::stage::{DIALECTS, KINDS, MIB, Report, Stage, at_once, names, noise};
 
 #[test]
 fn a_corrupted_small_object_is_an_integrity_error_and_no_file() {
@@ -238,4 +238,45 @@ fn a_read_whose_opening_request_broke_off_took_two_attempts() {
         assert!(read == bytes, "{kind:?}");
         assert_eq!(item.attempts, 2, "{kind:?}");
     });
+}
+
+#[test]
+fn an_error_that_comes_as_200_is_not_taken_for_the_object() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["get error-in-200"]);
+        stage.object("k", &noise(5000, 1));
+        stage.file("out/k", "old");
+        let (class, text) = stage.cp(stage.url("k"), stage.path("out/k")).failure();
+        assert!(class == "server" && text.contains("tells nothing of an object"), "{kind:?}: {class} {text}");
+        assert_eq!(std::fs::read(stage.path("out/k")).unwrap(), b"old", "{kind:?}");
+        let mut read = Vec::new();
+        assert!(stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).is_err());
+        assert!(read.is_empty(), "{kind:?}");
+    }
+}
+
+/// An empty listing would have a sync remove what is there.
+#[test]
+fn an_error_or_a_web_page_is_not_taken_for_an_empty_listing() {
+    for kind in KINDS {
+        for rule in ["list error-in-200", "list garble"] {
+            let stage = Stage::with_faults(kind, &[rule]);
+            stage.object("t/k", b"x");
+            stage.file("t/k", b"x");
+            let request = SyncRequest::new(stage.url("t"), Location::Local(stage.path("t")));
+            let report = Report::of(stage.client.sync(request.delete(true).allow_empty(true)));
+            assert_eq!(report.failure().0, "server", "{kind:?} {rule}");
+            assert_eq!(names(&stage.path("t")), ["k"], "{kind:?} {rule}");
+        }
+    }
+}
+
+#[test]
+fn a_put_that_is_answered_by_an_error_as_200_has_not_been_done() {
+    for kind in KINDS {
+        let stage = Stage::with_faults(kind, &["put error-in-200"]);
+        let path = stage.file("f", noise(5000, 1));
+        assert_eq!(stage.cp(&path, stage.url("f")).failure().0, "server", "{kind:?}");
+        assert!(stage.keys().is_empty(), "{kind:?}");
+    }
 }

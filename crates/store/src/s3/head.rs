@@ -6,6 +6,7 @@ use laneway_lanes::Head;
 use super::S3;
 use super::conditions::on_read;
 use super::headers::meta;
+use crate::delivery::is_no_object;
 use crate::encode::{Query, path};
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
@@ -107,6 +108,9 @@ impl S3 {
             return Err(exchange.nonsense(&sent, "the answer has no Content-Length"));
         }
         let meta = meta(id, &sent.response.head);
+        if is_no_object(&meta) {
+            return Err(exchange.nonsense(&sent, "the answer tells nothing of an object"));
+        }
         match version {
             Some(wanted) if meta.version.as_ref() != Some(wanted) => {
                 Err(exchange.error(ErrorKind::Precondition, format!("{wanted} is gone")))

@@ -13,7 +13,7 @@ use crate::checksum::{encode_md5, md5_of};
 use crate::encode::Query;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
-use crate::reconcile::{compared, landed};
+use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions};
 
 fn request(
@@ -69,6 +69,11 @@ impl S3 {
         };
         let sums = &sums;
         let meta = match sent {
+            // An error's document under a status of 200: the answer to a put is empty, and names the object's ETag.
+            Ok(sent) if !sent.response.body.is_empty() && sent.response.head.header("etag").is_none() => {
+                let error = exchange.nonsense(&sent, "the answer to a write has no ETag");
+                unread(error, Box::pin(self.head(id, None)), size, sums).await?
+            }
             Ok(sent) => {
                 climb.settle();
                 let mut meta = meta(id, &sent.response.head);

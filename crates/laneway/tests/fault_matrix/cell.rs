@@ -1,0 +1,191 @@
+//! One cell: a fault that meets a request.
+
+use std::time::Duration;
+
+use laneway::Provider;
+
+use crate::expectations::{Expected, expected, uploads_left_max};
+use crate::faults::{Class, FAULTS, Fault, NOT_TAKEN};
+use crate::operations::{About, Ended, Operation, STRIKES, Strike, is_partial, strikes_of};
+use crate::rig::{Kind, Rig};
+
+/// Whether a fault hits a request once, or again whenever it is tried again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Often {
+    Once,
+    /// The client then doesn't try again, which is the same with fewer pauses.
+    Always,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) strike: Strike,
+    pub(crate) fault: Fault,
+    pub(crate) often: Often,
+    pub(crate) kind: Kind,
+}
+
+/// Long enough for what passes.
+const RETRY_FOR: Duration = Duration::from_secs(20);
+/// A silent connection is given up after so long, where one is silent.
+const STALL_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// What was not taken is asked for ten times more at once, the rest a few times.
+const ATTEMPTS_MORE_MAX: u64 = 30;
+
+/// All cells of a kind.
+pub(crate) fn cells(kind: Kind) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for strike in STRIKES.into_iter().chain(strikes_of(kind.provider)) {
+        for fault in FAULTS.into_iter().chain([NOT_TAKEN]) {
+            for often in [Often::Once, Often::Always] {
+                cells.push(Cell { strike, fault, often, kind });
+            }
+        }
+    }
+    cells
+}
+
+impl Cell {
+    pub(crate) fn name(&self) -> String {
+        let Strike { operation, verb, nth, .. } = self.strike;
+        let often = if self.often == Often::Once { "once" } else { "always" };
+        let action = self.fault.action.replace(' ', "-");
+        format!("{}/{verb}:{nth}/{action}/{often}/{}", operation.name(), self.kind.name())
+    }
+
+    /// Why the fault can't meet the request.
+    pub(crate) fn skipped(&self) -> Option<&'static str> {
+        let Strike { operation, verb, about, .. } = self.strike;
+        let is_content = matches!(about, About::Content | About::Slice | About::Range);
+        let asks_for_range = matches!(about, About::Range | About::Slice);
+        let is_sent = matches!(verb, "put" | "part");
+        match self.fault.class {
+            Class::Slowness if about == About::Slice || verb == "part" => Some("so much would take minutes"),
+            Class::Loss if self.fault.action.starts_with("stall") && self.is_session() => {
+                Some("the embedded store's session waits for a chunk that stalls")
+            }
+            Class::Loss if self.fault.action.starts_with("stall") && matches!(verb, "copy" | "complete") => {
+                Some("a store may take minutes to copy or to complete, which are waited for")
+            }
+            Class::Loss | Class::LongLength | Class::ShortLength | Class::Unreadable if verb == "batch" => {
+                Some("keys whose batch was carried out unheard are called missing")
+            }
+            Class::ErrorIn200 if operation == Operation::Delete => Some("stores answer a deletion by 204"),
+            Class::LongLength if about == About::Headers => {
+                Some("what a HEAD says of lengths nothing contradicts")
+            }
+            Class::RangeIgnored | Class::RangeShifted if !asks_for_range || self.opens() => {
+                Some("no range is asked for")
+            }
+            Class::Replacement if !is_content => Some("nothing is read that could be replaced"),
+            Class::Unreadable if is_content || about == About::Headers => Some("no document is answered"),
+            Class::WrongChecksum if !is_content && !is_sent && about != About::Headers => {
+                Some("no checksum is answered")
+            }
+            Class::Corruption if about == About::Range => Some("no store tells the checksum of a range"),
+            Class::Corruption if !is_content && !is_sent => Some("documents have no checksum"),
+            Class::NoLength | Class::ShortLength if about == About::Headers => Some("headers have no length"),
+            _ if self.is_large() && !self.is_chosen() => Some("large objects are in every other kind"),
+            _ if operation == Operation::PutNewLargeFile && self.kind.provider != Provider::Gcs => {
+                Some("on S3 it is what put-large-file is")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the request opens a large object, and so asks for all of it.
+    pub(crate) fn opens(&self) -> bool {
+        self.strike.about == About::Slice && self.strike.nth == 1
+    }
+
+    /// Whether what has come is handed on before all is there.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.strike.operation == Operation::ReadLarge
+    }
+
+    /// Whether it goes through a resumable session.
+    pub(crate) fn is_session(&self) -> bool {
+        self.strike.operation == Operation::PutNewLargeFile
+    }
+
+    fn is_large(&self) -> bool {
+        matches!(self.strike.about, About::Slice | About::Begin)
+            || matches!(self.strike.verb, "part" | "complete")
+    }
+
+    /// Of large objects each dialect and each protocol comes once and always, but not all four together.
+    fn is_chosen(&self) -> bool {
+        let is_even = (self.kind.provider == Provider::Gcs) == self.kind.tls;
+        is_even == (self.often == Often::Always)
+    }
+
+    fn rule(&self) -> String {
+        let Strike { verb, nth, .. } = self.strike;
+        match self.often {
+            Often::Once => format!("{verb}:{nth} {}", self.fault.action),
+            Often::Always => format!("{verb}:{nth}-999999 {}", self.fault.action),
+        }
+    }
+
+    /// Runs the cell. Says how it ended, or what is wrong about it.
+    pub(crate) fn run(&self, rig: &Rig) -> Result<String, String> {
+        let operation = self.strike.operation;
+        rig.set_faults(&[]);
+        rig.clear();
+        operation.prepare(rig);
+        let retry_for = if self.often == Often::Once { RETRY_FOR } else { Duration::ZERO };
+        let stalls = self.fault.action.starts_with("stall");
+        let client = rig.client(retry_for, if stalls { STALL_TIMEOUT } else { Duration::from_secs(30) });
+        let before = rig.server.counters();
+        let began = std::time::Instant::now();
+        rig.set_faults(&[self.rule()]);
+        let ended = operation.carry_out(rig, &client);
+        let took = began.elapsed();
+        rig.set_faults(&[]);
+        drop(client);
+        if !rig.is_quiet() {
+            return Err(format!("connections are still open after {ended:?}"));
+        }
+        let after = rig.server.counters();
+        let requests = after.requests - before.requests;
+        let how = format!("{ended:?}, {requests} requests, {took:?}");
+        let wrong = |what: String| Err(format!("{what}; {how}"));
+
+        let expected = expected(self);
+        let is_right = match (&ended, &expected) {
+            (Ok(()), Expected::Success) => true,
+            (Ok(()), Expected::Either(_)) => true,
+            (Err(Ended::Failed { kind, .. }), Expected::Failure(kinds) | Expected::Either(kinds)) => {
+                kinds.contains(kind)
+            }
+            _ => false,
+        };
+        if !is_right {
+            return wrong(format!("{expected:?} was expected"));
+        }
+        if after.faults_fired == before.faults_fired {
+            return wrong("the fault has met no request".into());
+        }
+        let requests_max = operation.requests_max() + ATTEMPTS_MORE_MAX;
+        if requests > requests_max {
+            return wrong(format!("{requests_max} requests are enough"));
+        }
+        if let Err(what) = operation.leftover(rig, ended.is_ok()) {
+            return wrong(what);
+        }
+        let mut files = rig.files();
+        if ended.is_err() && operation.keeps_partial_file() {
+            files.retain(|name| !is_partial(name));
+        }
+        if !files.iter().all(|name| operation.files().contains(&name.as_str())) {
+            return wrong(format!("{files:?} are left"));
+        }
+        let left = |counters: &laneway_server::Counters| counters.multipart_open + counters.resumable_open;
+        let uploads_left = left(&after) - left(&before);
+        if uploads_left > uploads_left_max(self) {
+            return wrong(format!("{uploads_left} uploads are left"));
+        }
+        Ok(how)
+    }
+}

@@ -1,0 +1,87 @@
+//! What has to follow from a fault: a table that knows nothing of the program.
+
+use laneway::Provider;
+
+use crate::cell::{Cell, Often};
+use crate::faults::Class;
+use crate::operations::{About, Operation};
+
+/// How a cell has to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expected {
+    /// With exactly what was asked for.
+    Success,
+    /// With an error of one of these kinds.
+    Failure(&'static [&'static str]),
+    /// With either, by which of several requests came first.
+    Either(&'static [&'static str]),
+}
+
+use Expected::{Either, Failure, Success};
+
+/// What has to follow where a fault meets a request, by what the request is about.
+pub(crate) fn expected(cell: &Cell) -> Expected {
+    let about = cell.strike.about;
+    let once = cell.often == Often::Once;
+    let is_gcs = cell.kind.provider == Provider::Gcs;
+    let is_part = matches!(about, About::Slice | About::Range);
+    let passes_or = |kinds| if once { Success } else { Failure(kinds) };
+    // The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
+    let is_all_in_head = about == About::Headers && !is_gcs || cell.strike.verb == "part";
+    // Keys whose batch fails are removed one by one.
+    let is_batch = cell.strike.operation == Operation::DeleteMany;
+    match cell.fault.class {
+        Class::Slowness | Class::NoLength | Class::GoAway => Success,
+        // A store without multipart uploads is written to in a session.
+        Class::Refusal if about == About::Begin && once && is_gcs => Success,
+        Class::Refusal | Class::Throttle | Class::Failure if is_batch => Success,
+        // Those that were on the same connection may end with it.
+        Class::Break | Class::Loss | Class::LongLength | Class::NotTaken if is_batch => {
+            Either(&["transport"])
+        }
+        Class::Refusal => Failure(&["permission"]),
+        // Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
+        Class::Throttle if is_gcs || about == About::Headers => passes_or(&["throttled", "server"]),
+        Class::Throttle => passes_or(&["throttled"]),
+        Class::Failure => passes_or(&["server"]),
+        Class::Break | Class::NotTaken => passes_or(&["transport"]),
+        // A session is asked what it has, and gives up where that never grows.
+        Class::Loss if cell.is_session() && !once => Either(&["transport", "integrity"]),
+        // A deletion's answer is its status. An empty listing may end before the place of the fault.
+        Class::Loss | Class::LongLength if about == About::Removal => Either(&["transport"]),
+        Class::Loss if cell.strike.operation == Operation::SyncUp && !once => Either(&["transport"]),
+        Class::Loss if is_all_in_head || about == About::Write && !once => Either(&["transport"]),
+        Class::Loss => passes_or(&["transport"]),
+        // What has been handed on of a stream can't be taken back.
+        Class::Corruption | Class::WrongChecksum if cell.is_streamed() => Either(&["integrity"]),
+        Class::Corruption => passes_or(&["integrity"]),
+        Class::WrongChecksum if about == About::Content || cell.opens() => passes_or(&["integrity"]),
+        Class::WrongChecksum if about == About::Write => Either(&["integrity"]),
+        Class::WrongChecksum => Success,
+        // Where two places say how long it is, they contradict each other; and nobody knows which is right.
+        Class::LongLength | Class::ShortLength if cell.opens() => Failure(&["integrity", "transport"]),
+        // A listing has said how long it is.
+        Class::LongLength if cell.strike.operation == Operation::SyncDown => {
+            Either(&["integrity", "transport"])
+        }
+        Class::LongLength if about == About::Content => Failure(&["integrity", "invalid_range", "transport"]),
+        Class::LongLength if matches!(about, About::Headers | About::Write) => Either(&["transport"]),
+        Class::LongLength => passes_or(&["transport"]),
+        Class::ShortLength if is_part => Either(&["transport", "integrity"]),
+        Class::ShortLength if about == About::Content => passes_or(&["transport", "integrity"]),
+        Class::ShortLength => Either(&["transport", "integrity", "server"]),
+        Class::RangeIgnored | Class::RangeShifted => Failure(&["unsupported"]),
+        Class::Replacement if is_part => Either(&["precondition"]),
+        Class::Replacement => Success,
+        Class::ErrorIn200 if is_part => Failure(&["server", "unsupported", "precondition"]),
+        Class::ErrorIn200 if about == About::Content => Failure(&["server"]),
+        // What says that it was done and doesn't say how is not done again, but looked at.
+        Class::ErrorIn200 => Either(&["server", "integrity"]),
+        Class::Unreadable => Either(&["server"]),
+    }
+}
+
+/// How many uploads may be left in the store: one for each beginning whose answer was lost, since nobody knows its name.
+pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
+    u64::from(cell.strike.about == About::Begin)
+}

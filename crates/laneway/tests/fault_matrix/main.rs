@@ -1,0 +1,103 @@
+//! The matrix of faults: each of the embedded store's faults with each request of each operation that it can meet, in both
+//! dialects, on HTTP/1.1 and HTTP/2, once and each time.
+//!
+//! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its outcome is
+//! what [`expectations`] says, which knows the fault and the request and nothing of the program. Beside that, no cell takes more
+//! requests than the table of operations allows, leaves a file, an upload or a connection, or takes longer than a
+//! minute.
+//!
+//! `LANEWAY_CELLS=get-file/get:1/reset,list` runs the cells alone whose names begin so, `LANEWAY_CELLS_SHOWN=1` tells how each
+//! ended.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
+
+mod bytewise;
+mod cell;
+mod expectations;
+mod faults;
+mod operations;
+mod rig;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cell::{Cell, cells};
+use rig::{KINDS, Rig};
+
+/// Threads of each kind. Cells mostly wait for pauses.
+const THREADS: usize = 6;
+/// A cell that takes longer hangs.
+const CELL_MAX: Duration = Duration::from_secs(60);
+const CELLS_MIN: usize = 1000;
+
+#[test]
+fn every_fault_ends_in_exact_success_or_the_right_error() {
+    let only = std::env::var("LANEWAY_CELLS").unwrap_or_default();
+    let shown = std::env::var_os("LANEWAY_CELLS_SHOWN").is_some();
+    let (mut skipped, mut failures, mut run) = (BTreeMap::<&str, usize>::new(), Vec::new(), 0);
+    let (report, reports) = channel();
+    for kind in KINDS {
+        let mut queue = VecDeque::new();
+        for cell in cells(kind) {
+            match cell.skipped() {
+                Some(why) => *skipped.entry(why).or_default() += 1,
+                None if only.split(',').any(|begin| cell.name().starts_with(begin)) => queue.push_back(cell),
+                None => {}
+            }
+        }
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..THREADS {
+            let (queue, report) = (Arc::clone(&queue), report.clone());
+            std::thread::spawn(move || work(kind, &queue, &report));
+        }
+    }
+    drop(report);
+    let mut begun = BTreeMap::new();
+    loop {
+        match reports.recv_timeout(CELL_MAX) {
+            Ok(Progress::Begun(name)) => *begun.entry(name).or_insert(0) += 1,
+            Ok(Progress::Ended(name, outcome)) => {
+                begun.remove(&name);
+                run += 1;
+                match outcome {
+                    Ok(how) if shown => println!("{name}: {how}"),
+                    Ok(_) => {}
+                    Err(problem) => {
+                        if shown {
+                            println!("{name}: FAILED {problem}");
+                        }
+                        failures.push(format!("{name}: {problem}"));
+                    }
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => panic!("no end of {:?}", begun.keys()),
+        }
+    }
+    println!("{run} cells run; skipped: {skipped:?}");
+    failures.sort();
+    assert!(failures.is_empty(), "{} of {run} cells:\n{}", failures.len(), failures.join("\n"));
+    assert!(begun.is_empty(), "cells whose thread has ended: {:?}", begun.keys());
+    assert!(run >= CELLS_MIN || !only.is_empty(), "only {run} cells");
+}
+
+/// What a thread tells of its cells.
+enum Progress {
+    Begun(String),
+    Ended(String, Result<String, String>),
+}
+
+fn work(kind: rig::Kind, queue: &Mutex<VecDeque<Cell>>, report: &std::sync::mpsc::Sender<Progress>) {
+    let next = || queue.lock().unwrap().pop_front();
+    let Some(first) = next() else { return };
+    let rig = Rig::new(kind);
+    let mut cell = Some(first);
+    while let Some(now) = cell {
+        report.send(Progress::Begun(now.name())).unwrap();
+        let outcome = now.run(&rig);
+        report.send(Progress::Ended(now.name(), outcome)).unwrap();
+        cell = next();
+    }
+}

@@ -1,0 +1,376 @@
+//! The operations of the matrix: what each needs, does and has to leave.
+
+use std::path::Path;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use laneway::{
+    Client, CopyRequest, Error, ErrorKind, Event, Job, Location, MetaChange, Outcome, Provider, ReadRequest,
+    SetMetaRequest, SyncRequest,
+};
+
+use crate::rig::{BUCKET, LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES};
+
+/// What a request of an operation is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum About {
+    /// The bytes of a whole object come back.
+    Content,
+    /// The bytes of a part of an object come back, which has to have what the others have.
+    Slice,
+    /// The bytes of a range come back, of which no store tells a checksum.
+    Range,
+    /// A document comes back that has to be read.
+    Document,
+    /// Headers come back.
+    Headers,
+    /// A write is asked for whose answer says what was written.
+    Write,
+    /// An upload is begun, which has a name from then on.
+    Begin,
+    /// Something is removed.
+    Removal,
+}
+
+/// A request of an operation that faults hit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Strike {
+    pub(crate) operation: Operation,
+    pub(crate) verb: &'static str,
+    /// Which of that verb's, from 1.
+    pub(crate) nth: u32,
+    pub(crate) about: About,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    GetFile,
+    GetLargeFile,
+    GetBytes,
+    GetRange,
+    GetRanges,
+    ReadLarge,
+    PutFile,
+    PutBytes,
+    PutLargeFile,
+    PutNewLargeFile,
+    List,
+    Head,
+    Copy,
+    Delete,
+    DeleteMany,
+    SetMeta,
+    SyncUp,
+    SyncDown,
+}
+
+use Operation::*;
+
+const fn strike(operation: Operation, verb: &'static str, nth: u32, about: About) -> Strike {
+    Strike { operation, verb, nth, about }
+}
+
+/// What is struck in every dialect.
+pub(crate) const STRIKES: [Strike; 21] = [
+    strike(GetFile, "get", 1, About::Content),
+    strike(GetLargeFile, "get", 1, About::Slice),
+    strike(GetLargeFile, "get", 2, About::Slice),
+    strike(GetBytes, "get", 1, About::Content),
+    strike(GetRange, "get", 1, About::Range),
+    strike(GetRanges, "get", 2, About::Range),
+    strike(ReadLarge, "get", 1, About::Slice),
+    strike(ReadLarge, "get", 2, About::Slice),
+    strike(PutFile, "put", 1, About::Write),
+    strike(PutBytes, "put", 1, About::Write),
+    strike(PutLargeFile, "begin", 1, About::Begin),
+    strike(PutLargeFile, "part", 1, About::Write),
+    strike(PutLargeFile, "complete", 1, About::Write),
+    strike(PutNewLargeFile, "part", 1, About::Write),
+    strike(List, "list", 1, About::Document),
+    strike(Head, "head", 1, About::Headers),
+    strike(Copy, "copy", 1, About::Write),
+    strike(Delete, "delete", 1, About::Removal),
+    strike(SyncUp, "list", 1, About::Document),
+    strike(SyncUp, "put", 1, About::Write),
+    strike(SyncDown, "get", 1, About::Content),
+];
+
+/// What only one dialect has.
+pub(crate) fn strikes_of(provider: Provider) -> [Strike; 2] {
+    match provider {
+        Provider::Gcs => {
+            [strike(DeleteMany, "batch", 1, About::Removal), strike(SetMeta, "patch", 1, About::Write)]
+        }
+        _ => [strike(DeleteMany, "delete-many", 1, About::Removal), strike(SetMeta, "copy", 1, About::Write)],
+    }
+}
+
+impl Operation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            GetFile => "get-file",
+            GetLargeFile => "get-large-file",
+            GetBytes => "get-bytes",
+            GetRange => "get-range",
+            GetRanges => "get-ranges",
+            ReadLarge => "read-large",
+            PutFile => "put-file",
+            PutBytes => "put-bytes",
+            PutLargeFile => "put-large-file",
+            PutNewLargeFile => "put-new-large-file",
+            List => "list",
+            Head => "head",
+            Copy => "copy",
+            Delete => "delete",
+            DeleteMany => "delete-many",
+            SetMeta => "set-meta",
+            SyncUp => "sync-up",
+            SyncDown => "sync-down",
+        }
+    }
+
+    /// The most requests that it takes where nothing fails.
+    pub(crate) fn requests_max(self) -> u64 {
+        match self {
+            GetFile | GetBytes | GetRange | PutFile | PutBytes | List | Head | Copy | Delete | DeleteMany => {
+                1
+            }
+            SetMeta => 3,
+            GetRanges => 3,
+            GetLargeFile | ReadLarge => 6,
+            PutLargeFile | PutNewLargeFile => 6,
+            SyncUp | SyncDown => 4,
+        }
+    }
+
+    /// Whether what was moved of it is kept for the next run where the store fails.
+    pub(crate) fn keeps_partial_file(self) -> bool {
+        self == GetLargeFile
+    }
+
+    /// Lays ready what is read, and what is replaced.
+    pub(crate) fn prepare(self, rig: &Rig) {
+        let old = |name: &str| std::fs::write(rig.work().join(name), "old").unwrap();
+        match self {
+            GetFile => {
+                rig.object("k", &SMALL_BYTES);
+                old("k");
+            }
+            GetLargeFile => {
+                rig.object("k", &LARGE_BYTES);
+                old("k");
+            }
+            GetBytes | Head | Copy | Delete | SetMeta => rig.object("k", &SMALL_BYTES),
+            GetRange | GetRanges => rig.object("k", &RANGED_BYTES),
+            ReadLarge => rig.object("k", &LARGE_BYTES),
+            PutFile | PutBytes => rig.object("k", b"old"),
+            PutLargeFile => rig.object("k", b"old"),
+            PutNewLargeFile => {}
+            List | DeleteMany => {
+                for i in 0..5 {
+                    rig.object(&format!("k{i}"), b"x");
+                }
+            }
+            SyncUp => {
+                for name in ["a", "b"] {
+                    std::fs::write(rig.work().join(name), &*SMALL_BYTES).unwrap();
+                }
+            }
+            SyncDown => {
+                for name in ["a", "b"] {
+                    rig.object(&format!("t/{name}"), &SMALL_BYTES);
+                }
+            }
+        }
+    }
+
+    /// Carries it out, and compares what comes back with what is there.
+    pub(crate) fn carry_out(self, rig: &Rig, client: &Client) -> Result<(), Ended> {
+        let bucket = rig.bucket(client);
+        match self {
+            GetFile | GetLargeFile => {
+                one(client.copy(CopyRequest::new(vec![rig.url("k")], rig.work().join("k").as_path().into())))
+            }
+            GetBytes => same(&bucket.get("k").call()?.bytes_blocking()?, &SMALL_BYTES),
+            GetRange => {
+                same(&bucket.get("k").range(1000..1900).call()?.bytes_blocking()?, &RANGED_BYTES[1000..1900])
+            }
+            GetRanges => {
+                let ranges = RANGES.map(|at| at..at + 900);
+                let read = bucket
+                    .get_ranges("k", ranges.map(|range| range.start as u64..range.end as u64))
+                    .call()?;
+                let all: Vec<u8> = read.concat();
+                let there: Vec<u8> =
+                    RANGES.iter().flat_map(|at| RANGED_BYTES[*at..at + 900].to_vec()).collect();
+                same(&all, &there)
+            }
+            ReadLarge => {
+                let mut read = Vec::new();
+                let outcome = client.read(&ReadRequest::new(rig.url("k")), &mut read);
+                let is_right = LARGE_BYTES.starts_with(&read) || inverted(&LARGE_BYTES).starts_with(&read);
+                let is_retracted = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Integrity);
+                if !is_right && !is_retracted {
+                    return Err(Ended::Wrong("what was written before is wrong".into()));
+                }
+                outcome?;
+                same(&read, &LARGE_BYTES)
+            }
+            PutFile => {
+                one(client.copy(CopyRequest::new(vec![Location::Local(rig.source("small"))], rig.url("k"))))
+            }
+            PutBytes => bucket.put("k", SMALL_BYTES.clone()).call().map(drop).map_err(Ended::from),
+            PutLargeFile => {
+                one(client.copy(CopyRequest::new(vec![Location::Local(rig.source("large"))], rig.url("k"))))
+            }
+            PutNewLargeFile => {
+                let request = CopyRequest::new(vec![Location::Local(rig.source("large"))], rig.url("k"));
+                one(client.copy(request.no_clobber(true)))
+            }
+            List => {
+                let found: Vec<_> = pollster::block_on(bucket.list("").try_collect())?;
+                let found: Vec<_> = found.iter().map(|meta| (meta.id.key.as_str(), meta.size)).collect();
+                let there = [("k0", 1), ("k1", 1), ("k2", 1), ("k3", 1), ("k4", 1)];
+                if found == there { Ok(()) } else { Err(Ended::Wrong(format!("{found:?}"))) }
+            }
+            Head => {
+                let meta = bucket.head("k").call()?;
+                if meta.size == SMALL as u64 { Ok(()) } else { Err(Ended::Wrong(format!("{meta:?}"))) }
+            }
+            Copy => bucket.copy("k", "copied").call().map(drop).map_err(Ended::from),
+            Delete => bucket.delete("k").call().map_err(Ended::from),
+            DeleteMany => {
+                let keys = futures_util::stream::iter((0..5).map(|i| format!("k{i}")));
+                let ends: Vec<_> = pollster::block_on(bucket.delete_many(keys).collect());
+                if ends.len() != 5 {
+                    return Err(Ended::Wrong(format!("{} keys have ended", ends.len())));
+                }
+                ends.into_iter().try_for_each(|(_, end)| end).map_err(Ended::from)
+            }
+            SetMeta => {
+                let change = MetaChange::default().content_type("text/x");
+                one(client.set_meta(SetMetaRequest::new(vec![rig.url("k")], change)))
+            }
+            SyncUp => one(client.sync(SyncRequest::new(rig.work().as_path().into(), rig.url("t")))),
+            SyncDown => one(client.sync(SyncRequest::new(rig.url("t"), rig.work().as_path().into()))),
+        }
+    }
+
+    /// What is wrong with what it has left in bucket and folder where it has `succeeded` or not.
+    pub(crate) fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
+        let file = |name: &str| std::fs::read(rig.work().join(name)).ok();
+        let demand = |is_so: bool, what: &str| if is_so { Ok(()) } else { Err(what.to_owned()) };
+        match self {
+            GetFile | GetLargeFile => {
+                let bytes: &[u8] = if self == GetFile { &SMALL_BYTES } else { &LARGE_BYTES };
+                let there = file("k").unwrap_or_default();
+                match succeeded {
+                    true => demand(there == bytes || there == inverted(bytes), "the file is not the object"),
+                    false => demand(there == b"old", "the old file is not there any more"),
+                }
+            }
+            GetBytes | GetRange | GetRanges | ReadLarge | List | Head => Ok(()),
+            PutFile | PutBytes | PutLargeFile | PutNewLargeFile => {
+                let bytes: &[u8] =
+                    if matches!(self, PutFile | PutBytes) { &SMALL_BYTES } else { &LARGE_BYTES };
+                let there = rig.stored("k");
+                let is_new = there.as_deref() == Some(bytes);
+                let is_old = there.as_deref() == Some(b"old") || self == PutNewLargeFile && there.is_none();
+                demand(
+                    is_new || is_old && !succeeded,
+                    "the object is neither what was there nor what was sent",
+                )
+            }
+            Copy => {
+                let there = rig.stored("copied");
+                let is_copied = there.as_deref() == Some(&SMALL_BYTES);
+                demand(is_copied || there.is_none() && !succeeded, "the copy is not the object")
+            }
+            Delete => demand(!succeeded || rig.stored("k").is_none(), "the object is still there"),
+            DeleteMany => {
+                demand(!succeeded || rig.server.store().keys(BUCKET).is_empty(), "objects are still there")
+            }
+            SetMeta => {
+                let object = rig.server.store().object(BUCKET, "k").ok_or("the object is gone")?;
+                let is_so = object.attributes.content_type.as_deref() == Some("text/x");
+                demand(is_so || !succeeded, "the description is as it was")?;
+                demand(rig.stored("k").as_deref() == Some(&SMALL_BYTES), "the object is another")
+            }
+            SyncUp | SyncDown => {
+                for name in ["a", "b"] {
+                    let there = if self == SyncUp { rig.stored(&format!("t/{name}")) } else { file(name) };
+                    let is_there =
+                        there.as_deref() == Some(&SMALL_BYTES) || there == Some(inverted(&SMALL_BYTES));
+                    demand(is_there || there.is_none() && !succeeded, name)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The files that belong into the folder.
+    pub(crate) fn files(self) -> &'static [&'static str] {
+        match self {
+            GetFile | GetLargeFile => &["k"],
+            SyncUp | SyncDown => &["a", "b"],
+            _ => &[],
+        }
+    }
+}
+
+/// Where the ranges begin that are read together.
+const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
+
+const _: () = assert!(RANGES[2] + 900 < RANGED);
+
+/// How an operation ended that did not succeed.
+#[derive(Debug)]
+#[expect(dead_code, reason = "shown in messages")]
+pub(crate) enum Ended {
+    /// With an error of that kind.
+    Failed { kind: &'static str, text: String },
+    /// As if it had succeeded, with something else.
+    Wrong(String),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Failed { kind: error.kind().name(), text: error.to_string() }
+    }
+}
+
+/// What another writer makes of the bytes.
+pub(crate) fn inverted(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
+}
+
+fn same(read: &[u8], bytes: &[u8]) -> Result<(), Ended> {
+    if read == bytes || read == inverted(bytes) {
+        return Ok(());
+    }
+    Err(Ended::Wrong(format!("{} other bytes instead of {}", read.len(), bytes.len())))
+}
+
+/// The end of a job: its first failure, if there is one.
+fn one(mut job: Job) -> Result<(), Ended> {
+    let mut ended = Ok(());
+    while let Some(event) = job.next_blocking() {
+        match event {
+            Event::Item(item) => {
+                if let Outcome::Failed(error) = item.outcome {
+                    ended = ended.and(Err(Ended::from(error)));
+                }
+            }
+            Event::Done(summary) if summary.failed > 0 && ended.is_ok() => {
+                ended = Err(Ended::Wrong(format!("it failed without an error: {summary:?}")));
+            }
+            _ => {}
+        }
+    }
+    ended
+}
+
+/// Whether a file is what an unfinished download leaves.
+pub(crate) fn is_partial(name: &str) -> bool {
+    name.contains(".laneway-")
+        && Path::new(name).extension().is_some_and(|end| end == "part" || end == "journal")
+}

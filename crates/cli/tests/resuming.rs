@@ -8,7 +8,7 @@ use laneway_testkit::{Changes, Endpoint, Running, Wire, claimed, random_bytes};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 const MIB: u64 = 1 << 20;
-/// What is fetched beside the object's missing bytes at most: at its end streams are cut, and each of them, sixteen at most, has sent up to a read more.
+/// What is fetched beside the object's missing bytes at most: at its end streams are cut, and each of them, thirty-two at most, has sent up to a read more.
 const SLACK: u64 = 4 * MIB;
 
 /// Waits until so much is claimed in the folder; false if the program ended before.

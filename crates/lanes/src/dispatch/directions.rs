@@ -79,7 +79,13 @@ impl Dispatcher {
             }
         }
         let rtt = origin.rtt();
-        origin.freight.moved(now, down + up.unwrap_or_default(), busy, rtt);
+        let mut shown: f64 = 0.0;
+        for direction in Direction::BOTH {
+            let state = origin.direction(direction);
+            let rate = state.path.rate().filter(|_| state.bulk > 0);
+            shown = shown.max(rate.unwrap_or_default());
+        }
+        origin.freight.moved(now, down + up.unwrap_or_default(), busy, rtt, shown);
     }
 
     /// Takes a reading of what has moved over all origins.

@@ -13,12 +13,18 @@ const FIRST: usize = 4;
 /// segments come to fill any path. Over half of it, noise alone took the simulated path of 100 Mbit/s and 20 ms to 32 lanes.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
 
+/// Goodput so many times below what the path has carried lately isn't held by the path, but by senders that take each loss for a full
+/// queue: lanes are added then, whether the last ones have paid or not, since what they bring and what the older ones lose comes in
+/// the same windows. Below twice, senders that go by rate and were held back are still growing; with 1.5 they got half as many lanes
+/// again.
+const FALLEN: f64 = 2.0;
+
 /// A hill climber over the number of lanes.
 #[derive(Debug)]
 pub(super) struct FreightLanes {
     target: usize,
-    /// Goodput of the last window since bulk began or was let go, bytes a second; of a step the best before it.
-    before: f64,
+    /// The best goodput of a window since bulk began or was let go, bytes a second.
+    best: f64,
     stepped: bool,
     /// Until when a step that did not pay isn't tried again: paths change.
     held_until: Option<Instant>,
@@ -36,7 +42,7 @@ struct Window {
 
 impl Default for FreightLanes {
     fn default() -> Self {
-        Self { target: FIRST, before: 0.0, stepped: false, held_until: None, window: None }
+        Self { target: FIRST, best: 0.0, stepped: false, held_until: None, window: None }
     }
 }
 
@@ -53,7 +59,7 @@ impl FreightLanes {
                 let ends = now + WINDOW_MIN;
                 self.window = Some(Window { ends, began: now, bytes: None, yielded: false });
             }
-            (false, Some(_)) => (self.window, self.before) = (None, 0.0),
+            (false, Some(_)) => (self.window, self.best) = (None, 0.0),
             _ => {}
         }
     }
@@ -68,7 +74,7 @@ impl FreightLanes {
             // It was never shown to pay.
             self.target = (self.target / 2).max(1);
         }
-        self.before = 0.0;
+        self.best = 0.0;
     }
 
     /// When the window ends.
@@ -76,8 +82,9 @@ impl FreightLanes {
         self.window.map(|w| w.ends)
     }
 
-    /// Takes the bytes moved so far over `busy` lanes; at a window's end decides.
-    pub(super) fn moved(&mut self, now: Instant, bytes: u64, busy: usize, rtt: Duration) {
+    /// Takes the bytes moved so far over `busy` lanes; at a window's end decides. `shown` is the best rate of the path lately, in
+    /// bytes a second, whatever it was that moved.
+    pub(super) fn moved(&mut self, now: Instant, bytes: u64, busy: usize, rtt: Duration, shown: f64) {
         let Some(window) = self.window else { return };
         if now < window.ends {
             return;
@@ -87,24 +94,25 @@ impl FreightLanes {
         // one in which bulk had to yield.
         let moved = |first: &u64| bytes > *first && seconds > 0.0 && busy >= self.target && !window.yielded;
         if let Some(first) = window.bytes.filter(moved) {
-            self.decide(now, (bytes.saturating_sub(first)) as f64 / seconds);
+            self.decide(now, (bytes.saturating_sub(first)) as f64 / seconds, shown);
         }
         let length = WINDOW_MIN.max(rtt * 8);
         self.window = Some(Window { ends: now + length, began: now, bytes: Some(bytes), yielded: false });
     }
 
     /// One measured window in which every lane was busy.
-    fn decide(&mut self, now: Instant, goodput: f64) {
-        let before = std::mem::replace(&mut self.before, goodput);
-        let gained = goodput >= before * GROWS;
-        if self.stepped && !gained {
+    fn decide(&mut self, now: Instant, goodput: f64, shown: f64) {
+        let best = self.best;
+        self.best = goodput.max(best);
+        // Many young connections of small requests show a little more than bulk will find.
+        let has_fallen = goodput * FALLEN < best.max(shown / GROWS);
+        if self.stepped && goodput < best * GROWS && !has_fallen {
             // The step did not pay: back to what was enough.
             self.target = (self.target / 2).max(1);
             (self.stepped, self.held_until) = (false, Some(now + REMEMBERED));
-        } else if before == 0.0 {
+        } else if best == 0.0 {
             // Senders are still finding their pace: it isn't the lanes that raise it.
-        } else if self.stepped || self.held_until.is_none_or(|until| now >= until) {
-            self.before = goodput.max(before);
+        } else if has_fallen || self.stepped || self.held_until.is_none_or(|until| now >= until) {
             self.stepped = self.target < LANES_MAX;
             self.target = (self.target * 2).min(LANES_MAX);
         }
@@ -115,20 +123,25 @@ impl FreightLanes {
 mod tests {
     use super::*;
 
-    /// Runs the climber against a path whose goodput is `rate(lanes)`, and returns the targets it went through.
-    fn climb(windows: usize, rate: impl Fn(usize) -> f64) -> Vec<usize> {
+    /// Runs the climber against a path whose goodput is `rate(lanes, window)` and that has carried `shown` before, and returns the
+    /// targets it went through.
+    fn climb_after(shown: f64, windows: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<usize> {
         let mut lanes = FreightLanes::default();
         let (mut now, mut bytes) = (Instant::now(), 0.0);
         lanes.watch(now, true);
         let mut targets = vec![lanes.target()];
-        for _ in 0..windows {
+        for window in 0..windows {
             let next = lanes.next_tick().unwrap();
-            bytes += rate(lanes.target()) * (next - now).as_secs_f64();
+            bytes += rate(lanes.target(), window) * (next - now).as_secs_f64();
             now = next;
-            lanes.moved(now, bytes as u64, lanes.target(), Duration::from_millis(1));
+            lanes.moved(now, bytes as u64, lanes.target(), Duration::from_millis(1), shown);
             targets.push(lanes.target());
         }
         targets
+    }
+
+    fn climb(windows: usize, rate: impl Fn(usize) -> f64) -> Vec<usize> {
+        climb_after(0.0, windows, |lanes, _| rate(lanes))
     }
 
     #[test]
@@ -145,6 +158,22 @@ mod tests {
     }
 
     #[test]
+    fn senders_that_lose_what_they_had_get_more_lanes_though_no_step_pays() {
+        // Each carries 2.5 MB/s once it has lost a few packets, and eight times that before.
+        let lossy = |lanes: usize, window: usize| lanes as f64 * if window < 2 { 20e6 } else { 2.5e6 };
+        let most = |shown: f64| climb_after(shown, 12, lossy).into_iter().max().unwrap();
+        assert_eq!(most(0.0), 4 * FIRST, "half of the best is reached");
+        assert_eq!(most(125e6), 8 * FIRST, "small requests have shown more");
+        assert_eq!(most(1e9), LANES_MAX);
+    }
+
+    #[test]
+    fn a_path_that_bulk_fills_as_well_as_small_requests_did_keeps_the_first_lanes() {
+        let targets = climb_after(125e6, 12, |_, window| if window < 2 { 125e6 } else { 70e6 });
+        assert_eq!(*targets.last().unwrap(), FIRST);
+    }
+
+    #[test]
     fn while_senders_find_their_pace_no_lane_is_added() {
         assert_eq!(climb(2, |_| 1e6), [FIRST, FIRST, FIRST], "nothing to compare with yet");
         assert_eq!(climb(3, |_| 1e6).last(), Some(&(2 * FIRST)));
@@ -158,7 +187,7 @@ mod tests {
             while lanes.target() == FIRST {
                 now = lanes.next_tick().unwrap();
                 bytes += 1 << 20;
-                lanes.moved(now, bytes, lanes.target(), Duration::from_millis(1));
+                lanes.moved(now, bytes, lanes.target(), Duration::from_millis(1), 0.0);
             }
             lanes.yielded();
             assert_eq!(lanes.target(), FIRST);
@@ -177,7 +206,7 @@ mod tests {
         lanes.watch(now, true);
         for _ in 0..10 {
             now = lanes.next_tick().unwrap();
-            lanes.moved(now, 0, 1, Duration::ZERO);
+            lanes.moved(now, 0, 1, Duration::ZERO, 0.0);
         }
         assert_eq!(lanes.target(), FIRST);
     }

@@ -104,7 +104,7 @@ impl Large {
         };
         let left = size - done.iter().map(|(_, run)| run.len).sum::<u64>();
         let at_once = if is_shared { SLICES_AT_ONCE } else { 1 };
-        let slice = if in_order { size } else { slice_len(left, at_once) };
+        let slice = if in_order { size } else { slice_len(left, at_once / 2) };
         Ok(Self {
             wanted,
             staged: Arc::new(staged),

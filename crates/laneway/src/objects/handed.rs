@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
 use crate::checksum::{Run, Wanted};
+use crate::plan::PARTS_AT_ONCE;
 use crate::running::Running;
 use crate::upload::{Given, Input, ReadyPart};
 
@@ -103,6 +104,10 @@ impl Input for InMemory {
     fn rewind(&self) -> bool {
         self.next.store(0, Ordering::Relaxed);
         true
+    }
+
+    fn at_once(&self, _cores: usize) -> usize {
+        PARTS_AT_ONCE
     }
 }
 

@@ -56,10 +56,10 @@ impl Slices {
     }
 
     /// How large the next slice is: towards the end they become smaller, so that all lanes end about together. They are seldom
-    /// more than half of what is asked for at once.
+    /// more than a quarter of what is asked for at once.
     fn next_len(&self) -> u64 {
         let left: u64 = self.left.iter().chain(&self.opener).map(|range| range.end - range.start).sum();
-        let share = left.div_ceil(self.at_once.div_ceil(2) as u64).next_multiple_of(CLAIM_LEN);
+        let share = left.div_ceil(self.at_once.div_ceil(4) as u64).next_multiple_of(CLAIM_LEN);
         share.max(SLICE_LEAST).min(self.slice)
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn slices_become_smaller_towards_the_end_so_that_all_end_about_together() {
-        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 16);
+        let mut slices = Slices::planned(Some(0..256 * MIB), 16 * MIB, 32);
         let lens: Vec<_> =
             std::iter::from_fn(|| slices.claim()).map(|range| (range.end - range.start) / MIB).collect();
         assert_eq!(lens.iter().sum::<u64>(), 256);

@@ -15,8 +15,8 @@ use crate::checksum::{Run, Wanted};
 use crate::event::Verified;
 use crate::identity::Identity;
 use crate::location::url;
-use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, object_max, part_len};
+use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
 use crate::running::{Made, Moved, Running};
 use crate::second_try::log_second_try;
 use crate::{CopyRequest, Error, gzip};
@@ -229,5 +229,9 @@ impl Input for FileInput<'_> {
     fn rewind(&self) -> bool {
         self.next.store(0, Ordering::Relaxed);
         true
+    }
+
+    fn at_once(&self, _cores: usize) -> usize {
+        PARTS_AT_ONCE
     }
 }

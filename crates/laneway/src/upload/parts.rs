@@ -47,6 +47,11 @@ pub(crate) trait Input: Send + Sync {
 
     /// Goes back to the first part, if that can be had again.
     fn rewind(&self) -> bool;
+
+    /// How many parts may be under way at once, on so many cores: few, where each of them holds its bytes.
+    fn at_once(&self, cores: usize) -> usize {
+        requests_at_once(cores)
+    }
 }
 
 /// How often an upload begins anew because it met another write of the object when it was completed.
@@ -180,7 +185,7 @@ impl Parts<'_> {
         there: &BTreeMap<u32, Part>,
         input: &I,
     ) -> Result<Sent, Error> {
-        let at_once = requests_at_once(self.job.engine.cores);
+        let at_once = input.at_once(self.job.engine.cores);
         let mut next: Option<BoxFuture<'_, Result<Option<I::Begun>, Error>>> = None;
         let mut running = FuturesUnordered::new();
         let mut parts: Vec<(Part, Run)> = Vec::new();

@@ -9,9 +9,9 @@ const LEAST: u64 = 4 << 20;
 /// What isn't worth another request, in bytes.
 const CLAIM: u64 = 1 << 20;
 
-/// How many a program asks for at once, and sends at once, since it keeps in memory what it sends.
-const DOWN_AT_ONCE: u64 = 16;
-const UP_AT_ONCE: u64 = 4;
+/// How many a program asks for at once, and sends at once.
+const DOWN_AT_ONCE: u64 = 32;
+const UP_AT_ONCE: u64 = 16;
 
 /// A large object and what nobody has asked for yet.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl World {
     pub(super) fn next_part(&mut self, number: usize) {
         let object = &mut self.objects[number];
         let usual =
-            if object.is_up { USUAL } else { object.left.div_ceil(DOWN_AT_ONCE / 2).clamp(LEAST, USUAL) };
+            if object.is_up { USUAL } else { object.left.div_ceil(DOWN_AT_ONCE / 4).clamp(LEAST, USUAL) };
         let part = if object.left < usual + usual / 4 { object.left } else { usual };
         if part == 0 {
             return;

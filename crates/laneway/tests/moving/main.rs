@@ -13,6 +13,7 @@ mod errors;
 mod faults;
 mod flipped_bits;
 mod hedging;
+mod hostile;
 mod incidents;
 mod integrity;
 mod inventories;

@@ -1,0 +1,245 @@
+//! Stores that mean harm: names that lead elsewhere, links that are laid while a download runs, redirects, and documents that
+//! grow when they are read.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use laneway::{Client, CopyRequest, Engine, ListRequest, Location, Provider, SyncRequest};
+use laneway_testkit::{Scripted, answer};
+
+use crate::stage::{BUCKET, DIALECTS, Place, Report, Stage, at_once, noise};
+
+/// Names that lead out of a folder, are no names of files, or only look like either.
+fn hostile_keys() -> Vec<String> {
+    let climbing = [
+        "..",
+        ".",
+        "../x",
+        "../../x",
+        "a/..",
+        "a/../..",
+        "a/../../x",
+        "./x",
+        "a/./x",
+        "a/.",
+        "../outside/f",
+        "/etc/x",
+    ];
+    let empty = ["/", "//", "//x", "a//x", "a///x", "x//", "/../x", "/./x", "//../x", "a//../../x"];
+    let control = [
+        "nul\0l",
+        "nul/\0/x",
+        "\0",
+        "line\nfeed",
+        "car\rriage",
+        "esc\u{1b}[2J",
+        "bell\u{7}",
+        "tab\t",
+        "\u{202e}txt.exe",
+        "\u{feff}bom",
+    ];
+    let escaped = [
+        "%2e%2e/x",
+        "..%2fx",
+        "%2e%2e%2fx",
+        "..%00/x",
+        "..\\x",
+        "..\\..\\x",
+        "C:\\x",
+        "c:x",
+        "\\\\host\\share",
+        "..;/x",
+    ];
+    let special = [
+        "~/x",
+        "~root/x",
+        "$HOME/x",
+        "`id`",
+        "$(id)",
+        "-rf",
+        "--help",
+        "con",
+        "nul",
+        "aux.txt",
+        "x.",
+        "x ",
+        " x",
+        "*",
+        "?",
+        "[a]",
+        "a|b",
+        "a;b",
+        ".bashrc",
+        ".laneway-0123456789abcdef.part",
+        ".x.laneway-0123456789abcdef.journal",
+        "...",
+        "..x",
+        "x..",
+    ];
+    let groups = climbing.iter().chain(&empty).chain(&control).chain(&escaped).chain(&special);
+    let long = ["n".repeat(255), "n".repeat(256), "d/".repeat(400) + "x"];
+    groups.map(|key| (*key).to_owned()).chain(long).collect()
+}
+
+/// What lies in a folder and below it: contents of files, where links lead to. One folder is left out.
+fn snapshot(below: &Path, but: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path == but {
+            continue;
+        }
+        let kind = std::fs::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_dir() {
+            found.extend(snapshot(&path, but));
+            found.insert(path, Vec::new());
+        } else if kind.is_symlink() {
+            let to = std::fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes();
+            found.insert(path, to);
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_name_of_an_object_leads_out_of_the_destination_by_any_way_that_writes_files() {
+    at_once(&DIALECTS, |kind| {
+        let keys = hostile_keys();
+        assert!(keys.len() >= 60, "{}", keys.len());
+        let stage = Stage::new(kind);
+        let stored: Vec<_> = keys
+            .iter()
+            .filter(|key| stage.server.store().put(BUCKET, &format!("t/{key}"), key.as_bytes()).is_ok())
+            .collect();
+        assert!(stored.len() >= 60, "{} of {}", stored.len(), keys.len());
+        stage.object("t/good", b"good");
+        stage.file("outside/f", "theirs");
+        let out = stage.path("deep/er/out");
+        std::fs::create_dir_all(&out).unwrap();
+        symlink(stage.path("outside"), out.join("link")).unwrap();
+        stage.object("t/link/f", b"evil");
+        let before = snapshot(stage.dir.path(), &out);
+        let named = || {
+            let urls = stored.iter().map(|key| stage.url(&format!("t/{key}"))).collect();
+            CopyRequest::new(urls, Location::Local(out.clone()))
+        };
+        let directions: [(&str, &dyn Fn() -> Report); 4] = [
+            ("cp -r", &|| {
+                stage.copy(
+                    CopyRequest::new(vec![stage.url("t")], Location::Local(out.clone()))
+                        .recursive(true)
+                        .contents(true),
+                )
+            }),
+            ("cp of a pattern", &|| stage.cp(stage.url("t/**"), Place::from(out.clone()))),
+            ("cp of names", &|| stage.copy(named())),
+            ("sync --delete", &|| {
+                Report::of(
+                    stage
+                        .client
+                        .sync(SyncRequest::new(stage.url("t"), Location::Local(out.clone())).delete(true)),
+                )
+            }),
+        ];
+        for (way, run) in directions {
+            let report = run();
+            assert!(report.summary.failed > 0 || !report.warnings.is_empty(), "{kind:?} {way}: {report:?}");
+            assert_eq!(snapshot(stage.dir.path(), &out), before, "{kind:?} {way} wrote elsewhere");
+            assert!(std::fs::symlink_metadata(out.join("link")).unwrap().is_symlink(), "{kind:?} {way}");
+            if way != "cp of names" {
+                assert_eq!(std::fs::read(out.join("good")).unwrap(), b"good", "{kind:?} {way}");
+            }
+            std::fs::remove_dir_all(&out).unwrap();
+            std::fs::create_dir_all(&out).unwrap();
+            symlink(stage.path("outside"), out.join("link")).unwrap();
+        }
+    });
+}
+
+/// The folder of a file becomes a link while its bytes come.
+#[test]
+fn a_link_that_is_laid_while_a_download_runs_is_not_followed() {
+    at_once(&DIALECTS, |kind| {
+        for size in [1000, 20 << 20] {
+            let stage = Stage::with_faults(kind, &["get delay 1s"]);
+            stage.object("t/sub/f", &noise(size, 1));
+            stage.file("outside/f", "theirs");
+            let (out, moved) = (stage.path("out"), stage.path("moved"));
+            std::fs::create_dir_all(out.join("sub")).unwrap();
+            let before = snapshot(&stage.path("outside"), &out);
+            std::thread::scope(|scope| {
+                let request = CopyRequest::new(vec![stage.url("t")], Location::Local(out.clone()));
+                let job = scope.spawn(|| stage.copy(request.recursive(true).contents(true)));
+                stage.wait_for("get", 1);
+                std::fs::rename(out.join("sub"), &moved).unwrap();
+                symlink(stage.path("outside"), out.join("sub")).unwrap();
+                job.join().unwrap();
+            });
+            assert_eq!(snapshot(&stage.path("outside"), &out), before, "{kind:?} {size}");
+            assert!(std::fs::symlink_metadata(out.join("sub")).unwrap().is_symlink(), "{kind:?} {size}");
+        }
+    });
+}
+
+fn client(scripted: &Scripted) -> Client {
+    let settings = Client::builder().gcs_endpoint(scripted.url()).s3_endpoint(scripted.url()).anonymous(true);
+    settings.retry_for(Duration::ZERO).engine(Engine::builder().build()).build().unwrap()
+}
+
+/// Neither a request nor the bytes of a file go where only an answer has named.
+#[test]
+fn no_redirect_is_followed_to_another_host() {
+    for status in [301, 302, 303, 307, 308] {
+        let elsewhere = Scripted::serve(|_| answer(200, &[("ETag", "\"e\"")], "evil"));
+        let to = format!("{}/bucket/k", elsewhere.url());
+        let scripted = Scripted::serve(move |_| answer(status, &[("Location", &to)], ""));
+        let dir = tempfile::tempdir().unwrap();
+        let (source, out) = (dir.path().join("source"), dir.path().join("out"));
+        std::fs::write(&source, "mine").unwrap();
+        for provider in [Provider::Gcs, Provider::S3] {
+            let url = || Location::object(provider, BUCKET, "k");
+            let down = CopyRequest::new(vec![url()], Location::from(out.as_path()));
+            let up = CopyRequest::new(vec![Location::from(source.as_path())], url());
+            for request in [down, up] {
+                let report = Report::of(client(&scripted).copy(request));
+                assert_eq!(
+                    (report.summary.files, report.failures().len()),
+                    (0, 1),
+                    "{provider:?} {status}: {report:?}"
+                );
+            }
+            assert!(client(&scripted).stat(&url()).is_err(), "{provider:?} {status}");
+        }
+        assert!(elsewhere.asked().is_empty() && !out.exists(), "{status}: {:?}", elsewhere.asked());
+    }
+}
+
+/// Documents that are small and would be large, or deep, if they were read as they ask to be.
+#[test]
+fn documents_that_grow_or_have_no_end_of_depth_are_errors() {
+    let laughs: String = (1..20).map(|n| format!("<!ENTITY l{n} \"&l{};&l{};\">", n - 1, n - 1)).collect();
+    let entry = "<Contents><Key>&l19;</Key><Size>1</Size></Contents>";
+    let bomb = format!(
+        "<?xml version=\"1.0\"?><!DOCTYPE x [<!ENTITY l0 \"ha\">{laughs}]><ListBucketResult>{entry}</ListBucketResult>"
+    );
+    let outside = format!(
+        "<!DOCTYPE x [<!ENTITY l19 SYSTEM \"file:///etc/passwd\">]><ListBucketResult>{entry}</ListBucketResult>"
+    );
+    let deep = format!("<ListBucketResult>{}", "<a>".repeat(300_000));
+    let deep_json = format!("{{\"prefixes\":{}", "[".repeat(300_000));
+    let cases =
+        [(Provider::S3, bomb), (Provider::S3, outside), (Provider::S3, deep), (Provider::Gcs, deep_json)];
+    for (provider, body) in cases {
+        let beginning: String = body.chars().take(60).collect();
+        let scripted = Scripted::serve(move |_| answer(200, &[], &body));
+        let mut listing =
+            client(&scripted).list(ListRequest::new(Location::object(provider, BUCKET, "")).recursive(true));
+        let listed: Vec<_> = std::iter::from_fn(|| listing.next_blocking()).take(3).collect();
+        assert!(matches!(listed[..], [Err(_)]), "{beginning}: {listed:?}");
+    }
+}

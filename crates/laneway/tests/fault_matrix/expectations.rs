@@ -81,7 +81,9 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     }
 }
 
-/// How many uploads may be left in the store: one for each beginning whose answer was lost, since nobody knows its name.
+/// How many uploads may be left in the store: one for each beginning whose answer was lost, since nobody knows its name, and
+/// one where the connection on which it would have been aborted broke under it, and nothing is tried again.
 pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
-    u64::from(cell.strike.about == About::Begin)
+    let breaks_all = cell.kind.tls && matches!(cell.fault.class, Class::Break | Class::Loss);
+    u64::from(cell.strike.about == About::Begin || breaks_all && cell.often == Often::Always)
 }

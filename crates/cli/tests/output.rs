@@ -116,7 +116,7 @@ fn a_header_goes_with_each_request_for_an_object_and_with_no_listing() {
     let object =
         r#"{"bucket":"bucket","name":"k","size":"1","generation":"7","crc32c":"yf0f3g==","etag":"e"}"#;
     let server = Scripted::serve(move |asked| match asked.target.contains("/o?") {
-        true => answer(200, &[], format!(r#"{{"items":[{object}]}}"#)),
+        true => answer(200, &[], format!(r#"{{"kind":"storage#objects","items":[{object}]}}"#)),
         false if asked.target.contains("alt=media") => {
             answer(200, &[("x-goog-generation", "7"), ("x-goog-stored-content-length", "1")], "x")
         }

@@ -187,15 +187,16 @@ impl Asked {
 }
 
 /// Whether a whole answer is an error's document, or a proxy's page, under a status of 200: every store says of an object which
-/// state of it this is, when that was written, or its checksum.
+/// state of it this is, when that was written, or its checksum. A page that has an `ETag` or `Last-Modified` of its own, or that is of
+/// another type or tells none, can't be told from an object.
 pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     const DOCUMENTS: [&str; 4] = ["application/xml", "application/json", "text/xml", "text/html"];
     let says_nothing = meta.version.is_none()
         && meta.etag.is_none()
         && meta.updated.is_none()
         && meta.checksums == Checksums::default();
-    let is_document = |kind: &String| DOCUMENTS.iter().any(|document| kind.starts_with(document));
-    says_nothing && meta.content_type.as_ref().is_some_and(is_document)
+    let is_document = |kind: String| DOCUMENTS.iter().any(|document| kind.starts_with(document));
+    says_nothing && meta.content_type.as_deref().map(str::to_ascii_lowercase).is_some_and(is_document)
 }
 
 fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refused> {
@@ -332,7 +333,7 @@ mod tests {
             asked.describe(&head(200, headers)).map(|described| described.range).map_err(|e| e.kind)
         };
         let length = ("content-length", "120");
-        for document in ["application/xml", "application/json; charset=UTF-8", "text/html"] {
+        for document in ["application/xml", "application/json; charset=UTF-8", "Text/HTML; charset=utf-8"] {
             let kind = ("content-type", document);
             assert_eq!(describe(&[length, kind]), Err(ErrorKind::Server), "{document}");
             for described in [

@@ -56,7 +56,18 @@ pub(crate) async fn removed(
     }
     match error.kind() {
         ErrorKind::NotFound => Ok(()),
-        ErrorKind::Precondition if head.await.is_err_and(|e| e.is_not_found()) => Ok(()),
+        ErrorKind::Precondition => gone(error, head).await,
+        _ => Err(error),
+    }
+}
+
+/// A delete that was answered as done by what is no answer to one: nothing is there any more, or the error stands.
+pub(crate) async fn gone(
+    error: Error,
+    head: impl Future<Output = Result<ObjectMeta, Error>>,
+) -> Result<(), Error> {
+    match head.await {
+        Err(found) if found.is_not_found() => Ok(()),
         _ => Err(error),
     }
 }

@@ -60,7 +60,9 @@ pub(crate) fn read<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Strin
 fn root(text: &str) -> Option<&str> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     while rest.starts_with("<?") || rest.starts_with("<!") {
-        rest = rest.split_once('>')?.1.trim_start();
+        // A comment may hold any `>`.
+        let (from, end) = if rest.starts_with("<!--") { ("<!--".len(), "-->") } else { (0, ">") };
+        rest = rest[from..].split_once(end)?.1.trim_start();
     }
     let name = rest.strip_prefix('<')?;
     let name = name.split(|c: char| c.is_whitespace() || c == '>' || c == '/').next()?;
@@ -96,13 +98,19 @@ mod tests {
     #[test]
     fn an_answer_is_one_only_where_its_root_says_so() {
         let read = |body: &[u8]| answer::<Nothing>(body, &["DeleteResult", "Other"]);
-        for body in [&b"<DeleteResult/>"[..], b" \n<?xml version=\"1.0\"?><s3:Other xmlns:s3='u'></s3:Other>"]
-        {
+        for body in [
+            &b"<DeleteResult/>"[..],
+            b" \n<?xml version=\"1.0\"?><s3:Other xmlns:s3='u'></s3:Other>",
+            b"<!-- a > b --><DeleteResult/>",
+            b"<?xml version=\"1.0\"?><!-- <Error> --> <!----><DeleteResult/>",
+        ] {
             assert_eq!(read(body), Ok(Nothing::default()));
         }
         for body in [
             &b"<Error><Code>InternalError</Code></Error>"[..],
             b"<!DOCTYPE html><html></html>",
+            b"<!-- <DeleteResult/> ",
+            b"<!--><DeleteResult/>",
             b"",
             b"{}",
             b"\xff<DeleteResult/>",

@@ -42,7 +42,7 @@ async fn a_write_whose_answer_tells_neither_size_nor_generation_is_done() {
 async fn what_goes_on_without_end_is_ended() {
     let server = Scripted::serve(|asked: &Asked| match asked.target.contains("/rewriteTo/") {
         true => json(r#"{"done":false,"rewriteToken":"t","totalBytesRewritten":"5"}"#),
-        false => json(r#"{"nextPageToken":"t","items":[{"name":"a"}]}"#),
+        false => json(r#"{"kind":"storage#buckets","nextPageToken":"t","items":[{"name":"a"}]}"#),
     });
     let settings = Settings { project: Some("p".into()), ..settings(server.url()) };
     let store = Store::new(Provider::Gcs, &settings, Lanes::start(Config::default()).expect("lanes"));

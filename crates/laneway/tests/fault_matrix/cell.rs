@@ -71,7 +71,6 @@ impl Cell {
             Class::Loss | Class::LongLength | Class::ShortLength | Class::Unreadable if verb == "batch" => {
                 Some("keys whose batch was carried out unheard are called missing")
             }
-            Class::ErrorIn200 if operation == Operation::Delete => Some("stores answer a deletion by 204"),
             Class::LongLength if about == About::Headers => {
                 Some("what a HEAD says of lengths nothing contradicts")
             }

@@ -75,6 +75,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::Replacement => Success,
         Class::ErrorIn200 if is_part => Failure(&["server", "unsupported", "precondition"]),
         Class::ErrorIn200 if about == About::Content => Failure(&["server"]),
+        // The object is looked for, and is there.
+        Class::ErrorIn200 if cell.strike.operation == Operation::Delete => Failure(&["server"]),
         // What says that it was done and doesn't say how is not done again, but looked at.
         Class::ErrorIn200 => Either(&["server", "integrity"]),
         Class::Unreadable => Either(&["server"]),

@@ -102,12 +102,66 @@ fn an_error_that_comes_with_a_200_removes_nothing() {
     }
 }
 
+#[test]
+fn an_error_that_comes_with_a_200_removes_no_single_object() {
+    for (provider, is_there) in
+        DIALECTS.map(|kind| kind.provider).into_iter().flat_map(|p| [(p, true), (p, false)])
+    {
+        for body in NO_ANSWERS.into_iter().chain([r#"{"message":"x"}"#]) {
+            let scripted = Scripted::serve(move |asked| match (asked.method.as_str(), is_there) {
+                ("DELETE", _) => answer(200, &[], body),
+                ("HEAD", true) => described(&[]),
+                ("GET", true) => answer(
+                    200,
+                    &[("Content-Type", "application/json")],
+                    r#"{"bucket":"bucket","name":"k","size":"5","generation":"7"}"#,
+                ),
+                _ => answer(404, &[], ""),
+            });
+            let scheme = if provider == Provider::S3 { "s3" } else { "gs" };
+            let bucket = client(&scripted).bucket(&format!("{scheme}://{BUCKET}/")).unwrap();
+            let removed = bucket.delete("k").call();
+            assert_eq!(removed.is_err(), is_there, "{provider:?} {body}: {removed:?}");
+            assert_eq!(scripted.asked().len(), 2, "{provider:?} {body}: {:?}", scripted.asked());
+        }
+    }
+}
+
+/// A put is believed by the object alone where its answer is another than a store's: a page of a proxy may have an ETag.
+#[test]
+fn an_error_that_comes_with_a_200_is_no_put_even_with_an_etag() {
+    let answers = NO_ANSWERS.map(|body| (&[("ETag", "\"page\"")][..], body)).into_iter();
+    for (headers, body) in answers.chain([(&[][..], "")]) {
+        for (crc32c, is_ours) in [("yZRlqg==", false), ("4waSgw==", true)] {
+            let scripted = Scripted::serve(move |asked| {
+                match asked.method.as_str() {
+                "HEAD" => format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nETag: \"e\"\r\nx-amz-checksum-crc32c: {crc32c}\r\n\r\n"
+                )
+                .into_bytes(),
+                _ => answer(200, headers, body),
+            }
+            });
+            let bucket = client(&scripted).bucket(&format!("s3://{BUCKET}/")).unwrap();
+            let put = bucket.put("k", b"123456789".to_vec()).call();
+            assert_eq!(put.is_ok(), is_ours, "{headers:?} {body}: {put:?}");
+        }
+    }
+}
+
 /// A page that is none must not pass for an empty one: everything that it doesn't show would be removed.
 #[test]
 fn an_error_that_comes_with_a_200_is_no_empty_listing() {
     const PAGE: &str = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\
          <Contents><Key>p/a</Key><Size>1</Size><ETag>&quot;e&quot;</ETag></Contents></ListBucketResult>";
-    let of_gcs = [r#"{"error":{"code":500,"message":"Backend Error"}}"#, NO_ANSWERS[2]];
+    let of_gcs = [
+        r#"{"error":{"code":500,"message":"Backend Error"}}"#,
+        r#"{"message":"x"}"#,
+        r#"{"fault":{}}"#,
+        "{}",
+        "[]",
+        NO_ANSWERS[2],
+    ];
     let cases = NO_ANSWERS.map(|body| (Provider::S3, body)).into_iter();
     for (provider, body) in cases.chain(of_gcs.map(|body| (Provider::Gcs, body))) {
         for pages in [0, 1] {
@@ -119,7 +173,7 @@ fn an_error_that_comes_with_a_200_is_no_empty_listing() {
                     (true, Provider::Gcs) if pages == 1 && !is_next => answer(
                         200,
                         &[],
-                        r#"{"nextPageToken":"t","items":[{"name":"p/a","size":"1","generation":"1","crc32c":"AAAAAA=="}]}"#,
+                        r#"{"kind":"storage#objects","nextPageToken":"t","items":[{"name":"p/a","size":"1","generation":"1","crc32c":"AAAAAA=="}]}"#,
                     ),
                     (true, _) => answer(200, &[], body),
                     (false, Provider::S3) => answer(200, &[("ETag", "\"e\"")], "x"),

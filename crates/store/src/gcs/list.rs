@@ -1,6 +1,7 @@
 //! `list` and `buckets`.
 
 use http::Method;
+use memchr::memmem;
 use serde::Deserialize;
 
 use super::Gcs;
@@ -11,6 +12,12 @@ use crate::listing::Tokens;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
 use crate::listing::cutter::Cutter;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
+
+/// What a page of objects says that it is. Anything else that comes with a 200, an error or a proxy's own answer, would pass for an
+/// empty page without it, since all that a page holds may be absent.
+const OBJECTS: &str = "storage#objects";
+/// What a page of buckets says that it is.
+const BUCKETS: &str = "storage#buckets";
 
 fn request(list: &List) -> Outgoing {
     let query = Query::new()
@@ -30,33 +37,41 @@ fn request(list: &List) -> Outgoing {
 
 fn fields(list: &List) -> String {
     match list.versions {
-        true => format!("nextPageToken,prefixes,items({FIELDS},{FIELDS_OF_VERSIONS})"),
-        false => format!("nextPageToken,prefixes,items({FIELDS})"),
+        true => format!("kind,nextPageToken,prefixes,items({FIELDS},{FIELDS_OF_VERSIONS})"),
+        false => format!("kind,nextPageToken,prefixes,items({FIELDS})"),
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Answer {
+    kind: Option<String>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
-    /// An error that came with a 200. Without looking for it, it would pass for an empty page: of one, nothing has to be told.
-    error: Option<serde::de::IgnoredAny>,
 }
 
 /// Reads one answer as it arrives.
-struct Arriving(Cutter);
+struct Arriving {
+    cutter: Cutter,
+    /// What came before the answer has said that it is a page, which stores do at its beginning.
+    held: Vec<ObjectMeta>,
+    is_page: bool,
+}
 
 impl Arriving {
     fn new() -> Self {
-        Self(Cutter::json("items"))
+        Self { cutter: Cutter::json("items"), held: Vec::new(), is_page: false }
+    }
+
+    /// Whether what stands beside the entries names the kind. It is only looked at more closely at the end.
+    fn names_kind(&self) -> bool {
+        memmem::find(self.cutter.rest(), format!("\"{OBJECTS}\"").as_bytes()).is_some()
     }
 }
 
 impl Reader for Arriving {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
-        let mut objects = Vec::new();
-        for item in self.0.take(bytes) {
+        for item in self.cutter.take(bytes) {
             let item: Resource = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
             if list.start_after.as_deref() == Some(item.name()) {
                 continue;
@@ -64,18 +79,19 @@ impl Reader for Arriving {
             let id = ObjectId::new(&list.bucket, item.name());
             let name = id.key.clone();
             let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
-            objects.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
+            self.held.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
         }
-        Ok(objects)
+        self.is_page = self.is_page || !self.held.is_empty() && self.names_kind();
+        Ok(if self.is_page { std::mem::take(&mut self.held) } else { Vec::new() })
     }
 
     fn end(self, _: &List) -> Result<Page, String> {
-        let answer: Answer = serde_json::from_slice(&self.0.into_rest()).map_err(|e| e.to_string())?;
-        if answer.error.is_some() {
-            return Err("it is an error".to_owned());
+        let answer: Answer = serde_json::from_slice(&self.cutter.into_rest()).map_err(|e| e.to_string())?;
+        if answer.kind.as_deref() != Some(OBJECTS) {
+            return Err(format!("it is not of the kind {OBJECTS}"));
         }
         Ok(Page {
-            objects: Vec::new(),
+            objects: self.held,
             prefixes: answer.prefixes,
             next: answer.next_page_token.filter(|token| !token.is_empty()),
         })
@@ -85,6 +101,7 @@ impl Reader for Arriving {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Buckets {
+    kind: Option<String>,
     items: Vec<Bucket>,
     next_page_token: Option<String>,
 }
@@ -116,10 +133,14 @@ impl Gcs {
             let query = Query::new()
                 .and("project", project)
                 .and_some("pageToken", token.as_deref())
-                .and("fields", "nextPageToken,items(name)");
+                .and("fields", "kind,nextPageToken,items(name)");
             let sent = exchange.send(&Outgoing::new(Method::GET, format!("/storage/v1/b{query}"))).await?;
             let answer: Buckets = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer is no list of buckets: {e}")))?;
+            if answer.kind.as_deref() != Some(BUCKETS) {
+                let message = format!("the answer is no list of buckets: it is not of the kind {BUCKETS}");
+                return Err(exchange.nonsense(&sent, message));
+            }
             names.extend(answer.items.into_iter().map(|bucket| bucket.name));
             token = tokens.next(answer.next_page_token).map_err(|e| exchange.nonsense(&sent, e))?;
             if token.is_none() {
@@ -135,8 +156,9 @@ mod tests {
 
     fn page(list: &List, body: &[u8]) -> Result<Page, String> {
         let mut arriving = Arriving::new();
-        let objects = arriving.take(list, body)?;
+        let mut objects = arriving.take(list, body)?;
         let page = arriving.end(list)?;
+        objects.extend(page.objects);
         Ok(Page { objects, ..page })
     }
 
@@ -145,7 +167,7 @@ mod tests {
         let list = List { delimiter: Some("/".into()), max: Some(2), ..List::new("b", "a b/") };
         let target = request(&list).target;
         assert!(target.starts_with(
-            "/storage/v1/b/b/o?prefix=a%20b%2F&delimiter=%2F&maxResults=2&projection=noAcl&fields=nextPageToken%2C"
+            "/storage/v1/b/b/o?prefix=a%20b%2F&delimiter=%2F&maxResults=2&projection=noAcl&fields=kind%2CnextPageToken%2C"
         ));
     }
 
@@ -163,7 +185,7 @@ mod tests {
     #[test]
     fn versions_of_a_key_are_told_apart_by_their_generations() {
         let body =
-            br#"{"items":[{"name":"a","size":"1","generation":"1","timeDeleted":"2026-01-01T00:00:00Z"},
+            br#"{"kind":"storage#objects","items":[{"name":"a","size":"1","generation":"1","timeDeleted":"2026-01-01T00:00:00Z"},
             {"name":"a","size":"2","generation":"2"}]}"#;
         let list = List { versions: true, ..List::new("b", "") };
         assert!(request(&list).target.contains("versions=true&"));
@@ -174,14 +196,47 @@ mod tests {
 
     #[test]
     fn one_empty_object_whose_size_is_left_out_does_not_fail_the_page() {
-        let body = br#"{"items":[{"name":"a","generation":"1"},{"name":"b","size":"2","generation":"2"}]}"#;
+        let body = br#"{"kind":"storage#objects","items":[{"name":"a","generation":"1"},{"name":"b","size":"2","generation":"2"}]}"#;
         let page = page(&List::new("b", ""), body).expect("a page");
         assert_eq!(page.objects.iter().map(|o| o.size).collect::<Vec<_>>(), [0, 2]);
     }
 
     #[test]
     fn an_empty_bucket_has_an_empty_page() {
-        assert_eq!(page(&List::new("b", ""), b"{}"), Ok(Page::default()));
-        assert!(page(&List::new("b", ""), b"<html>").is_err());
+        assert_eq!(page(&List::new("b", ""), br#"{"kind":"storage#objects"}"#), Ok(Page::default()));
+    }
+
+    #[test]
+    fn what_does_not_say_that_it_is_a_page_is_none() {
+        for body in [
+            "<html>",
+            "{}",
+            "[]",
+            "null",
+            r#"{"message":"x"}"#,
+            r#"{"fault":{}}"#,
+            r#"{"error":{"code":500}}"#,
+            r#"{"kind":"storage#buckets","items":[]}"#,
+            r#"{"prefixes":["storage#objects"]}"#,
+        ] {
+            assert!(page(&List::new("b", ""), body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn entries_are_handed_on_only_once_the_page_has_said_that_it_is_one() {
+        let list = List::new("b", "");
+        let mut arriving = Arriving::new();
+        let mut take = |bytes: &str| arriving.take(&list, bytes.as_bytes()).expect("entries").len();
+        assert_eq!(
+            take(r#"{"kind":"storage#objects","items":[{"name":"a","size":"1","generation":"1"},{"#),
+            1
+        );
+        assert_eq!(take(r#""name":"b","size":"1","generation":"1"}"#), 1);
+        let mut arriving = Arriving::new();
+        let entries = br#"{"items":[{"name":"a","size":"1","generation":"1"}]"#;
+        assert_eq!(arriving.take(&list, entries), Ok(Vec::new()), "it may be anything's");
+        assert_eq!(arriving.take(&list, br#","kind":"storage#objects"}"#).expect("entries").len(), 1);
+        assert_eq!(arriving.end(&list), Ok(Page::default()));
     }
 }

@@ -9,7 +9,7 @@ use super::write_conditions::Write;
 use crate::delete_many::Deletes;
 use crate::encode::Query;
 use crate::exchange::{Exchange, Outgoing};
-use crate::reconcile::removed;
+use crate::reconcile::{gone, removed};
 use crate::{Condition, Error, ErrorKind, ObjectId, Operation, Version};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
@@ -43,7 +43,11 @@ impl Deletes for S3 {
         loop {
             let outgoing = request(id, sent).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let error = match exchange.send(&outgoing).await {
-                Ok(_) => return Ok(()),
+                Ok(sent) if sent.response.body.is_empty() => return Ok(()),
+                Ok(sent) => {
+                    let error = exchange.nonsense(&sent, "the answer is not that to a delete: it has a body");
+                    return gone(error, Box::pin(self.head(id, None))).await;
+                }
                 Err(error) => error,
             };
             let error = match removed(error, Box::pin(self.head(id, None))).await {

@@ -69,9 +69,11 @@ impl S3 {
         };
         let sums = &sums;
         let meta = match sent {
-            // An error's document under a status of 200: the answer to a put is empty, and names the object's ETag.
-            Ok(sent) if !sent.response.body.is_empty() && sent.response.head.header("etag").is_none() => {
-                let error = exchange.nonsense(&sent, "the answer to a write has no ETag");
+            // The answer to a put is empty, and names the object's ETag. Another is an error's document, or a proxy's page, under a
+            // status of 200.
+            Ok(sent) if !sent.response.body.is_empty() || sent.response.head.header("etag").is_none() => {
+                let error =
+                    exchange.nonsense(&sent, "the answer is not that to a write: it has a body, or no ETag");
                 unread(error, Box::pin(self.head(id, None)), size, sums).await?
             }
             Ok(sent) => {

@@ -59,6 +59,11 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     let refused = |why: String| Error::refused(opener.origin.name(), why);
     let manifest: Manifest = serde_json::from_value(manifest)
         .map_err(|e| refused(format!("is no manifest of an inventory report: {e}")))?;
+    let announced = manifest.records_processed.as_ref().map(|count| {
+        number(count)
+            .ok_or_else(|| refused(format!("has a records_processed that is no number: {count:.100}")))
+    });
+    let announced = announced.transpose()?;
     let mut rows_read = 0_u64;
     for shard in &manifest.report_shards_file_names {
         let data = opener.data(&Named { bucket: None, key: shard, md5: None })?;
@@ -81,14 +86,18 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
             return Ok(Flow::Break(()));
         }
     }
-    let digits = |count: &serde_json::Value| count.as_str().and_then(|digits| digits.parse().ok());
-    match manifest.records_processed.as_ref().and_then(|count| count.as_u64().or_else(|| digits(count))) {
+    match announced {
         Some(announced) if rows_read < announced => {
             let why = format!("tells of {announced} objects, and its shards have {rows_read}");
             Err(refused(why))
         }
         _ => Ok(Flow::Continue(())),
     }
+}
+
+/// A count, written as a number or as its digits.
+fn number(count: &serde_json::Value) -> Option<u64> {
+    count.as_u64().or_else(|| count.as_str()?.parse().ok())
 }
 
 /// The object of a row; `None` for one that is no more.

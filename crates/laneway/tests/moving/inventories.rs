@@ -253,7 +253,7 @@ fn a_data_file_that_is_damaged_or_not_whole_is_refused_before_anything_of_it_is_
 #[test]
 fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
     let stage = Stage::new(DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap());
-    let refusal = |shard: &str, records: u64| {
+    let refusal = |shard: &str, records: serde_json::Value| {
         stage.file("report/shard_0.csv", shard);
         let manifest = serde_json::json!({
             "records_processed": records, "report_shards_file_names": ["shard_0.csv"],
@@ -269,11 +269,21 @@ fn a_report_that_lacks_rows_or_columns_to_tell_objects_by_is_refused() {
         ("bucket,name,size,generation\n,k,1,7\n", "it has no bucket"),
         ("bucket,name,size,generation\nother,k,1,7\n", "another bucket"),
     ] {
-        let text = refusal(shard, 1);
+        let text = refusal(shard, 1.into());
         assert!(text.contains("shard_0.csv:") && text.contains(why), "{text}");
     }
-    let text = refusal("bucket,name,size,timeDeleted\nbucket,k,1,\n", 2);
-    assert!(text.contains("manifest.json") && text.contains("tells of 2 objects"), "{text}");
+    let whole = "bucket,name,size,timeDeleted\nbucket,k,1,\n";
+    for (records, why) in [
+        (2.into(), "tells of 2 objects"),
+        ("2".into(), "tells of 2 objects"),
+        ("many".into(), "no number"),
+        (1.5.into(), "no number"),
+        ((-1).into(), "no number"),
+        (serde_json::json!({}), "no number"),
+    ] {
+        let text = refusal(whole, records);
+        assert!(text.contains("manifest.json") && text.contains(why), "{text}");
+    }
 }
 
 /// Puts an inventory of `p/a`, whose data file lies in a bucket of its own on S3; its URL, and that of its data file.

@@ -7,6 +7,24 @@ pub(crate) struct Fault {
     pub(crate) class: Class,
 }
 
+impl Fault {
+    /// Whether a fault that takes the same way through the program stands beside it. Large objects take their time.
+    pub(crate) fn is_like_another(self) -> bool {
+        const LIKE: [&str; 9] = [
+            "status 429",
+            "status 503 retry-after 1s",
+            "status 502",
+            "drop",
+            "cut",
+            "drop@100",
+            "cut@100",
+            "truncate@0",
+            "malformed",
+        ];
+        LIKE.contains(&self.action)
+    }
+}
+
 /// What a fault does, as far as what has to follow depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {

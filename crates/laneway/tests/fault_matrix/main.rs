@@ -1,10 +1,10 @@
 //! The matrix of faults: each of the embedded store's faults with each request of each operation that it can meet, in both
-//! dialects, on HTTP/1.1 and HTTP/2, once and each time.
+//! dialects, on HTTP/1.1 and HTTP/2, once and each time, though not in all combinations of these.
 //!
 //! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its outcome is
 //! what [`expectations`] says, which knows the fault and the request and nothing of the program. Beside that, no cell takes more
-//! requests than the table of operations allows, leaves a file, an upload or a connection, or takes longer than a
-//! minute.
+//! requests than the table of operations allows, or leaves a file, an upload or a connection; and there is no minute in which none
+//! of those under way ends.
 //!
 //! `LANEWAY_CELLS=get-file/get:1/reset,list` runs the cells alone whose names begin so, `LANEWAY_CELLS_SHOWN=1` tells how each
 //! ended.
@@ -28,9 +28,9 @@ use rig::{KINDS, Rig};
 
 /// Threads of each kind. Cells mostly wait for pauses.
 const THREADS: usize = 6;
-/// A cell that takes longer hangs.
+/// Where none has ended for so long they hang.
 const CELL_MAX: Duration = Duration::from_secs(60);
-const CELLS_MIN: usize = 1000;
+const CELLS_MIN: usize = 1080;
 
 #[test]
 fn every_fault_ends_in_exact_success_or_the_right_error() {

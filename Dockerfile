@@ -2,7 +2,7 @@
 FROM rust:1-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p laneway-cli --no-default-features
+RUN cargo build --release --locked -p laneway-cli --no-default-features --features parquet-inventory
 
 # The platform's certificates, glibc and nothing else.
 FROM gcr.io/distroless/cc-debian12:nonroot

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
@@ -27,19 +29,23 @@ enum Mood {
     Refusing,
     /// The services of credentials refuse, and repeat what they were shown.
     Withholding,
+    /// The same, and what they repeat is the secret alone, without the scheme and the client that stand before it.
+    Quoting,
     /// The services of credentials answer what nobody can read.
     Garbling,
     /// The store closes each connection.
     Silent,
 }
 
-const MOODS: [Mood; 5] = [Mood::Fine, Mood::Refusing, Mood::Withholding, Mood::Garbling, Mood::Silent];
+const MOODS: [Mood; 6] =
+    [Mood::Fine, Mood::Refusing, Mood::Withholding, Mood::Quoting, Mood::Garbling, Mood::Silent];
 
 /// The services that hand out credentials, and a store behind them, at one address.
 fn serve(mood: Mood) -> Scripted {
     Scripted::serve(move |asked| match credentials(asked) {
         Some(handed) => match mood {
             Mood::Withholding => answer(403, &[], repeated(asked)),
+            Mood::Quoting => answer(403, &[], quoted(asked)),
             Mood::Garbling => answer(200, &[], &handed[..handed.len() * 2 / 3]),
             _ => answer(200, &[("Metadata-Flavor", "Google")], handed),
         },
@@ -63,6 +69,19 @@ fn repeated(asked: &Asked) -> String {
         "<Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message>\
          <CanonicalRequest>{shown}</CanonicalRequest><StringToSign>{shown}</StringToSign></Error>"
     )
+}
+
+/// An error that holds what authorizes the request; the whole of one that nothing in its headers does.
+fn quoted(asked: &Asked) -> String {
+    let Some((scheme, secret)) = asked.header("authorization").and_then(|value| value.split_once(' ')) else {
+        return repeated(asked);
+    };
+    let pair = BASE64_STANDARD.decode(secret).ok().filter(|_| scheme == "Basic");
+    let pair = pair.map(|pair| String::from_utf8(pair).expect("a text"));
+    let password = pair.as_deref().and_then(|pair| pair.split_once(':')).map(|(_, password)| password);
+    let secret = password.unwrap_or(secret);
+    serde_json::json!({"error": "invalid_client", "error_description": format!("bad secret {secret}")})
+        .to_string()
 }
 
 fn keys() -> String {
@@ -152,6 +171,14 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
         "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "credential_source": {"file": file("token")},
     });
+    let mut named = federated.clone();
+    named["client_id"] = "id".into();
+    named["client_secret"] = secret("client").into();
+    let directory = serde_json::json!({
+        "type": "external_account_authorized_user", "token_url": format!("{server}/sts"),
+        "audience": "//iam.googleapis.com/locations/global/workforcePools/p/providers/q",
+        "client_id": "id", "client_secret": secret("client"), "refresh_token": secret("refresh"),
+    });
     let user = serde_json::json!({
         "type": "authorized_user", "client_id": "id", "client_secret": secret("client"), "refresh_token": secret("refresh"),
         "token_uri": format!("{server}/oauth"),
@@ -219,6 +246,8 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
             "private_key_id": "k", "token_uri": format!("{server}/oauth"),
         })),
         adc("an external account", federated),
+        adc("an external account of a client", named),
+        adc("a login of another directory", directory),
         adc("an account that is impersonated", serde_json::json!({
             "type": "impersonated_service_account", "source_credentials": user,
             "service_account_impersonation_url": format!("{server}/impersonate/a@p:generateAccessToken"),
@@ -393,6 +422,9 @@ fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
         format!("https://bucket.s3.amazonaws.com/k?X-Amz-Credential=ID&X-Amz-Signature={MARK}"),
         format!("https://user:{MARK}@host/k"),
         format!("s3://key:{MARK}@bucket/k"),
+        format!("https://user:pa?{MARK}@host/k"),
+        format!("gs://user:{MARK}#w@bucket/k"),
+        format!("gs://user:{MARK}/w@bucket/k"),
     ] {
         for command in [["cp", &url, "f"], ["ls", "-l", &url], ["cat", "-v", &url], ["rm", "-f", &url]] {
             let run = Program::new(LANEWAY, home.path()).with("LANEWAY_RETRY_FOR", "0s").run(command);

@@ -49,10 +49,12 @@ impl Location {
         match text.to_str() {
             Some(text) => text.parse(),
             // Only local names may be something else than UTF-8; a scheme in front still has to be refused.
-            None if text.as_encoded_bytes().windows(3).any(|w| w == b"://") => {
-                Err(Error::usage(text.to_string_lossy(), "object URLs are UTF-8"))
-            }
-            None => Ok(Self::Local(PathBuf::from(text))),
+            None => match text.to_string_lossy().split_once("://") {
+                Some((scheme, rest)) => {
+                    Err(Error::usage(without_secrets(scheme, rest), "object URLs are UTF-8"))
+                }
+                None => Ok(Self::Local(PathBuf::from(text))),
+            },
         }
     }
 
@@ -129,7 +131,9 @@ impl FromStr for Location {
             "gs" => Provider::Gcs,
             "s3" => Provider::S3,
             "file" => return Ok(Self::Local(PathBuf::from(rest))),
-            "az" | "abfs" | "abfss" => return Err(Error::usage(text, "Azure is not supported yet")),
+            "az" | "abfs" | "abfss" => {
+                return Err(Error::usage(without_secrets(scheme, rest), "Azure is not supported yet"));
+            }
             _ => {
                 let message =
                     format!("unknown scheme {scheme}:// (there are gs://, s3://, file:// and plain paths)");
@@ -140,7 +144,7 @@ impl FromStr for Location {
             Provider::S3 => bucket_and_key(rest),
             Provider::Gcs => rest.split_once('/').unwrap_or((rest, "")),
         };
-        if bucket.contains('@') {
+        if names_user(provider, bucket, key) {
             return Err(Error::usage(without_secrets(scheme, rest), "a URL takes no user and no password"));
         }
         if bucket.is_empty() && !key.is_empty() {
@@ -187,12 +191,21 @@ impl From<&Path> for Location {
     }
 }
 
-/// A URL without its user information and its query, which may be a password and a signature.
+/// A URL without what may be a password or a signature: without its query, and where its beginning may name a user nothing but
+/// the scheme, since a password that isn't escaped may hold `/`, `?`, `#` and `@`, and a query `@` and `/`.
 fn without_secrets(scheme: &str, rest: &str) -> String {
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{path}")
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.contains(['@', ':']) {
+        true => format!("{scheme}://..."),
+        false => format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default()),
+    }
+}
+
+/// Whether a user and a password stand where the bucket does. They end at an `@`, and a password may hold a slash, behind which
+/// the key seems to begin. No bucket of GCS holds a `:`; those of S3 do in ARNs, and in Ceph, where a tenant stands before it.
+fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
+    let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
+    bucket.contains('@') || may_have_password && (provider == Provider::Gcs || key.contains('@'))
 }
 
 /// The URL of an object.
@@ -329,6 +342,42 @@ mod tests {
         assert!(Location::from_str("s3://logs-*/k").unwrap_err().to_string().contains("wildcards"));
         assert!(Location::from_str("az://c/k").unwrap_err().to_string().contains("not supported yet"));
         assert!(Location::from_str("").unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn a_user_and_a_password_are_refused_and_not_repeated() {
+        for (url, shown) in [
+            ("https://user:hu?sh@host/x", "https://..."),
+            ("https://user:hu/sh@host/x", "https://..."),
+            ("https://user:pass@host/x?to=a@b&hush", "https://..."),
+            ("https://host:443/x?to=a@b&hush", "https://..."),
+            ("https://host/x?to=a@b&hush", "https://host/x"),
+            ("az://c/k?sig=hush", "az://c/k"),
+            ("gs://user:hu#sh@b/k", "gs://..."),
+            ("gs://user:hu/sh@b/k", "gs://..."),
+            ("gs://user:hush", "gs://..."),
+            ("s3://user:hu@sh@b/k#null", "s3://..."),
+            ("s3://user:hu/sh/hush@b/k", "s3://..."),
+        ] {
+            let error = Location::from_str(url).unwrap_err();
+            let text = error.to_string();
+            assert!(error.is_usage() && text.contains(shown), "{url}: {text}");
+            assert!(!text.contains("sh@") && !text.contains("hu"), "{url}: {text}");
+        }
+        let no_text: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"gs://user:hush\xff@b/k");
+        let error = Location::parse(no_text).unwrap_err().to_string();
+        assert!(error.contains("gs://...") && !error.contains("hush"), "{error}");
+    }
+
+    #[test]
+    fn what_looks_like_a_user_in_a_key_is_a_part_of_it() {
+        for key in ["a@b", "user:pass@b", "a?b@c", "a#b@c:d"] {
+            assert_eq!(parsed(&format!("gs://b/{key}")), Location::object(Provider::Gcs, "b", key));
+            assert_eq!(parsed(&format!("s3://b/{key}")), Location::object(Provider::S3, "b", key));
+        }
+        let arn = "arn:aws:s3:us-west-2:123456789012:accesspoint/data";
+        assert_eq!(parsed(&format!("s3://{arn}/a@b")), Location::object(Provider::S3, arn, "a@b"));
+        assert_eq!(parsed("s3://tenant:b/k"), Location::object(Provider::S3, "tenant:b", "k"));
     }
 
     #[test]

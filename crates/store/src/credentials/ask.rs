@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -31,6 +33,8 @@ const SECRET_FIELDS: [&str; 8] = [
 
 /// So many letters and digits of a secret, from its beginning, are not met by chance.
 const REPEATED: usize = 8;
+/// A shorter secret is looked for as a whole. Fewer letters and digits than these are in any text.
+const REPEATED_MIN: usize = 4;
 
 /// A question, which is asked again while the server fails.
 #[derive(Clone)]
@@ -162,10 +166,10 @@ impl Ask {
     fn is_repeated(&self, text: &[u8]) -> bool {
         let text = String::from_utf8_lossy(text);
         let plain = [plain(&text), plain(&percent_decode_str(&text).decode_utf8_lossy())];
-        let secrets =
+        let beginnings =
             self.secrets().into_iter().map(|secret| secret.chars().take(REPEATED).collect::<String>());
-        let mut long_enough = secrets.filter(|secret| secret.len() == REPEATED);
-        long_enough.any(|secret| plain.iter().any(|text| text.contains(&secret)))
+        let mut long_enough = beginnings.filter(|beginning| beginning.len() >= REPEATED_MIN);
+        long_enough.any(|beginning| plain.iter().any(|text| text.contains(&beginning)))
     }
 
     /// The letters and digits of each secret in headers and body. Signatures are none.
@@ -174,7 +178,7 @@ impl Ask {
             self.headers.iter().filter(|(name, value)| value.is_sensitive() || *name == SECURITY_TOKEN);
         let headers = headers.filter_map(|(_, value)| value.to_str().ok());
         let headers = headers.filter(|value| !value.starts_with("AWS4-HMAC"));
-        let words = headers.map(|value| plain(value.strip_prefix("Bearer ").unwrap_or(value)));
+        let words = headers.flat_map(authorized_by);
         let body = String::from_utf8_lossy(&self.body);
         let form = body.split('&').filter_map(|pair| pair.split_once('='));
         let form = form.filter(|(name, _)| SECRET_FIELDS.contains(name));
@@ -183,6 +187,20 @@ impl Ask {
         let members = SECRET_FIELDS.iter().filter_map(|name| document.get(name)?.as_str().map(plain));
         words.chain(form).chain(members).collect()
     }
+}
+
+/// The letters and digits of what is secret in a header, which a server may repeat without the scheme: of a client's name and
+/// password the encoded pair, and the password.
+fn authorized_by(value: &str) -> Vec<String> {
+    let (scheme, secret) = value.split_once(' ').unwrap_or(("", value));
+    if scheme.eq_ignore_ascii_case("basic") {
+        let pair = BASE64_STANDARD.decode(secret).unwrap_or_default();
+        let pair = String::from_utf8_lossy(&pair);
+        let password = pair.split_once(':').map(|(_, password)| plain(password));
+        return std::iter::once(plain(secret)).chain(password).collect();
+    }
+    let is_token = scheme.eq_ignore_ascii_case("bearer");
+    vec![plain(if is_token { secret } else { value })]
 }
 
 /// The letters and digits of a text, which no escaping changes.
@@ -274,7 +292,14 @@ mod tests {
             url,
             &serde_json::json!({"clientSecret": "s-e-c-r-e-t-42", "grantType": "refresh_token"}),
         );
+        let basic =
+            Ask::get(url).and_then(|ask| ask.header("authorization", "Basic aWQ6aHVudGVyMmh1bnRlcjI="));
+        let short = Ask::form(url, &[("TokenCode", "123456")]);
         for (ask, text) in [
+            (&basic, r#"{"error_description":"bad secret hunter2hunter2 for client id"}"#),
+            (&basic, "no such client: aWQ6aHVudGVyMmh1bnRlcjI="),
+            (&basic, "authorization: Basic aWQ6aHVudGVyMmh1bnRlcjI="),
+            (&short, "MultiFactorAuthentication failed: 123456 is no code"),
             (&form, "refresh token 1//0g+Ab/Cd=Efgh is unknown"),
             (&form, "POST / grant_type=refresh_token&refresh_token=1%2F%2F0g%2BAb%2FCd%3DEfgh"),
             (&form, r#"{"token":"1\/\/0g+Ab\/Cd=E..."}"#),
@@ -283,10 +308,14 @@ mod tests {
         ] {
             assert!(ask.as_ref().expect("a question").is_repeated(text.as_bytes()), "{text}");
         }
-        for text in
-            ["Token has been expired or revoked.", r#"{"error":"invalid_grant","field":"refresh_token"}"#, ""]
-        {
-            for ask in [&form, &header, &json] {
+        let telling = [
+            "Token has been expired or revoked.",
+            "Basic authorization failed for client id, code 12345",
+            r#"{"error":"invalid_grant","field":"refresh_token"}"#,
+            "",
+        ];
+        for text in telling {
+            for ask in [&form, &header, &json, &basic, &short] {
                 assert!(!ask.as_ref().expect("a question").is_repeated(text.as_bytes()), "{text}");
             }
         }

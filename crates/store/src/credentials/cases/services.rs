@@ -215,7 +215,7 @@ fn sso(asked: &Asked) -> Answer {
 
 fn oauth(form: &[(String, String)]) -> Answer {
     let name = match (named(form, "grant_type"), named(form, "refresh_token")) {
-        ("refresh_token", "revoked") => {
+        ("refresh_token", "withdrawn") => {
             let refusal =
                 json!({"error": "invalid_grant", "error_description": "Token has been expired or revoked."});
             return (400, refusal.to_string());

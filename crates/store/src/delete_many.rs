@@ -13,7 +13,31 @@ pub(crate) enum Fate {
     Deleted,
     Failed(Failure),
     /// Nothing that lasts, or nothing at all: it is asked for by itself.
-    Alone,
+    Alone {
+        /// Whether it may have been deleted nonetheless.
+        may_be_gone: bool,
+    },
+}
+
+/// What became of one request for several objects.
+pub(crate) enum Together {
+    /// What it brought for each of them.
+    Answered(Vec<Fate>, Sent),
+    /// Each has to say for itself what is wrong with it.
+    Failed {
+        /// Whether they may have been deleted nonetheless.
+        may_be_gone: bool,
+    },
+}
+
+impl Together {
+    /// The request failed.
+    pub(crate) fn failed(error: &Error) -> Self {
+        Self::Failed { may_be_gone: error.is_uncertain() }
+    }
+
+    /// The request was carried out, and nobody can read what it brought.
+    pub(crate) const UNREADABLE: Self = Self::Failed { may_be_gone: true };
 }
 
 /// A dialect that deletes an object.
@@ -33,13 +57,12 @@ pub(crate) trait DeletesMany: Deletes {
     /// Whether these can be deleted together at all.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool;
 
-    /// Sends one request for all of these. What it brought for each of them; `None` where each has to say for itself what
-    /// is wrong with it.
+    /// Sends one request for all of these.
     fn delete_together(
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> impl Future<Output = Option<(Vec<Fate>, Sent)>> + Send;
+    ) -> impl Future<Output = Together> + Send;
 
     fn delete_many_max(&self) -> usize {
         Self::OBJECTS_MAX
@@ -64,8 +87,12 @@ pub(crate) trait DeletesMany: Deletes {
         };
         // Keys that are removed together are listed together, and mostly in one folder.
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
-        let Some((fates, sent)) = self.delete_together(&exchange, objects).await else {
-            return self.delete_singly(bucket, objects).await;
+        let (fates, sent) = match self.delete_together(&exchange, objects).await {
+            Together::Answered(fates, sent) => (fates, sent),
+            Together::Failed { may_be_gone } => {
+                let results = self.delete_singly(bucket, objects).await;
+                return results.into_iter().map(|result| or_gone(result, may_be_gone)).collect();
+            }
         };
         let mut results = Vec::with_capacity(objects.len());
         let (mut places, mut alone) = (Vec::new(), Vec::new());
@@ -79,16 +106,17 @@ pub(crate) trait DeletesMany: Deletes {
                         .after(sent.attempts, sent.elapsed))
                 }
                 Fate::Deleted => Ok(()),
-                Fate::Alone => {
-                    places.push(results.len());
+                Fate::Alone { may_be_gone } => {
+                    places.push((results.len(), may_be_gone));
                     alone.push(object.clone());
                     Ok(())
                 }
             });
         }
-        for (place, result) in places.into_iter().zip(self.delete_singly(bucket, &alone).await) {
+        for ((place, may_be_gone), result) in places.into_iter().zip(self.delete_singly(bucket, &alone).await)
+        {
             if let Some(at) = results.get_mut(place) {
-                *at = result;
+                *at = or_gone(result, may_be_gone);
             }
         }
         results
@@ -106,10 +134,19 @@ pub(crate) trait DeletesMany: Deletes {
     }
 }
 
+/// An object that may have been deleted before, and isn't there any more, has been.
+fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
+    result.or_else(|error| match may_be_gone && error.is_not_found() && !error.is_missing_bucket() {
+        true => Ok(()),
+        false => Err(error),
+    })
+}
+
 /// What becomes of an object whose delete failed among others: what passes alone is asked for alone.
 pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
-    if kind == ErrorKind::Throttled || judge::is_passing(&failure) {
-        Fate::Alone
+    let is_throttled = kind == ErrorKind::Throttled;
+    if is_throttled || judge::is_passing(&failure) {
+        Fate::Alone { may_be_gone: !is_throttled }
     } else {
         Fate::Failed(failure)
     }

@@ -72,9 +72,6 @@ impl Cell {
             Class::Loss if self.fault.action.starts_with("stall") && matches!(verb, "copy" | "complete") => {
                 Some("a store may take minutes to copy or to complete, which are waited for")
             }
-            Class::Loss | Class::LongLength | Class::ShortLength | Class::Unreadable if verb == "batch" => {
-                Some("keys whose batch was carried out unheard are called missing")
-            }
             Class::LongLength if about == About::Headers => {
                 Some("what a HEAD says of lengths nothing contradicts")
             }

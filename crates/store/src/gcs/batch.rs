@@ -9,9 +9,9 @@ use laneway_lanes::{Body, Head};
 use super::Gcs;
 use super::failure;
 use super::head::object_path;
-use crate::delete_many::{DeletesMany, Fate, fate};
+use crate::delete_many::{DeletesMany, Fate, Together, fate};
 use crate::encode::Query;
-use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::exchange::{Exchange, Outgoing};
 use crate::{Deletion, ObjectId};
 
 /// Keys stand percent-encoded in the body, so that none of them can hold this.
@@ -77,7 +77,7 @@ fn answer(part: &str) -> Option<Answer> {
 
 /// What becomes of one object. What wasn't answered is asked for by itself.
 fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
-    let Some(answer) = answer else { return Fate::Alone };
+    let Some(answer) = answer else { return Fate::Alone { may_be_gone: true } };
     if answer.status.is_success() {
         return Fate::Deleted;
     }
@@ -101,13 +101,9 @@ impl DeletesMany for Gcs {
         objects.iter().all(|object| object.version.is_none())
     }
 
-    async fn delete_together(
-        &self,
-        exchange: &Exchange<'_, Self>,
-        objects: &[Deletion],
-    ) -> Option<(Vec<Fate>, Sent)> {
+    async fn delete_together(&self, exchange: &Exchange<'_, Self>, objects: &[Deletion]) -> Together {
         if self.lacks_batch.load(Ordering::Acquire) {
-            return None;
+            return Together::Failed { may_be_gone: false };
         }
         let outgoing = request(exchange.bucket, objects, &self.endpoint.origin.authority());
         let sent = exchange.send(&outgoing).await.inspect_err(|error| {
@@ -115,12 +111,15 @@ impl DeletesMany for Gcs {
                 self.lacks_batch.store(true, Ordering::Release);
             }
         });
-        let sent = sent.ok()?;
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(error) => return Together::failed(&error),
+        };
         let content_type = sent.response.head.header("content-type").unwrap_or_default();
         let answers = answers(content_type, &sent.response.body);
         let of = |index| answers.iter().find(|answer| answer.index == index);
         let fates = (0..objects.len()).map(|index| settled(of(index), sent.attempts > 1)).collect();
-        Some((fates, sent))
+        Together::Answered(fates, sent)
     }
 }
 
@@ -170,8 +169,8 @@ mod tests {
             matches!(settled(answers.get(1), false), Fate::Failed(f) if f.code.as_deref() == Some("notFound"))
         );
         assert!(matches!(settled(answers.get(1), true), Fate::Deleted));
-        assert!(matches!(settled(answers.get(2), false), Fate::Alone));
-        assert!(matches!(settled(None, false), Fate::Alone));
+        assert!(matches!(settled(answers.get(2), false), Fate::Alone { may_be_gone: true }));
+        assert!(matches!(settled(None, false), Fate::Alone { may_be_gone: true }));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use super::failure;
 use super::headers::checked;
 use super::write_conditions::{Treatment, Write};
 use crate::checksum::{crc32c_of, encode_md5};
-use crate::delete_many::{DeletesMany, Fate, fate};
+use crate::delete_many::{DeletesMany, Fate, Together, fate};
 use crate::encode::{Query, xml_text};
-use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::exchange::{Exchange, Outgoing};
 use crate::judge::Failure;
 use crate::{Deletion, ErrorKind, Version, xml};
 
@@ -119,12 +119,14 @@ fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
 /// What becomes of one object, whose error may be among the errors that are named.
 fn settled(object: &Deletion, errors: &Errors) -> Fate {
     if xml_text(&object.key).is_none() {
-        return Fate::Alone;
+        return Fate::Alone { may_be_gone: false };
     }
     let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
     match failure::kind(&failure) {
         // What a condition is refused for, alone it is compared.
-        ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => Fate::Alone,
+        ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
+            Fate::Alone { may_be_gone: false }
+        }
         kind => fate(kind, failure),
     }
 }
@@ -143,11 +145,7 @@ impl DeletesMany for S3 {
         !is_bound || (can_be_bound && self.conditions.treatment(Write::Delete) == Treatment::Kept)
     }
 
-    async fn delete_together(
-        &self,
-        exchange: &Exchange<'_, Self>,
-        objects: &[Deletion],
-    ) -> Option<(Vec<Fate>, Sent)> {
+    async fn delete_together(&self, exchange: &Exchange<'_, Self>, objects: &[Deletion]) -> Together {
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
             let sent = match request(objects, climb.rung()) {
@@ -156,11 +154,13 @@ impl DeletesMany for S3 {
             };
             match sent {
                 Err(error) if climb.descend(&error) => {}
-                sent => break sent.ok()?,
+                Err(error) => return Together::failed(&error),
+                Ok(sent) => break sent,
             }
         };
-        let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects))?;
-        Some((objects.iter().map(|object| settled(object, &errors)).collect(), sent))
+        let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects));
+        let Some(errors) = errors else { return Together::UNREADABLE };
+        Together::Answered(objects.iter().map(|object| settled(object, &errors)).collect(), sent)
     }
 }
 

@@ -150,6 +150,19 @@ fn a_key_that_names_nothing_is_an_error_among_many_that_are_removed() {
 }
 
 #[test]
+fn keys_whose_batch_was_carried_out_and_cannot_be_read_count_as_removed() {
+    for (kind, verb) in [(KINDS[0], "batch"), (KINDS[2], "delete-many")] {
+        let stage = Stage::with_faults(kind, &[&format!("{verb} garble")]);
+        let keys = ["a", "b", "c"];
+        keys.iter().for_each(|key| stage.object(key, b"x"));
+        let named = futures_util::stream::iter(keys.map(str::to_owned));
+        let outcomes: Vec<_> = wait(bucket(&stage, "").delete_many(named).collect());
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()), "{kind:?}: {outcomes:?}");
+        assert!(stage.keys().is_empty() && outcomes.len() == 3);
+    }
+}
+
+#[test]
 fn as_many_batches_are_under_way_as_hold_five_thousand_keys() {
     for (kind, verb, batches) in [(KINDS[1], "batch", 50), (KINDS[3], "delete-many", 5)] {
         let stage = Stage::with_faults(kind, &[&format!("{verb} stall")]);

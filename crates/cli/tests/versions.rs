@@ -147,3 +147,14 @@ fn a_moved_version_stays_where_the_store_does_not_know_it_by_its_name() {
         .complains(&["asked for this version"]);
     assert!(!server.asked().iter().any(|asked| asked.method == "DELETE"), "{:?}", server.asked());
 }
+
+#[test]
+fn a_bucket_with_versions_is_removed_by_force() {
+    for scheme in SCHEMES {
+        let (_endpoint, laneway) = stocked();
+        let url = format!("{scheme}://bucket");
+        laneway.run(["rb", &url]).exits(1).complains(&["not empty"]);
+        laneway.run(["rb", "--force", "--yes", &url]).succeeds();
+        laneway.run(["ls", "-a", &url]).exits(1).complains(&["not found"]);
+    }
+}

@@ -10,9 +10,13 @@ use crate::context::{Context, complain};
 use crate::exit::{Exit, Tally};
 use crate::locations;
 
+/// The status of a bucket that is not empty.
+const CONFLICT: u16 = 409;
+
 /// Remove buckets
 ///
-/// Only empty ones, unless --force removes their objects before. Then a question is asked first, as by rm -r.
+/// Only empty ones, unless --force removes their objects before, with all versions that the bucket keeps. Then a question is asked first,
+/// as by rm -r.
 #[derive(Args, Debug)]
 pub(crate) struct Rb {
     /// Buckets: gs://BUCKET or s3://BUCKET
@@ -39,14 +43,24 @@ impl Rb {
             // A part of a bucket is refused before anything in it is removed.
             let emptied = client.bucket(&at.to_string()).and_then(|bucket| {
                 if self.force && bucket.prefix().is_empty() {
-                    empty(context, &client, at)?;
+                    empty(context, &client, at, false)?;
                 }
                 Ok(bucket)
             });
             if context.is_stopped() {
                 return Ok(Exit::Interrupted);
             }
-            let removed = emptied.and_then(|bucket| bucket.remove().call());
+            let removed = emptied.and_then(|bucket| match bucket.remove().call() {
+                // What is left are versions that nobody sees in a listing of objects.
+                Err(error) if self.force && error.status() == Some(CONFLICT) => {
+                    empty(context, &client, at, true)?;
+                    bucket.remove().call()
+                }
+                removed => removed,
+            });
+            if context.is_stopped() {
+                return Ok(Exit::Interrupted);
+            }
             match removed {
                 Ok(()) => {
                     tally.done();
@@ -60,12 +74,18 @@ impl Rb {
     }
 }
 
-/// Removes everything that lies in a bucket.
+/// Removes everything that lies in a bucket, or all versions of it.
 ///
 /// # Errors
 /// The first object's that couldn't be removed.
-fn empty(context: &Context, client: &Client, bucket: &Location) -> Result<(), laneway::Error> {
-    let mut job = client.remove(RemoveRequest::new(vec![bucket.clone()]).recursive(true));
+fn empty(
+    context: &Context,
+    client: &Client,
+    bucket: &Location,
+    all_versions: bool,
+) -> Result<(), laneway::Error> {
+    let request = RemoveRequest::new(vec![bucket.clone()]).recursive(true).all_versions(all_versions);
+    let mut job = client.remove(request);
     let _entered = context.together.as_ref().map(|together| together.enter(job.canceller()));
     let mut first = None;
     while let Some(event) = job.next_blocking() {

@@ -19,25 +19,17 @@ pub(crate) enum Fate {
     },
 }
 
-/// What became of one request for several objects.
-pub(crate) enum Together {
-    /// What it brought for each of them.
-    Answered(Vec<Fate>, Sent),
-    /// Each has to say for itself what is wrong with it.
-    Failed {
-        /// Whether they may have been deleted nonetheless.
-        may_be_gone: bool,
-    },
+/// One request for several objects failed: each has to say for itself what is wrong with it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FailedTogether {
+    /// Whether they may have been deleted nonetheless.
+    pub(crate) may_be_gone: bool,
 }
 
-impl Together {
-    /// The request failed.
-    pub(crate) fn failed(error: &Error) -> Self {
-        Self::Failed { may_be_gone: error.is_uncertain() }
+impl From<Error> for FailedTogether {
+    fn from(error: Error) -> Self {
+        Self { may_be_gone: error.is_uncertain() }
     }
-
-    /// The request was carried out, and nobody can read what it brought.
-    pub(crate) const UNREADABLE: Self = Self::Failed { may_be_gone: true };
 }
 
 /// A dialect that deletes an object.
@@ -57,12 +49,12 @@ pub(crate) trait DeletesMany: Deletes {
     /// Whether these can be deleted together at all.
     fn can_delete_together(&self, objects: &[Deletion]) -> bool;
 
-    /// Sends one request for all of these.
+    /// Sends one request for all of these. What it brought for each of them.
     fn delete_together(
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> impl Future<Output = Together> + Send;
+    ) -> impl Future<Output = Result<(Vec<Fate>, Sent), FailedTogether>> + Send;
 
     fn delete_many_max(&self) -> usize {
         Self::OBJECTS_MAX
@@ -88,8 +80,8 @@ pub(crate) trait DeletesMany: Deletes {
         // Keys that are removed together are listed together, and mostly in one folder.
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
         let (fates, sent) = match self.delete_together(&exchange, objects).await {
-            Together::Answered(fates, sent) => (fates, sent),
-            Together::Failed { may_be_gone } => {
+            Ok(answered) => answered,
+            Err(FailedTogether { may_be_gone }) => {
                 let results = self.delete_singly(bucket, objects).await;
                 return results.into_iter().map(|result| or_gone(result, may_be_gone)).collect();
             }

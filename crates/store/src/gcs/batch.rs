@@ -9,9 +9,9 @@ use laneway_lanes::{Body, Head};
 use super::Gcs;
 use super::failure;
 use super::head::object_path;
-use crate::delete_many::{DeletesMany, Fate, Together, fate};
+use crate::delete_many::{DeletesMany, FailedTogether, Fate, fate};
 use crate::encode::Query;
-use crate::exchange::{Exchange, Outgoing};
+use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::{Deletion, ObjectId};
 
 /// Keys stand percent-encoded in the body, so that none of them can hold this.
@@ -101,9 +101,13 @@ impl DeletesMany for Gcs {
         objects.iter().all(|object| object.version.is_none())
     }
 
-    async fn delete_together(&self, exchange: &Exchange<'_, Self>, objects: &[Deletion]) -> Together {
+    async fn delete_together(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        objects: &[Deletion],
+    ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
         if self.lacks_batch.load(Ordering::Acquire) {
-            return Together::Failed { may_be_gone: false };
+            return Err(FailedTogether { may_be_gone: false });
         }
         let outgoing = request(exchange.bucket, objects, &self.endpoint.origin.authority());
         let sent = exchange.send(&outgoing).await.inspect_err(|error| {
@@ -111,15 +115,12 @@ impl DeletesMany for Gcs {
                 self.lacks_batch.store(true, Ordering::Release);
             }
         });
-        let sent = match sent {
-            Ok(sent) => sent,
-            Err(error) => return Together::failed(&error),
-        };
+        let sent = sent?;
         let content_type = sent.response.head.header("content-type").unwrap_or_default();
         let answers = answers(content_type, &sent.response.body);
         let of = |index| answers.iter().find(|answer| answer.index == index);
         let fates = (0..objects.len()).map(|index| settled(of(index), sent.attempts > 1)).collect();
-        Together::Answered(fates, sent)
+        Ok((fates, sent))
     }
 }
 

@@ -16,9 +16,9 @@ use super::failure;
 use super::headers::checked;
 use super::write_conditions::{Treatment, Write};
 use crate::checksum::{crc32c_of, encode_md5};
-use crate::delete_many::{DeletesMany, Fate, Together, fate};
+use crate::delete_many::{DeletesMany, FailedTogether, Fate, fate};
 use crate::encode::{Query, xml_text};
-use crate::exchange::{Exchange, Outgoing};
+use crate::exchange::{Exchange, Outgoing, Sent};
 use crate::judge::Failure;
 use crate::{Deletion, ErrorKind, Version, xml};
 
@@ -145,7 +145,11 @@ impl DeletesMany for S3 {
         !is_bound || (can_be_bound && self.conditions.treatment(Write::Delete) == Treatment::Kept)
     }
 
-    async fn delete_together(&self, exchange: &Exchange<'_, Self>, objects: &[Deletion]) -> Together {
+    async fn delete_together(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        objects: &[Deletion],
+    ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
         let mut climb = self.checksums.bodies.climb();
         let sent = loop {
             let sent = match request(objects, climb.rung()) {
@@ -154,13 +158,12 @@ impl DeletesMany for S3 {
             };
             match sent {
                 Err(error) if climb.descend(&error) => {}
-                Err(error) => return Together::failed(&error),
-                Ok(sent) => break sent,
+                sent => break sent?,
             }
         };
         let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects));
-        let Some(errors) = errors else { return Together::UNREADABLE };
-        Together::Answered(objects.iter().map(|object| settled(object, &errors)).collect(), sent)
+        let errors = errors.ok_or(FailedTogether { may_be_gone: true })?;
+        Ok((objects.iter().map(|object| settled(object, &errors)).collect(), sent))
     }
 }
 

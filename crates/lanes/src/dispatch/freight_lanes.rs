@@ -25,6 +25,10 @@ pub(super) struct FreightLanes {
     target: usize,
     /// The best goodput of a window since bulk began or was let go, bytes a second.
     best: f64,
+    /// The target and the goodput with which lanes began to be added because goodput had fallen, or since they were last found to pay.
+    raised: Option<(usize, f64)>,
+    /// Until when that is not tried again.
+    fallen_until: Option<Instant>,
     stepped: bool,
     /// Until when a step that did not pay isn't tried again: paths change.
     held_until: Option<Instant>,
@@ -42,7 +46,15 @@ struct Window {
 
 impl Default for FreightLanes {
     fn default() -> Self {
-        Self { target: FIRST, best: 0.0, stepped: false, held_until: None, window: None }
+        Self {
+            target: FIRST,
+            best: 0.0,
+            raised: None,
+            fallen_until: None,
+            stepped: false,
+            held_until: None,
+            window: None,
+        }
     }
 }
 
@@ -105,7 +117,9 @@ impl FreightLanes {
         let best = self.best;
         self.best = goodput.max(best);
         // Many young connections of small requests show a little more than bulk will find.
-        let has_fallen = goodput * FALLEN < best.max(shown / GROWS);
+        let has_fallen = goodput * FALLEN < best.max(shown / GROWS)
+            && self.fallen_until.is_none_or(|until| now >= until)
+            && self.pays_to_raise(now, goodput);
         if self.stepped && goodput < best * GROWS && !has_fallen {
             // The step did not pay: back to what was enough.
             self.target = (self.target / 2).max(1);
@@ -116,6 +130,23 @@ impl FreightLanes {
             self.stepped = self.target < LANES_MAX;
             self.target = (self.target * 2).min(LANES_MAX);
         }
+    }
+
+    /// Whether lanes that are added because goodput has fallen raise it: two steps together do by a quarter. Where a slow disk
+    /// or a standstill holds it they don't, and go.
+    fn pays_to_raise(&mut self, now: Instant, goodput: f64) -> bool {
+        let (from, before) = self.raised.unwrap_or((self.target, goodput));
+        if self.target < 4 * from {
+            // What the older lanes still lose is not for the new ones to bring.
+            self.raised = Some((from, before.min(goodput)));
+            return true;
+        }
+        let pays = goodput >= before * GROWS;
+        self.raised = pays.then_some((self.target, goodput));
+        if !pays {
+            (self.target, self.stepped, self.fallen_until) = (from, false, Some(now + REMEMBERED));
+        }
+        pays
     }
 }
 
@@ -165,6 +196,13 @@ mod tests {
         assert_eq!(most(0.0), 4 * FIRST, "half of the best is reached");
         assert_eq!(most(125e6), 8 * FIRST, "small requests have shown more");
         assert_eq!(most(1e9), LANES_MAX);
+    }
+
+    #[test]
+    fn a_disk_that_is_slower_than_its_cache_gets_no_lanes_for_long() {
+        let targets = climb_after(0.0, 12, |_, window| if window < 4 { 1e9 } else { 200e6 });
+        assert!(targets.iter().all(|target| *target <= 4 * FIRST), "{targets:?}");
+        assert_eq!(*targets.last().unwrap(), FIRST, "{targets:?}");
     }
 
     #[test]

@@ -151,7 +151,9 @@ impl FromStr for Location {
             return Err(Error::usage(text, "the URL names no bucket"));
         }
         if Pattern::parse(bucket).is_some() {
-            return Err(Error::usage(text, "wildcards are for keys, not for the names of buckets"));
+            // A `?` may be the beginning of a signature.
+            let named = without_secrets(scheme, rest);
+            return Err(Error::usage(named, "wildcards are for keys, not for the names of buckets"));
         }
         Ok(match versioned(provider, key) {
             Some((key, version)) => {
@@ -358,6 +360,7 @@ mod tests {
             ("gs://user:hush", "gs://..."),
             ("s3://user:hu@sh@b/k#null", "s3://..."),
             ("s3://user:hu/sh/hush@b/k", "s3://..."),
+            ("s3://b?X-Amz-Signature=hush", "s3://b"),
         ] {
             let error = Location::from_str(url).unwrap_err();
             let text = error.to_string();

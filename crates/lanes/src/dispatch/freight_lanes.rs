@@ -14,7 +14,7 @@ const FIRST: usize = 4;
 const WINDOW_MIN: Duration = Duration::from_millis(300);
 
 /// Goodput so many times below what the path has carried lately isn't held by the path, but by senders that take each loss for a full
-/// queue: lanes are added then, whether the last ones have paid or not, since what they bring and what the older ones lose comes in
+/// queue: lanes are added then, though a single step may not show that it pays, since what it brings and what the older ones lose come in
 /// the same windows. Below twice, senders that go by rate and were held back are still growing; with 1.5 they got half as many lanes
 /// again.
 const FALLEN: f64 = 2.0;

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use laneway::{Bucket, Client, Engine, ErrorKind, Provider};
-use laneway_server::Config;
+use laneway_server::{Config, Faults};
 use laneway_testkit::{Asked, Scripted, answer};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Stage, at_once, noise};
@@ -149,6 +150,24 @@ fn what_breaks_on_the_way_is_asked_for_again() {
 }
 
 #[test]
+fn an_answer_of_another_length_or_place_is_no_range() {
+    let faults = [
+        ("get range shifted", ErrorKind::Unsupported),
+        ("get range ignored", ErrorKind::Unsupported),
+        ("get truncate@7", ErrorKind::Transport),
+    ];
+    at_once(&KINDS, |kind| {
+        for (fault, wanted) in faults {
+            let config = Config { faults: Faults::parse([fault]).unwrap(), ..Config::default() };
+            let stage = Stage::set_up(kind, config, |settings| settings.retry_for(Duration::ZERO));
+            stage.object("k", &noise(MIB, 12));
+            let error = bucket(&stage).get_ranges("k", [10..30, 500_000..500_020]).call().unwrap_err();
+            assert_eq!(error.kind(), wanted, "{kind:?} {fault}: {error}");
+        }
+    });
+}
+
+#[test]
 fn ranges_of_many_objects_come_object_by_object_and_one_that_fails_ends_no_other() {
     at_once(&KINDS, |kind| {
         let stage = Stage::new(kind);
@@ -229,7 +248,7 @@ fn replaced(keeps: impl Fn(&str) -> bool + Send + Sync + 'static) -> (Scripted, 
     let client = Client::builder()
         .anonymous(true)
         .s3_endpoint(scripted.url())
-        .retry_for(std::time::Duration::ZERO)
+        .retry_for(Duration::ZERO)
         .engine(Engine::builder().build())
         .build()
         .unwrap();

@@ -167,6 +167,23 @@ fn two_jobs_with_one_destination_share_no_file() {
     });
 }
 
+/// What an earlier run has claimed counts by the checksums that stand in its journal, and those are of what really came.
+#[test]
+fn bytes_that_came_wrong_in_an_earlier_run_are_found_and_fetched_anew() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:1-3 corrupt@1000", "get:4-999 stall@3MiB"]);
+        std::fs::create_dir_all(stage.path("out")).unwrap();
+        let bytes = noise(SIZE, 1);
+        stage.object("k", &bytes);
+        fail_half_way(&stage);
+        let report = stage.copy(download(&stage));
+        report.all_verified();
+        assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?}");
+        assert!(report.summary.network_bytes >= SIZE as u64, "{kind:?}: {:?}", report.summary);
+        assert_eq!(names(&stage.path("out")), ["k"]);
+    });
+}
+
 #[test]
 fn bytes_that_turn_out_wrong_are_not_kept() {
     at_once(&DIALECTS, |kind| {

@@ -134,6 +134,25 @@ fn the_destination_decides_what_a_copied_directory_is_called() {
 }
 
 #[test]
+fn a_prefix_means_what_lies_under_it_and_the_object_of_its_name_only_where_that_is_nothing() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for key in ["p", "p/f", "px"] {
+            stage.object(key, key.as_bytes());
+        }
+        let arrived = |folder: &str| {
+            std::fs::create_dir(stage.path(folder)).unwrap();
+            stage.cp_r(stage.url("p"), stage.path(folder)).all_verified();
+            contents(&stage.path(folder))
+        };
+        std::fs::create_dir_all(stage.path("")).unwrap();
+        assert_eq!(arrived("both"), [("p/f".to_owned(), b"p/f".to_vec())].into(), "{kind:?}");
+        stage.rm(vec![stage.url("p/f")], false).all_done();
+        assert_eq!(arrived("alone"), [("p".to_owned(), b"p".to_vec())].into(), "{kind:?}");
+    }
+}
+
+#[test]
 fn a_trees_contents_go_straight_into_a_folder_where_that_is_asked_for() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderValue;
+use rustls::{AlertDescription, PeerIncompatible};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -21,6 +22,7 @@ use crate::proxy::{Proxies, Proxy};
 use crate::stream::{Ahead, Progress, Stream, Watched};
 use crate::trust::TlsSettings;
 use crate::tunnel::tunnel;
+use crate::verifier;
 use crate::{Origin, Protocol, Scheme};
 
 /// A connection attempt to the next address starts when the one before has taken this long (RFC 8305, section 5).
@@ -297,20 +299,25 @@ async fn connect(address: SocketAddr) -> Result<(SocketAddr, TcpStream), (Socket
 fn tls_error(origin: &Origin, e: io::Error) -> Error {
     let rustls = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match rustls {
-        Some(rustls::Error::InvalidCertificate(why)) => Error::because(
-            Kind::Certificate,
-            match why {
-                // The one cause that the user can remove.
-                rustls::CertificateError::UnknownIssuer => format!(
-                    "{origin}: its certificate is not accepted (--ca-cert or AWS_CA_BUNDLE names a CA to trust)"
-                ),
-                _ => format!("{origin}: its certificate is not accepted"),
-            },
-            format!("{why}"),
-        ),
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            Error::because(Kind::Certificate, format!("{origin}: {}", verifier::cause(why)), why.to_string())
+        }
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
             Kind::Scheme,
             format!("{origin}: the server doesn't speak TLS there; write http:// if that is meant"),
+            e,
+        ),
+        Some(
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+            | rustls::Error::PeerIncompatible(
+                PeerIncompatible::ServerDoesNotSupportTls12Or13
+                | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+            ),
+        ) => Error::because(
+            Kind::Scheme,
+            format!(
+                "{origin}: the server speaks neither TLS 1.2 nor 1.3, and older versions are not accepted"
+            ),
             e,
         ),
         _ if is_refused(&e) => refused(&origin.to_string(), e),

@@ -28,7 +28,8 @@ pub enum Kind {
     Certificate,
     /// TLS failed otherwise.
     Tls,
-    /// The port speaks TLS where `http` was asked for, or no TLS where `https` was. Never worth another attempt.
+    /// The port speaks TLS where `http` was asked for, or no TLS where `https` was, or none of its versions that are accepted.
+    /// Never worth another attempt.
     Scheme,
     /// Nothing moved for the no-progress time.
     Timeout,

@@ -56,6 +56,7 @@ pub mod trace;
 mod trust;
 mod tunnel;
 mod valve;
+mod verifier;
 
 pub use body::{Body, Segment};
 pub use call::{Call, Ended, Hedge, Verdict};

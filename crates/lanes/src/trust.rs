@@ -10,6 +10,7 @@ use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, Kind};
 use crate::pem::certificates;
+use crate::verifier::Naming;
 use crate::{Origin, Protocol, Trust};
 
 /// The TLS settings of an engine, one for each set of protocols a lane may offer.
@@ -34,9 +35,9 @@ impl TlsSettings {
         let mut h1 = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            // Not dangerous: this is the platform's own verifier, which rustls takes only by this door.
+            // Not dangerous: it is the platform's own verifier that decides, which rustls takes only by this door.
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_custom_certificate_verifier(Arc::new(Naming::new(verifier)))
             .with_no_client_auth();
         h1.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut both = h1.clone();

@@ -61,11 +61,34 @@ def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monk
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id-of-the-environment")
     pickled = pickle.dumps(laneway.S3Store("lake", region="r", role_session_name="x"))
     assert b"hush" not in pickled and b"id-of-the-environment" not in pickled
+    # What was passed as an argument has to be carried, and is shown by nothing else.
+    given = laneway.S3Store("lake", region="r", access_key_id="id", secret_access_key="canary-argument")
+    assert b"canary-argument" in pickle.dumps(given)
+    assert "canary" not in repr(given) and "canary" not in str(given)
     store = make()
     again = pickle.loads(pickle.dumps(store))
     assert again == store and again.url == store.url
     store.put("k", b"bytes")
     assert again.get("k").bytes() == b"bytes"
+
+
+def test_what_was_read_from_the_environment_to_be_used_is_in_no_pickle(server, monkeypatch, tmp_path):
+    login = tmp_path / "adc.json"
+    secrets = {"refresh_token": "canary-refresh", "client_secret": "canary-client"}
+    login.write_text(json.dumps({"type": "authorized_user", "client_id": "id"} | secrets))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(login))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "laneway")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "lanewaysecret")
+    s3 = laneway.S3Store("lake", endpoint=server, region="us-east-1")
+    s3.put("pickled", b"bytes")
+    gcs = laneway.GCSStore("lake", base_url=server)
+    assert gcs.get("pickled").bytes() == b"bytes"
+    for secret in (b"lanewaysecret", b"canary"):
+        assert secret not in pickle.dumps(s3) and secret not in pickle.dumps(gcs)
+    with pytest.raises(FileNotFoundError) as raised:
+        s3.head("nothing")
+    assert b"lanewaysecret" not in pickle.dumps(raised.value)
+    assert pickle.loads(pickle.dumps(s3)).get("pickled").bytes() == b"bytes"
 
 
 def test_exceptions_are_pickled(store):

@@ -15,6 +15,13 @@ const MARK: &str = "CANARY";
 
 const LATER: &str = "2099-01-01T00:00:00Z";
 
+/// Where a customer's own key is shown to S3, and from where in base64.
+const CUSTOMER_KEY: &str = "x-amz-server-side-encryption-customer-key";
+
+fn customer_key() -> String {
+    BASE64_STANDARD.encode(format!("{MARK:-<32}"))
+}
+
 /// A secret, with what has to be escaped in URLs and in JSON.
 fn secret(of: &str) -> String {
     format!("{MARK}/{of}+7=\"&")
@@ -60,7 +67,7 @@ fn serve(mood: Mood) -> Scripted {
 /// An error that holds the request.
 fn repeated(asked: &Asked) -> String {
     let body = String::from_utf8_lossy(&asked.body);
-    let headers = ["authorization", "x-amz-security-token", "x-amz-sso_bearer_token", "x-own"];
+    let headers = ["authorization", "x-amz-security-token", "x-amz-sso_bearer_token", CUSTOMER_KEY, "x-own"];
     let shown = headers.map(|name| asked.header(name).unwrap_or_default()).join("\n");
     let shown = format!("{} {}\n{shown}\n{body}", asked.method, asked.target)
         .replace('&', "&amp;")
@@ -239,6 +246,12 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
             ..aws("a proxy that is none", Vec::new())
         },
         Source { variables: [own(), vec![("LANEWAY_CUSTOMER_KEY", format!("{MARK}-customer-key"))]].concat(), ..aws("a customer's key that is none", Vec::new()) },
+        Source { variables: [own(), vec![("LANEWAY_CUSTOMER_KEY", customer_key())]].concat(), ..aws("a customer's key", Vec::new()) },
+        Source {
+            options: vec!["--customer-key-file".into(), file("customer-key")],
+            files: vec![("customer-key", customer_key())],
+            ..aws("a customer's key in a file", own())
+        },
         adc("a login of gcloud's", user.clone()),
         adc("a login of another type", serde_json::json!({"type": "other", "refresh_token": secret("refresh")})),
         adc("a service account whose key is none", serde_json::json!({
@@ -379,12 +392,14 @@ fn the_secrets_are_used() {
         .with("AWS_ENDPOINT_URL_S3", server.url())
         .with("AWS_REGION", "us-east-1")
         .with("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{}/container", server.url()))
-        .with("AWS_CONTAINER_AUTHORIZATION_TOKEN", secret("container"));
+        .with("AWS_CONTAINER_AUTHORIZATION_TOKEN", secret("container"))
+        .with("LANEWAY_CUSTOMER_KEY", customer_key());
     laneway.run(["cat", "s3://bucket/k"]).succeeds();
     let shown = |name: &str| {
         server.asked().iter().any(|asked| asked.header(name).is_some_and(|value| value.contains(MARK)))
     };
     assert!(shown("authorization") && shown("x-amz-security-token"));
+    assert!(server.asked().iter().any(|asked| asked.header(CUSTOMER_KEY) == Some(&customer_key())));
     holds_none("nothing", b"nothing");
     for (text, form) in
         [("-CANARY-", "LUNBTkFSWS0="), ("user:CANARY", "dXNlcjpDQU5BUlk="), ("CANARY-", "Q0FOQVJZLQ==")]

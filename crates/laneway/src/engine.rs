@@ -1,6 +1,7 @@
 //! What clients share: threads, memory, connections.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -61,7 +62,7 @@ struct Budgets {
 }
 
 /// How servers are reached. Those that are reached alike share connections.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) https_proxy: Option<String>,
@@ -69,6 +70,20 @@ pub(crate) struct Network {
     pub(crate) no_proxy: Vec<String>,
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
     pub(crate) stall_timeout: Duration,
+}
+
+impl fmt::Debug for Network {
+    /// Leaves the proxies' URLs out: they may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("ca_files", &self.ca_files)
+            .field("https_proxy", &self.https_proxy.is_some())
+            .field("http_proxy", &self.http_proxy.is_some())
+            .field("no_proxy", &self.no_proxy)
+            .field("resolve", &self.resolve)
+            .field("stall_timeout", &self.stall_timeout)
+            .finish()
+    }
 }
 
 /// A running engine: its threads, and what they work on.

@@ -24,6 +24,7 @@ mod memory;
 mod names_from;
 mod no_clobber;
 mod objects;
+mod panics;
 #[cfg(feature = "parquet-inventory")]
 mod parquet_inventories;
 mod protected;

@@ -1,0 +1,342 @@
+//! One client at work, in a part of the bucket that nobody else writes to.
+
+mod ended;
+mod trees;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use laneway_server::{Objects, Server};
+use laneway_testkit::Endpoint;
+
+pub(crate) use ended::Ended;
+
+use crate::clients::{Client, Failure};
+use crate::deck::{Op, Random};
+use crate::model::{Content, Model, Possible, somethings};
+use crate::weather::Log;
+use ended::Count;
+
+const BUCKET: &str = Endpoint::BUCKET;
+/// Names at the top. Only whole objects are read of those that are `checked`: they may come falsified.
+const NAMES: [&str; 8] =
+    ["plain-1", "plain-2", "plain-3", "plain é", "checked-1", "checked-2", "checked-3", "checked%2F+"];
+const RANGED: usize = 4;
+/// What is put side by side.
+const MANY: usize = 12;
+const LARGE: &str = "large";
+/// Above what goes in one request, and in slices.
+const LARGE_BYTES: usize = 17 << 20;
+/// Small sizes come again after so many contents.
+const SMALL_SIZES: usize = 60_000;
+/// Prime to that.
+const SIZE_STEP: usize = 613;
+
+pub(crate) struct Actor<'a> {
+    client: Box<dyn Client>,
+    server: &'a Server,
+    number: usize,
+    /// What its keys begin with.
+    own: String,
+    folder: PathBuf,
+    model: Model,
+    random: Random,
+    /// How many contents it has made. Each has another size, so that no sync takes one for another.
+    made: usize,
+    counts: BTreeMap<Op, Count>,
+    log: Log,
+}
+
+/// What came of an operation.
+enum Outcome {
+    Done,
+    Failed,
+    /// There was nothing to do it with.
+    Idle,
+}
+
+impl From<Result<(), Failure>> for Outcome {
+    fn from(outcome: Result<(), Failure>) -> Self {
+        outcome.map_or(Self::Failed, |()| Self::Done)
+    }
+}
+
+impl<'a> Actor<'a> {
+    pub(crate) fn new(
+        client: Box<dyn Client>,
+        number: usize,
+        seed: u64,
+        endpoint: &'a Endpoint,
+        log: Log,
+    ) -> Self {
+        let folder = endpoint.folder().join(format!("actor-{number}"));
+        for name in ["", "sync-up", "sync-down"] {
+            fs::create_dir_all(folder.join(name)).expect("a folder is made");
+        }
+        Self {
+            client,
+            server: endpoint.server(),
+            number,
+            own: format!("actor-{number}/"),
+            folder,
+            model: Model::default(),
+            random: Random::new(seed.wrapping_mul(1000) + number as u64),
+            made: 0,
+            counts: BTreeMap::new(),
+            log,
+        }
+    }
+
+    /// Works round by round for as long as there is to be another one.
+    pub(crate) fn work(mut self, goes_on: impl Fn(u64) -> bool) -> Ended {
+        let mut rounds = 0;
+        while goes_on(rounds) {
+            for op in Op::round(rounds, &mut self.random) {
+                // The weather ends after the actors.
+                let _ = self.log.send((self.number, format!("{}: {op:?}", self.client.name())));
+                let outcome = self.carry_out(op);
+                let count = self.counts.entry(op).or_default();
+                match outcome {
+                    Outcome::Done => count.done += 1,
+                    Outcome::Failed => count.failed += 1,
+                    Outcome::Idle => count.idle += 1,
+                }
+            }
+            rounds += 1;
+        }
+        Ended { name: self.client.name(), own: self.own, model: self.model, counts: self.counts }
+    }
+
+    fn carry_out(&mut self, op: Op) -> Outcome {
+        let what = format!("{}, {op:?}", self.client.name());
+        match op {
+            Op::Put => {
+                let (key, content) = (self.key(&NAMES), self.small());
+                self.put(&key, content)
+            }
+            Op::PutLarge => {
+                let content = self.content(LARGE_BYTES + self.made * SIZE_STEP % SMALL_SIZES);
+                self.put(&self.named(LARGE), content)
+            }
+            Op::PutStream => {
+                let (key, content) = (self.key(&NAMES[..RANGED]), self.small());
+                let outcome = self.client.put_stream(&content.bytes(), &key);
+                self.written(&key, Some(content), outcome)
+            }
+            Op::PutMany => self.put_many(),
+            Op::Get => {
+                let key = self.key(&NAMES);
+                self.get(&what, &key)
+            }
+            Op::GetFile => {
+                let key = self.key(&NAMES);
+                self.get_file(&what, &key, "download")
+            }
+            Op::GetLarge => self.get_file(&what, &self.named(LARGE), "large-download"),
+            Op::GetRanges => self.get_ranges(&what),
+            Op::List => self.list(&what),
+            Op::Remove => {
+                let key = self.key(&NAMES);
+                match self.client.remove(&key) {
+                    Ok(was_there) => {
+                        if !was_there {
+                            self.model.allows(&what, &key, None);
+                        }
+                        self.model.is(&key, [None].into());
+                        Outcome::Done
+                    }
+                    Err(_) => self.written(&key, None, Err(Failure::new())),
+                }
+            }
+            Op::RemoveTree => self.remove_tree(),
+            Op::Copy | Op::Move => self.copy(&what, op == Op::Move),
+            Op::UploadTree => self.upload_tree(),
+            Op::DownloadTree => self.download_tree(&what),
+            Op::SyncUp => self.sync_up(),
+            Op::SyncDown => self.sync_down(&what),
+        }
+    }
+
+    fn named(&self, name: &str) -> String {
+        format!("{}{name}", self.own)
+    }
+
+    fn key(&mut self, names: &[&str]) -> String {
+        let name = self.random.one_of(names);
+        self.named(name)
+    }
+
+    fn content(&mut self, len: usize) -> Content {
+        self.made += 1;
+        Content::new((self.number as u64) << 48 | self.made as u64, len)
+    }
+
+    fn small(&mut self) -> Content {
+        self.content(self.made * SIZE_STEP % SMALL_SIZES)
+    }
+
+    /// A file of its own with these bytes.
+    fn file(&self, name: &str, content: Content) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(&path, content.bytes()).expect("written");
+        path
+    }
+
+    /// Notes what a write has left.
+    fn written(&mut self, key: &str, content: Option<Content>, outcome: Result<(), Failure>) -> Outcome {
+        match &outcome {
+            Ok(()) => self.model.is(key, [content].into()),
+            Err(_) => self.model.may_be(key, [content]),
+        }
+        outcome.into()
+    }
+
+    fn put(&mut self, key: &str, content: Content) -> Outcome {
+        let file = self.file("upload", content);
+        let outcome = self.client.put(&file, key);
+        self.written(key, Some(content), outcome)
+    }
+
+    fn put_many(&mut self) -> Outcome {
+        let files: Vec<_> = (0..MANY)
+            .map(|n| {
+                let content = self.small();
+                (self.file(&format!("many-{n}"), content), self.named(&format!("many/{n}")), content)
+            })
+            .collect();
+        let pairs: Vec<_> = files.iter().map(|(file, key, _)| (file.clone(), key.clone())).collect();
+        let outcome = self.client.put_many(&pairs);
+        for (_, key, content) in files {
+            self.written(&key, Some(content), outcome.clone());
+        }
+        outcome.into()
+    }
+
+    fn get(&mut self, what: &str, key: &str) -> Outcome {
+        let Ok(came) = self.client.get(key) else { return Outcome::Failed };
+        self.model.allows(what, key, came.as_deref());
+        Outcome::Done
+    }
+
+    fn get_file(&mut self, what: &str, key: &str, name: &str) -> Outcome {
+        let file = self.folder.join(name);
+        let before = fs::read(&file).ok();
+        let outcome = self.client.get_file(key, &file);
+        let now = fs::read(&file).ok();
+        match outcome {
+            Ok(true) => self.model.allows(what, key, now.as_deref()),
+            Ok(false) => self.model.allows(what, key, None),
+            Err(_) => {}
+        }
+        if !matches!(outcome, Ok(true)) {
+            assert!(now == before, "{what}: {key} failed, and its destination is another");
+        }
+        outcome.map(drop).into()
+    }
+
+    fn get_ranges(&mut self, what: &str) -> Outcome {
+        // What is certainly there, and how much of it.
+        let long = |key: &String| {
+            let possible = self.model.possible(key);
+            let size = possible.iter().map(|content| content.map_or(0, |content| content.len)).min();
+            Some((key.clone(), size.filter(|size| *size > 1)?))
+        };
+        let there: Vec<_> =
+            NAMES[..RANGED].iter().map(|name| self.named(name)).filter_map(|key| long(&key)).collect();
+        if there.is_empty() {
+            return Outcome::Idle;
+        }
+        let (key, size) = self.random.one_of(&there);
+        let possible = self.model.possible(&key);
+        let ranges: Vec<_> = (0..1 + self.random.below(5))
+            .map(|_| {
+                let start = self.random.below(size - 1);
+                start as u64..(start + 1 + self.random.below(size - start)) as u64
+            })
+            .collect();
+        let Ok(came) = self.client.get_ranges(&key, &ranges) else { return Outcome::Failed };
+        let cut = |content: &Content| {
+            let bytes = content.bytes();
+            let cut = ranges.iter().map(|range| &bytes[range.start as usize..range.end as usize]);
+            cut.collect::<Vec<_>>().concat()
+        };
+        let is_so = possible.iter().flatten().any(|content| came.as_ref() == Some(&cut(content)));
+        assert!(
+            is_so,
+            "{what}: {key} {ranges:?} gave {:?} bytes of {possible:?}",
+            came.map(|bytes| bytes.len())
+        );
+        Outcome::Done
+    }
+
+    fn list(&mut self, what: &str) -> Outcome {
+        let own = self.own.clone();
+        if !self.model.holds_something(&own) {
+            return Outcome::Idle;
+        }
+        let Ok(listed) = self.client.list(&own) else { return Outcome::Failed };
+        self.model.allows_sizes(what, &own, &listed);
+        Outcome::Done
+    }
+
+    fn remove_tree(&mut self) -> Outcome {
+        let tree = self.random.one_of(&["many/", "tree/", "sync/"]);
+        let prefix = self.named(tree);
+        if !self.model.holds_something(&prefix) {
+            return Outcome::Idle;
+        }
+        let outcome = self.client.remove_tree(&prefix);
+        for key in self.model.below(&prefix) {
+            self.written(&key, None, outcome.clone());
+        }
+        outcome.into()
+    }
+
+    fn copy(&mut self, what: &str, moves: bool) -> Outcome {
+        let from = self.random.below(NAMES.len());
+        let to = (from + 1 + self.random.below(NAMES.len() - 1)) % NAMES.len();
+        let (from, to) = (self.named(NAMES[from]), self.named(NAMES[to]));
+        let (source, before) = (self.model.possible(&from), self.model.possible(&to));
+        let outcome = match moves {
+            true => self.client.rename(&from, &to),
+            false => self.client.copy(&from, &to),
+        };
+        match outcome {
+            Ok(true) => {
+                self.model.is(&to, somethings(&source));
+                if moves {
+                    self.model.is(&from, [None].into());
+                }
+                Outcome::Done
+            }
+            Ok(false) => {
+                assert!(source.contains(&None), "{what}: {from} is said not to be there: {source:?}");
+                Outcome::Done
+            }
+            Err(_) => {
+                self.model.is(&to, before.union(&somethings(&source)).copied().collect::<Possible>());
+                if moves {
+                    self.model.may_be(&from, [None]);
+                    self.is_kept(what, &source, [&from, &to]);
+                }
+                Outcome::Failed
+            }
+        }
+    }
+
+    /// Panics where what a move was about is at neither end.
+    fn is_kept(&self, what: &str, source: &Possible, ends: [&str; 2]) {
+        let only = source.iter().next().filter(|_| source.len() == 1);
+        let Some(Some(content)) = only else { return };
+        let is_there =
+            ends.iter().any(|key| stored(self.server.store(), key).is_some_and(|bytes| content.is(&bytes)));
+        assert!(is_there, "{what}: what {ends:?} is about is at neither of them");
+    }
+}
+
+fn stored(store: &Objects, key: &str) -> Option<Vec<u8>> {
+    store.object(BUCKET, key)?;
+    store.read(BUCKET, key).ok()
+}

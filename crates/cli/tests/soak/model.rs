@@ -1,0 +1,132 @@
+//! What has to be stored, as far as anybody can know it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use laneway_testkit::random_bytes;
+
+/// Bytes by what they are made of: a model of gigabytes holds none of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Content {
+    seed: u64,
+    pub(crate) len: usize,
+}
+
+impl Content {
+    pub(crate) fn new(seed: u64, len: usize) -> Self {
+        Self { seed, len }
+    }
+
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        random_bytes(self.seed, self.len)
+    }
+
+    pub(crate) fn is(self, bytes: &[u8]) -> bool {
+        self.len == bytes.len() && self.bytes() == bytes
+    }
+}
+
+/// What a key may hold, `None` being nothing. After an operation that was acknowledged it is one thing; one that failed leaves
+/// what was there, or what it was to write.
+pub(crate) type Possible = BTreeSet<Option<Content>>;
+
+/// What the keys of one client may hold, which nobody else writes.
+#[derive(Debug, Default)]
+pub(crate) struct Model(BTreeMap<String, Possible>);
+
+impl Model {
+    /// What a key may hold.
+    pub(crate) fn possible(&self, key: &str) -> Possible {
+        self.0.get(key).cloned().unwrap_or_else(|| [None].into())
+    }
+
+    /// The keys below a prefix that may hold something.
+    pub(crate) fn below(&self, prefix: &str) -> Vec<String> {
+        let below = self.0.range(prefix.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
+        below.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Whether something certainly lies below a prefix.
+    pub(crate) fn holds_something(&self, prefix: &str) -> bool {
+        self.below(prefix).iter().any(|key| !self.possible(key).contains(&None))
+    }
+
+    /// What it is after an operation that was acknowledged.
+    pub(crate) fn is(&mut self, key: &str, possible: Possible) {
+        self.0.insert(key.to_owned(), possible);
+        if self.possible(key) == [None].into() {
+            self.0.remove(key);
+        }
+    }
+
+    /// What it may be as well, after one that failed.
+    pub(crate) fn may_be(&mut self, key: &str, also: impl IntoIterator<Item = Option<Content>>) {
+        let mut possible = self.possible(key);
+        possible.extend(also);
+        self.is(key, possible);
+    }
+
+    /// Panics unless a key may hold what was found there.
+    #[track_caller]
+    pub(crate) fn allows(&self, what: &str, key: &str, found: Option<&[u8]>) {
+        let possible = self.possible(key);
+        let is_so = |content: &Option<Content>| match (content, found) {
+            (None, None) => true,
+            (Some(content), Some(bytes)) => content.is(bytes),
+            _ => false,
+        };
+        assert!(
+            possible.iter().any(is_so),
+            "{what}: {key} holds {:?} bytes, and what it may hold is {possible:?}",
+            found.map(<[u8]>::len)
+        );
+    }
+
+    /// The same for all keys below a prefix; each that isn't among those found holds nothing.
+    #[track_caller]
+    pub(crate) fn allows_all(&self, what: &str, prefix: &str, found: &BTreeMap<String, Vec<u8>>) {
+        for (key, bytes) in found {
+            self.allows(what, key, Some(bytes));
+        }
+        for key in self.below(prefix).iter().filter(|key| !found.contains_key(*key)) {
+            self.allows(what, key, None);
+        }
+    }
+
+    /// The same by the sizes alone.
+    #[track_caller]
+    pub(crate) fn allows_sizes(&self, what: &str, prefix: &str, found: &BTreeMap<String, u64>) {
+        for (key, size) in found {
+            let possible = self.possible(key);
+            let is_so = possible.iter().flatten().any(|content| content.len as u64 == *size);
+            assert!(is_so, "{what}: {key} has {size} bytes, and what it may hold is {possible:?}");
+        }
+        for key in self.below(prefix).iter().filter(|key| !found.contains_key(*key)) {
+            self.allows(what, key, None);
+        }
+    }
+}
+
+/// What there may be where one of these was copied: something.
+pub(crate) fn somethings(possible: &Possible) -> Possible {
+    possible.iter().filter(|content| content.is_some()).copied().collect()
+}
+
+#[test]
+fn after_an_acknowledgement_it_is_one_thing_and_after_a_failure_either() {
+    let (a, b) = (Content::new(1, 10), Content::new(2, 20));
+    let mut model = Model::default();
+    model.is("p/k", [Some(a)].into());
+    model.allows("read", "p/k", Some(&a.bytes()));
+    assert!(model.holds_something("p/") && !model.holds_something("q/"));
+    model.may_be("p/k", [None, Some(b)]);
+    for found in [Some(a), Some(b), None] {
+        model.allows("read", "p/k", found.map(Content::bytes).as_deref());
+    }
+    assert!(!model.holds_something("p/"));
+    assert_eq!(somethings(&model.possible("p/k")).len(), 2);
+    let wrong = std::panic::catch_unwind(|| model.allows("read", "p/k", Some(&Content::new(3, 10).bytes())));
+    assert!(wrong.is_err(), "other bytes of the same size");
+    model.is("p/k", [None].into());
+    assert!(model.below("").is_empty());
+    assert!(std::panic::catch_unwind(|| model.allows("read", "p/k", Some(b"x"))).is_err());
+}

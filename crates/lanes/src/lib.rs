@@ -51,6 +51,7 @@ mod stream;
 mod streamed;
 mod submission;
 pub mod tally;
+mod threads;
 mod throttle;
 pub mod trace;
 mod trust;

@@ -3,11 +3,12 @@
 //! Servers are restarted, networks change, a front end answers 502 until its back ends are up. None of that is a failure
 //! of the one request that met it, so how long it has lasted is known of the origin, for all its calls.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+
+use crate::threads::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::threads::{Mutex, MutexGuard, PoisonError};
 
 /// When nobody has failed for so long, nobody has asked: the next failure begins a new outage. Longer than the longest pause
 /// and the usual timeout with a silent server together.

@@ -1,10 +1,11 @@
 //! An answer whose body is read as it comes, by whoever asked for it.
 
-use std::collections::VecDeque;
+pub(crate) mod waiting;
+
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -12,6 +13,7 @@ use http::Method;
 
 use crate::dispatch::FREIGHT_ABOVE;
 use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
+use waiting::Waiting;
 
 /// An answer whose head has come.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub struct Streamed {
 /// its stream's window: the
 /// connection is then read no further, and the server stops sending. Dropped, its request is cancelled and its lane free.
 pub struct BodyStream {
-    shared: Arc<Mutex<Waiting>>,
+    shared: Arc<Waiting>,
     /// `None` once it has ended. In a mutex, which nobody locks, because a stream may be looked at from several threads.
     exchange: Mutex<Option<Pin<Box<Exchange>>>>,
     /// How it failed, which is told once all that came before is taken.
@@ -34,22 +36,6 @@ pub struct BodyStream {
 }
 
 type Exchange = dyn Future<Output = Result<Response, Error>> + Send;
-
-/// What has come and isn't taken yet.
-#[derive(Default)]
-struct Waiting {
-    head: Option<Head>,
-    chunks: VecDeque<Bytes>,
-    bytes: usize,
-    /// Who waits for chunks.
-    reader: Option<Waker>,
-    /// Who waits for room.
-    connection: Option<Waker>,
-}
-
-fn lock(shared: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How an answer begins.
 enum Begun {
@@ -87,7 +73,7 @@ impl Lanes {
     }
 
     fn begin(&self, mut request: Request, may_move: bool) -> BodyStream {
-        let shared = Arc::<Mutex<Waiting>>::default();
+        let shared = Arc::<Waiting>::default();
         request.sink = Some(Box::new(Filling { shared: Arc::clone(&shared), may_move }));
         let lanes = self.clone();
         let exchange = Box::pin(async move { lanes.exchange(request).await });
@@ -97,10 +83,10 @@ impl Lanes {
 
 impl BodyStream {
     /// How many bytes may wait to be read before the connection is read no further.
-    pub const ROOM: usize = 1 << 20;
+    pub const ROOM: usize = waiting::ROOM;
 
     fn poll_begun(&mut self, context: &mut Context<'_>) -> Poll<Result<Begun, Error>> {
-        if let Some(head) = self.head_if_any(context) {
+        if let Some(head) = self.shared.head_if_any(context) {
             return Poll::Ready(Ok(Begun::Coming(head)));
         }
         match std::task::ready!(self.poll_end(context)) {
@@ -108,13 +94,6 @@ impl BodyStream {
             // Nobody asks how it began after its end.
             None => Poll::Pending,
         }
-    }
-
-    /// The head, once bytes have come after it: before them it may turn out that they come by another lane.
-    fn head_if_any(&self, context: &mut Context<'_>) -> Option<Head> {
-        let mut waiting = lock(&self.shared);
-        waiting.reader = Some(context.waker().clone());
-        if waiting.chunks.is_empty() { None } else { waiting.head.take() }
     }
 
     /// The end of the exchange; `None` where that was told before.
@@ -130,20 +109,9 @@ impl BodyStream {
     fn whole(self, response: Response) -> Streamed {
         let Response { head, body, .. } = response;
         if !body.is_empty() {
-            lock(&self.shared).chunks.push_back(body);
+            self.shared.fill(body);
         }
         Streamed { head, body: self }
-    }
-
-    fn take(&self, context: &mut Context<'_>) -> Option<Bytes> {
-        let mut waiting = lock(&self.shared);
-        waiting.reader = Some(context.waker().clone());
-        let chunk = waiting.chunks.pop_front()?;
-        waiting.bytes = waiting.bytes.saturating_sub(chunk.len());
-        let connection = waiting.connection.take();
-        drop(waiting);
-        connection.into_iter().for_each(Waker::wake);
-        Some(chunk)
     }
 }
 
@@ -152,7 +120,7 @@ impl Stream for BodyStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(chunk) = self.take(context) {
+            if let Some(chunk) = self.shared.take(context) {
                 return Poll::Ready(Some(Ok(chunk)));
             }
             if let Some(error) = self.error.take() {
@@ -169,39 +137,29 @@ impl Stream for BodyStream {
 
 impl fmt::Debug for BodyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyStream").field("waiting", &lock(&self.shared).bytes).finish_non_exhaustive()
+        f.debug_struct("BodyStream").field("waiting", &self.shared.bytes()).finish_non_exhaustive()
     }
 }
 
 /// The sink on the connection's side.
 struct Filling {
-    shared: Arc<Mutex<Waiting>>,
+    shared: Arc<Waiting>,
     may_move: bool,
 }
 
 impl Sink for Filling {
     fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
-        lock(&self.shared).head = Some(head.clone());
+        self.shared.begin(head.clone());
         let is_bulk = head.content_length().is_some_and(|len| len > FREIGHT_ABOVE);
         Ok(if is_bulk && self.may_move { Route::Freight } else { Route::Stay })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
-        let mut waiting = lock(&self.shared);
-        waiting.bytes += bytes.len();
-        waiting.chunks.push_back(Bytes::copy_from_slice(bytes));
-        let reader = waiting.reader.take();
-        drop(waiting);
-        reader.into_iter().for_each(Waker::wake);
+        self.shared.fill(Bytes::copy_from_slice(bytes));
         Ok(Route::Stay)
     }
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut waiting = lock(&self.shared);
-        if waiting.bytes < BodyStream::ROOM {
-            return Poll::Ready(());
-        }
-        waiting.connection = Some(context.waker().clone());
-        Poll::Pending
+        self.shared.poll_room(context)
     }
 }

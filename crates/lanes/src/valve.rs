@@ -1,12 +1,12 @@
 //! Holds bulk back while small requests are outstanding, as the dispatcher says.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::pace::Pace;
+use crate::threads::atomic::{AtomicBool, Ordering};
+use crate::threads::{Mutex, MutexGuard, PoisonError};
 
 /// What all bulk of one direction passes.
 #[derive(Debug, Default)]

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use crate::Error;
+use crate::threads::{Builder, Condvar, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -47,7 +48,7 @@ impl Files {
     /// Runs `task` on one of the threads. It is carried out even if nobody waits for it any more.
     ///
     /// # Errors
-    /// When it panics, or no thread can be started.
+    /// When it panics, or no thread can be started; and after [`close`](Self::close).
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce() -> T + Send + 'static,
@@ -65,10 +66,14 @@ impl Files {
 
     fn push(&self, task: Task) -> Result<(), Error> {
         let mut state = lock(&self.shared.state);
+        if state.closed {
+            // The threads may have ended already, and nobody would ever take it.
+            return Err(Error::cancelled("a file operation"));
+        }
         let is_short = state.idle <= state.queue.len() && state.threads < self.shared.threads_max;
         if is_short {
             let shared = Arc::clone(&self.shared);
-            match std::thread::Builder::new().name("laneway-file".into()).spawn(move || serve(&shared)) {
+            match Builder::new().name("laneway-file".into()).spawn(move || serve(&shared)) {
                 Ok(_) => state.threads += 1,
                 Err(e) if state.threads == 0 => {
                     return Err(Error::local("a file thread", "can't be started", e));
@@ -83,7 +88,7 @@ impl Files {
         Ok(())
     }
 
-    /// Lets the threads end once the queue is empty.
+    /// Lets the threads end once the queue is empty, and takes no more tasks.
     pub(crate) fn close(&self) {
         lock(&self.shared.state).closed = true;
         self.shared.wake.notify_all();
@@ -142,6 +147,14 @@ mod tests {
         assert!(error.to_string().contains("torn"));
         assert_eq!(block(files.run(|| 5)).unwrap(), 5);
         files.close();
+    }
+
+    #[test]
+    fn work_that_comes_after_the_end_is_an_error() {
+        let files = Files::new(1);
+        assert_eq!(block(files.run(|| 5)).unwrap(), 5);
+        files.close();
+        assert_eq!(block(files.run(|| 6)).unwrap_err().kind(), crate::ErrorKind::Cancelled);
     }
 
     #[test]

@@ -150,6 +150,7 @@ mod shared;
 mod stat;
 mod state;
 mod sync;
+mod threads;
 mod upload;
 mod walk;
 mod worker;

@@ -5,11 +5,9 @@
 //! of the first flight, can't be opened before its end has come. So while a connection is young, small requests with
 //! bodies enter in turn, each when the one before has been written, and records are a segment long.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-
 use tokio::sync::Semaphore;
+
+use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// How much a connection sends before it is young no more: the first three flights of a window that begins with ten
 /// segments of 1448 bytes and doubles are 100 kB together. What is cut off from the fourth is little beside it.

@@ -1,13 +1,13 @@
 //! How far a running attempt has come: written where its bytes come in, read by who watches for stragglers.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
 
 use super::Alike;
+use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// One attempt's signs of life, and where it hears that a hedge is wanted.
 #[derive(Debug)]

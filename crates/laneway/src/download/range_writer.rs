@@ -2,11 +2,12 @@
 //! request and its hedge share one writer, and so do the attempts that follow each other.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError, Version};
 
 use super::slice::Slice;
+use crate::threads::{Mutex, MutexGuard, PoisonError};
 use crate::{Error, Progress};
 
 /// The state of an object that all slices of it must be of.

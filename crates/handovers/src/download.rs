@@ -1,0 +1,6 @@
+//! An object's range, which two answers may bring at once.
+
+#[path = "../../laneway/src/download/range_writer.rs"]
+pub(crate) mod range_writer;
+pub(crate) mod scenario;
+pub(crate) mod slice;

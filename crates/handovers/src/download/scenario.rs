@@ -1,0 +1,89 @@
+//! A request and its hedge bring the same range, while another slice takes a part of it away.
+
+use std::sync::Arc;
+
+use laneway_store::{GetHedge, GetSink, ObjectId, ObjectMeta, Route, Version};
+
+use super::range_writer::{Pinned, RangeWriter};
+use super::slice::Slice;
+use crate::Progress;
+
+const START: u64 = 3;
+const END: u64 = 23;
+const CUT: u64 = 17;
+
+fn meta() -> ObjectMeta {
+    let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 40);
+    meta.version = Some(Version::Generation(1));
+    meta
+}
+
+fn writer() -> (Arc<RangeWriter>, Arc<Progress>) {
+    let progress = Arc::<Progress>::default();
+    let slice = Slice { start: START, end: END, bytes: Vec::new() };
+    (RangeWriter::pinned(START, Pinned::of(&meta()), slice, Arc::clone(&progress)), progress)
+}
+
+fn byte(at: u64) -> u8 {
+    at as u8 * 7 + 1
+}
+
+/// Brings an answer's bytes in chunks until it is told to stop.
+fn bring(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
+    if sink.begin(&meta(), from..to).expect("it begins") == Route::Stop {
+        return;
+    }
+    let mut at = from;
+    while at < to {
+        let bytes: Vec<u8> = (at..to.min(at + chunk)).map(byte).collect();
+        at += bytes.len() as u64;
+        if sink.write(&bytes).expect("it is taken") == Route::Stop {
+            return;
+        }
+    }
+}
+
+/// Panics unless exactly the bytes up to `end` were written, and counted once.
+fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
+    assert_eq!(writer.position(), (end, end));
+    let written = writer.end(|slice| std::mem::take(&mut slice.bytes));
+    assert_eq!(written, (START..end).map(byte).collect::<Vec<_>>());
+    assert_eq!(progress.bytes(), end - START, "what has moved is counted once");
+}
+
+/// Each byte is written once and in its place, whichever of two answers brings it, also where the end is moved meanwhile.
+pub fn two_answers_and_a_cut() {
+    let (writer, progress) = writer();
+    let mut first = writer.sink();
+    let hedged = Arc::clone(&writer);
+    let threads = [
+        shuttle::thread::spawn(move || bring(&mut first, START, END, 4)),
+        shuttle::thread::spawn(move || {
+            if let GetHedge::Send(Some(range), mut sink) = hedged.hedge() {
+                bring(&mut *sink, range.start, range.end, 3);
+            }
+        }),
+    ];
+    // A free lane takes over what lies behind.
+    let end = writer.cut(|at, slice| {
+        slice.end = slice.end.min(CUT.max(at));
+        slice.end
+    });
+    for thread in threads {
+        thread.join().expect("it ends");
+    }
+    is_whole(&writer, &progress, end);
+}
+
+/// What an attempt before still brings is written by nobody once another one has begun.
+pub fn an_attempt_that_was_given_up_writes_no_more() {
+    let (writer, progress) = writer();
+    let mut given_up = writer.sink();
+    let (from, _) = writer.position();
+    let late = shuttle::thread::spawn(move || bring(&mut given_up, from, END, 5));
+    let mut again = writer.sink();
+    let (at, end) = writer.position();
+    bring(&mut again, at, end, 4);
+    late.join().expect("it ends");
+    is_whole(&writer, &progress, END);
+}

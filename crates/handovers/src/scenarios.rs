@@ -1,0 +1,247 @@
+//! What threads do to each other at the worst moment.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::thread;
+
+use crate::Head;
+use crate::body::waiting::{ROOM, Waiting};
+use crate::files::Files;
+use crate::h2::first_flights::FirstFlights;
+use crate::hedge::Alike;
+use crate::hedge::tracker::Tracker;
+use crate::memory::MemoryBudget;
+use crate::outage::Outage;
+use crate::threads::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::valve::Valve;
+
+pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
+
+/// Never more is reserved than there is, a wish above all of it is met, and whoever gives up waiting holds up nobody.
+pub fn a_memory_budget() {
+    const KIB: usize = 1024;
+    const ALL: usize = 8 * KIB;
+    let (budget, held) = (MemoryBudget::new(ALL), Arc::new(AtomicUsize::new(0)));
+    let tasks = [3, 5, 8, 20].map(|wish| {
+        let (budget, held) = (budget.clone(), Arc::clone(&held));
+        spawn(async move {
+            for _ in 0..2 {
+                let reserved = budget.reserve(wish * KIB).await;
+                let mine = ALL.min(wish * KIB);
+                assert!(held.fetch_add(mine, SeqCst) + mine <= ALL, "more is reserved than there is");
+                yield_now().await;
+                held.fetch_sub(mine, SeqCst);
+                drop(reserved);
+            }
+        })
+    });
+    let impatient = budget.clone();
+    let gives_up = spawn(async move {
+        let mut waits = Box::pin(impatient.reserve(6 * KIB));
+        let _ = (&mut waits).now_or_never();
+        yield_now().await;
+        drop(waits);
+    });
+    block_on(async {
+        for task in tasks {
+            task.await.expect("it ends");
+        }
+        gives_up.await.expect("it ends");
+    });
+    assert_eq!(budget.available(), ALL);
+}
+
+/// Whoever waits at a narrow valve goes on when it opens, however often it was narrowed and opened before.
+pub fn a_valve() {
+    // Time stands still: whoever misses the opening waits for ever. Nobody drives this runtime's timers.
+    let timers = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("timers");
+    let _timers = timers.enter();
+    let valve = Arc::new(Valve::default());
+    valve.set(Some(1));
+    let passing = [1, 2].map(|times| {
+        let valve = Arc::clone(&valve);
+        spawn(async move {
+            for _ in 0..times {
+                valve.pass(1 << 30).await;
+            }
+        })
+    });
+    let turning = Arc::clone(&valve);
+    let turns = thread::spawn(move || {
+        for rate in [None, Some(2), None, Some(3), None] {
+            turning.set(rate);
+        }
+    });
+    block_on(async {
+        for one in passing {
+            one.await.expect("it ends");
+        }
+    });
+    turns.join().expect("it ends");
+}
+
+/// Whoever waits for the wish for a hedge hears of it, and what was seen of an attempt makes sense at each moment.
+pub fn a_tracker() {
+    let now = Instant::now();
+    let tracker = Arc::new(Tracker::new(now, Alike));
+    let waits = Arc::clone(&tracker);
+    let waiting = spawn(async move { waits.hedge_wanted().await });
+    let reads = Arc::clone(&tracker);
+    let reading = thread::spawn(move || {
+        reads.sent(now);
+        reads.head(now + Duration::from_millis(1));
+        for n in 2..5 {
+            reads.body(now + Duration::from_millis(n), 10);
+            reads.sunk(now + Duration::from_millis(n));
+        }
+        reads.whole();
+    });
+    for _ in 0..3 {
+        if let Some(seen) = tracker.snapshot() {
+            assert!(seen.moved >= seen.sent && seen.bytes <= 30, "{seen:?}");
+            assert!(seen.silence <= Duration::from_millis(1), "nothing was silent for longer: {seen:?}");
+        }
+    }
+    tracker.want_hedge();
+    block_on(async { waiting.await.expect("it ends") });
+    reading.join().expect("it ends");
+    let seen = tracker.snapshot().expect("it was sent");
+    assert!(tracker.is_hedged() && seen.is_whole && !seen.is_sinking && seen.bytes == 30, "{seen:?}");
+}
+
+/// A body's bytes come in order and whole, and neither end waits for ever: the connection for room, the reader for bytes.
+pub fn a_body() {
+    const CHUNKS: u8 = 6;
+    let waiting = Arc::new(Waiting::default());
+    let filling = Arc::clone(&waiting);
+    let connection = spawn(async move {
+        filling.begin(Head);
+        for n in 0..CHUNKS {
+            poll_fn(|context| filling.poll_room(context)).await;
+            assert!(filling.bytes() < ROOM);
+            filling.fill(Bytes::from(vec![n; ROOM / 2 + 1]));
+        }
+    });
+    let reader = spawn(async move {
+        let Head = poll_fn(|context| waiting.head_if_any(context).map_or(Poll::Pending, Poll::Ready)).await;
+        for n in 0..CHUNKS {
+            let chunk = poll_fn(|context| waiting.take(context).map_or(Poll::Pending, Poll::Ready)).await;
+            assert!(chunk.len() == ROOM / 2 + 1 && chunk[0] == n, "chunk {n}");
+        }
+        assert_eq!(waiting.bytes(), 0);
+    });
+    block_on(async {
+        connection.await.expect("it ends");
+        reader.await.expect("it ends");
+    });
+}
+
+/// Each request has its turn on a young connection, whoever flushes and however often.
+pub fn a_young_connection() {
+    let flights = Arc::new(FirstFlights::new());
+    let (wire, mut sent) = tokio::sync::mpsc::unbounded_channel();
+    let requests = [(); 3].map(|()| {
+        let (flights, wire) = (Arc::clone(&flights), wire.clone());
+        spawn(async move {
+            flights.turn().await;
+            wire.send(()).expect("the connection is there");
+        })
+    });
+    drop(wire);
+    let connection = spawn(async move {
+        flights.written();
+        while let Some(()) = sent.recv().await {
+            flights.written();
+            yield_now().await;
+            flights.written();
+        }
+    });
+    block_on(async {
+        for request in requests {
+            request.await.expect("it ends");
+        }
+        connection.await.expect("it ends");
+    });
+}
+
+/// An outage is reported by one of those who meet it, and so is its end.
+pub fn an_outage() {
+    const CALLS: u64 = 3;
+    let began = Instant::now();
+    let at = move |millis| began + Duration::from_millis(millis);
+    let outage = Arc::new(Outage::new(began));
+    let count = |say: fn(&Outage, Instant) -> bool, from: u64| {
+        let calls = (0..CALLS).map(|n| {
+            let outage = Arc::clone(&outage);
+            thread::spawn(move || say(&outage, at(from + n)))
+        });
+        let calls: Vec<_> = calls.collect();
+        calls.into_iter().map(|call| call.join().expect("it ends")).filter(|said| *said).count()
+    };
+    let fails = |outage: &Outage, now: Instant| {
+        outage.failed(now, Duration::from_millis(1));
+        outage.is_to_be_reported(now)
+    };
+    assert_eq!(count(fails, 0), 0, "it is too short to be reported");
+    assert_eq!(count(fails, 2000), 1);
+    let answers = |outage: &Outage, now: Instant| {
+        outage.heard(now);
+        outage.is_over(now).is_some()
+    };
+    assert_eq!(count(answers, 3000), 1);
+    assert!(outage.lasts(at(4000)).is_zero());
+}
+
+/// Every task of the file threads is done or refused, also while they are closed; none is waited for in vain.
+pub fn file_threads() {
+    let (files, done) = (Files::new(2), Arc::new(AtomicUsize::new(0)));
+    let run = |n: usize| {
+        let (files, done) = (files.clone(), Arc::clone(&done));
+        spawn(async move {
+            let ended = files.run(move || {
+                done.fetch_add(1, SeqCst);
+                n
+            });
+            ended.await.ok()
+        })
+    };
+    let tasks: Vec<_> = (0..4).map(run).collect();
+    let closing = files.clone();
+    let end = thread::spawn(move || closing.close());
+    let ended = block_on(join_all(tasks));
+    let ended: Vec<_> = ended.into_iter().map(|task| task.expect("it ends")).collect();
+    end.join().expect("it ends");
+    for (n, ended) in ended.iter().enumerate() {
+        assert!(ended.is_none_or(|number| number == n), "{ended:?}");
+    }
+    assert_eq!(ended.iter().flatten().count(), done.load(SeqCst), "what was done was said to be");
+}
+
+/// A mistake on purpose: whoever waits looks first and then says where to be woken.
+pub fn a_wake_up_that_is_lost() {
+    let state = Arc::new(crate::threads::Mutex::new((false, None::<Waker>)));
+    let waits = Arc::clone(&state);
+    let waiting = spawn(poll_fn(move |context| {
+        if waits.lock().expect("a lock").0 {
+            return Poll::Ready(());
+        }
+        waits.lock().expect("a lock").1 = Some(context.waker().clone());
+        Poll::Pending
+    }));
+    let tells = thread::spawn(move || {
+        let mut state = state.lock().expect("a lock");
+        state.0 = true;
+        if let Some(waker) = state.1.take() {
+            waker.wake();
+        }
+    });
+    block_on(async { waiting.await.expect("it ends") });
+    tells.join().expect("it ends");
+}

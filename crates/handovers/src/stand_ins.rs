@@ -1,0 +1,57 @@
+//! The least that the modules need of their crates.
+
+use std::fmt;
+
+use crate::threads::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// An error with its words alone.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl Error {
+    pub(crate) fn integrity(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(format!("{}: {}", target.into(), message.into()))
+    }
+
+    pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::integrity(target, message)
+    }
+
+    pub(crate) fn cancelled(target: impl Into<String>) -> Self {
+        Self::integrity(target, "cancelled")
+    }
+
+    pub(crate) fn local(path: &str, message: &'static str, source: impl fmt::Display) -> Self {
+        Self(format!("{path}: {message}: {source}"))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The bytes that have moved.
+#[derive(Debug, Default)]
+pub struct Progress(AtomicU64);
+
+impl Progress {
+    pub(crate) fn moved(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn taken_back(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// An answer's head.
+#[derive(Clone, Debug, Default)]
+pub struct Head;

@@ -1,0 +1,5 @@
+//! In the place of the standard library's.
+
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
+pub(crate) use shuttle::thread::Builder;
+pub(crate) use std::sync::PoisonError;

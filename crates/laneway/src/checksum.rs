@@ -275,6 +275,8 @@ pub(crate) fn written(sum: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::random::Random;
+    use crate::plan::slices::CLAIM_LEN;
 
     const ALL: Wanted = Wanted { crc32c: true, crc64nvme: true, crc32: true, md5: true };
 
@@ -295,6 +297,61 @@ mod tests {
         for cut in [0, 1, 15, 4096, 9_999, 10_000] {
             let (head, tail) = bytes.split_at(cut);
             assert_eq!(Run::of(head, wanted).then(Run::of(tail, wanted)), whole, "cut at {cut}");
+        }
+    }
+
+    /// The checksum of neighbouring ranges, as those of a download are combined.
+    fn combined(ranges: &[&Run]) -> Run {
+        let nothing = Run::of(b"", WANTED_OF_PARTS);
+        ranges.iter().fold(nothing, |whole, run| whole.then(**run))
+    }
+
+    const WANTED_OF_PARTS: Wanted = Wanted { crc32: false, md5: false, ..ALL };
+
+    /// What a fault can make of ranges: one is dropped, comes twice, or two are swapped.
+    #[test]
+    fn dropped_repeated_and_swapped_ranges_never_combine_to_the_right_checksum() {
+        const CASES: u64 = 10_000;
+        let mut random = Random(15);
+        let mut bytes = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();
+        // Most ranges have one length, but for an object's last; a few cases, which take long to combine, are of every length.
+        let claim = CLAIM_LEN as usize;
+        let alike: Vec<_> = [claim; 12].into_iter().chain([5003]).map(&mut bytes).collect();
+        let lens = [1, 2, 3, 8, 31, 64, 255, 1000, 4096, 5003, 65_536, claim - 1, claim, claim + 1];
+        let any: Vec<_> = lens.into_iter().map(&mut bytes).chain([vec![0; 4096]]).collect();
+        let runs = |pool: &[Vec<u8>]| -> Vec<Run> {
+            pool.iter().map(|bytes| Run::of(bytes, WANTED_OF_PARTS)).collect()
+        };
+        let pools = [(runs(&alike), alike), (runs(&any), any)];
+        let sums = |run: &Run| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
+        let mut random = Random(16);
+        for case in 0..CASES {
+            let (runs, pool) = &pools[usize::from(case % 20 == 0)];
+            let count = 2 + random.below(11) as usize;
+            // Each of them once: two that are the same may be swapped.
+            let mut order: Vec<usize> = (0..runs.len()).collect();
+            for i in 0..count {
+                order.swap(i, i + random.below((runs.len() - i) as u64) as usize);
+            }
+            let right: Vec<&Run> = order[..count].iter().map(|i| &runs[*i]).collect();
+            let whole = combined(&right);
+            let (one, mut other) = (random.below(count as u64) as usize, random.below(count as u64) as usize);
+            if one == other {
+                other = (other + 1) % count;
+            }
+            let mut wrong = [right.clone(), right.clone(), right.clone()];
+            wrong[0].remove(one);
+            wrong[1].insert(other, right[one]);
+            wrong[2].swap(one, other);
+            for (wrong, what) in wrong.iter().zip(["dropped", "repeated", "swapped"]) {
+                let (right, wrong) = (sums(&whole), sums(&combined(wrong)));
+                assert!(right.0 != wrong.0 && right.1 != wrong.1, "case {case}: {one}, {other} {what}");
+            }
+            // The checksum of the bytes themselves, where they are few.
+            if case % 500 == 0 {
+                let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
+                assert_eq!(Run::of(&all, WANTED_OF_PARTS), whole, "case {case}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The folder that a download writes into. Nothing is created outside it, whatever the keys and whatever somebody
 //! else does to the tree meanwhile: each directory is opened from its parent without following links.
 
+mod flushed;
 mod journal;
 mod partial;
 mod place;
@@ -9,16 +10,21 @@ mod staged;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::platform::flush_directory;
 use crate::relative::Relative;
 
+use flushed::Flushed;
 pub(crate) use journal::Subject;
 pub(crate) use partial::{TakeUp, hold};
 pub(crate) use place::{Destination, Place, file_in_the_way};
@@ -35,6 +41,9 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// By their path below the folder; the folder itself is under the empty path.
     open: Mutex<HashMap<String, Arc<OwnedFd>>>,
+    flushed: Mutex<Flushed>,
+    /// Whether files below it can't be locked.
+    no_locks: AtomicBool,
 }
 
 impl Folder {
@@ -44,7 +53,8 @@ impl Folder {
         if path.as_os_str().is_empty() {
             path = PathBuf::from(".");
         }
-        Arc::new(Self { path, open: Mutex::default() })
+        let (open, flushed, no_locks) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Arc::new(Self { path, open, flushed, no_locks })
     }
 
     /// The place of a name below the folder.
@@ -92,10 +102,44 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
+    /// Has the names of the directory `below`, and of all above it up to the folder, on the disk, whether this job has made them or one
+    /// that was killed; those on the way to the folder if this one has.
+    fn flush_above(&self, below: &str) -> io::Result<()> {
+        // Noted only once it has been flushed: whoever finds it noted relies on that.
+        let mut at = below;
+        while !at.is_empty() {
+            let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
+            if !self.flushed().has(at) {
+                flush_directory(&*self.directory(parent).map_err(io::Error::other)?)?;
+                self.flushed().insert(at);
+            }
+            at = parent;
+        }
+        let made_in = self.flushed().made_in.clone();
+        for path in made_in {
+            flush_directory(&OwnedFd::from(File::open(&path)?))?;
+            self.flushed().made_in.remove(&path);
+        }
+        Ok(())
+    }
+
+    fn flushed(&self) -> MutexGuard<'_, Flushed> {
+        self.flushed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn open_itself(&self) -> Result<OwnedFd, Error> {
+        let open = || rustix::fs::open(&self.path, DIRECTORY, Mode::empty());
+        if let Ok(there) = open() {
+            return Ok(there);
+        }
+        let missing = self.path.ancestors().take_while(|at| !at.as_os_str().is_empty() && !at.exists());
+        let made_in = missing.map(|at| match at.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        });
+        self.flushed().made_in.extend(made_in);
         std::fs::create_dir_all(&self.path).map_err(|e| Error::local(&self.path, "can't be created", e))?;
-        rustix::fs::open(&self.path, DIRECTORY, Mode::empty())
-            .map_err(|e| Error::local(&self.path, "can't be opened as a directory", e))
+        open().map_err(|e| Error::local(&self.path, "can't be opened as a directory", e))
     }
 
     fn open_in(&self, parent: &OwnedFd, below: &str, name: &str) -> Result<OwnedFd, Error> {
@@ -187,6 +231,53 @@ mod tests {
         drop(staged);
         assert_eq!(names(dir.path()), ["f"]);
         assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn what_a_killed_run_left_of_a_file_goes_with_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let staged = place(&folder, "f").stage(10).unwrap();
+        let [left] = &names(dir.path())[..] else { panic!("one temporary file") };
+        assert!(is_temporary_name(left));
+        // As if it had been killed: nobody holds the file any more.
+        let copy = dir.path().join("copy");
+        std::fs::write(&copy, "half").unwrap();
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600)).unwrap();
+        drop(staged);
+        std::fs::rename(copy, dir.path().join(left)).unwrap();
+        write(&place(&folder, "f"), b"whole").unwrap();
+        assert_eq!(names(dir.path()), ["f"]);
+        let path = dir.path().join("f");
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        assert_ne!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "it is a new file");
+    }
+
+    #[test]
+    fn two_that_write_one_file_at_once_have_a_temporary_file_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let (first, second) = (place(&folder, "f").stage(1).unwrap(), place(&folder, "f").stage(1).unwrap());
+        assert_eq!(names(dir.path()).len(), 2);
+        first.write_at(b"1", 0).unwrap();
+        second.write_at(b"2", 0).unwrap();
+        second.commit(Placing::default()).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"2");
+        first.commit(Placing::default()).unwrap();
+        assert_eq!(std::fs::read(dir.path().join("f")).unwrap(), b"1");
+        assert_eq!(names(dir.path()), ["f"]);
+    }
+
+    #[test]
+    fn the_names_of_all_directories_above_a_durable_file_are_flushed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().join("new/root"));
+        folder.create("a/b").unwrap();
+        assert_eq!(folder.flushed().made_in.len(), 2, "{:?}", folder.flushed());
+        let durable = Placing { durable: true, ..Placing::default() };
+        place(&folder, "a/b/f").stage(1).unwrap().commit(durable).unwrap();
+        let has = |below: &str| folder.flushed().has(below);
+        assert!(has("a") && has("a/b") && !has("c") && folder.flushed().made_in.is_empty());
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crc_fast::CrcAlgorithm;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::journal::{Claim, Journal, Subject, read};
@@ -67,29 +68,43 @@ pub(crate) struct TakeUp<'a> {
 /// `None` when another process holds it, when it is somebody else's, or the file system knows no locks: then a file
 /// under a name of its own has to do, which can't be resumed.
 pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> io::Result<Option<Partial>> {
-    let TakeUp { subject, fresh, boot, .. } = *how;
     let Some(file) = hold(directory, &names.part, OFlags::CREATE, SHARED)? else { return Ok(None) };
     // Only who holds the file touches its journal.
-    let Some(journal) = open_own(directory, &names.journal, OFlags::CREATE, SHARED)? else { return Ok(None) };
+    let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
+        Ok(Some(journal)) => journal,
+        none => {
+            remove_new(directory, &names.journal);
+            remove_new(directory, &names.part);
+            return none.map(|_| None);
+        }
+    };
+    match go_on(&file, journal, how) {
+        Ok((journal, done)) => Ok(Some(Partial { file, journal, done })),
+        Err(e) => {
+            // Another file is begun then, and this one would stay behind it.
+            remove(directory, names);
+            Err(e)
+        }
+    }
+}
+
+/// Goes on with a partial file that this process holds, or begins it anew.
+fn go_on(file: &File, journal: File, how: &TakeUp<'_>) -> io::Result<(Journal, Vec<(u64, Run)>)> {
+    let TakeUp { subject, fresh, boot, .. } = *how;
     let claims = match !fresh && file.metadata()?.len() == subject.size {
-        true => read_journal(&journal, subject)?,
+        // One that can't be read says nothing.
+        true => read_journal(&journal, subject).ok().flatten(),
         false => None,
     };
     let Some(claims) = claims else {
-        return match begin(&file, journal, subject, boot) {
-            Ok(journal) => Ok(Some(Partial { file, journal, done: Vec::new() })),
-            Err(e) => {
-                remove(directory, names);
-                Err(e)
-            }
-        };
+        return Ok((begin(file, journal, subject, boot)?, Vec::new()));
     };
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
     // What another boot has claimed and this one has again needs no reading.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
-    let read_back = confirmed(&file, settled(candidates, subject.size, Claim::range), how)?;
+    let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
         // What was not read back is still to be kept.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),
@@ -101,7 +116,7 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     }
     certain.extend(read_back);
     certain.sort_by_key(|claim| claim.start);
-    Ok(Some(Partial { file, journal, done: joined(&certain, subject) }))
+    Ok((journal, joined(&certain, subject)))
 }
 
 /// Makes a file of the right size, and a journal that claims nothing of it.
@@ -120,18 +135,18 @@ fn overlaps(sorted: &[Claim], claim: &Claim) -> bool {
     sorted.get(next).is_some_and(|other| other.start < range.end)
 }
 
-/// The claims whose bytes are what they say.
-fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> io::Result<Vec<Claim>> {
+/// The claims whose bytes are what they say. What can't be read is not.
+fn confirmed(file: &File, claims: Vec<Claim>, how: &TakeUp<'_>) -> Vec<Claim> {
     let crc = how.subject.crc;
     let mut good = Vec::new();
     for claim in claims {
-        match read_back(file, claim.range(), crc.wanted(), how.is_cancelled)? {
-            Some(run) if run.value(crc) == Some(claim.sum) => good.push(claim),
-            Some(_) => {}
-            None => break,
+        match read_back(file, claim.range(), crc.wanted(), how.is_cancelled) {
+            Ok(Some(run)) if run.value(crc) == Some(claim.sum) => good.push(claim),
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => break,
         }
     }
-    Ok(good)
+    good
 }
 
 /// The checksums of a range of a file; `None` if `is_cancelled` meanwhile.
@@ -209,11 +224,23 @@ pub(crate) fn hold(
     create: OFlags,
     mode: Mode,
 ) -> io::Result<Option<File>> {
+    let is_lacking = |e: Errno| matches!(e, Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS);
+    match held(directory, name, create, mode) {
+        Ok(held) => Ok(held),
+        Err(e) => {
+            remove_new(directory, name);
+            // Where there are no locks nobody goes on with it.
+            if Errno::from_io_error(&e).is_some_and(is_lacking) { Ok(None) } else { Err(e) }
+        }
+    }
+}
+
+fn held(directory: &OwnedFd, name: &OsStr, create: OFlags, mode: Mode) -> io::Result<Option<File>> {
     for _ in 0..RACES_MAX {
         let Some(file) = open_own(directory, name, create, mode)? else { return Ok(None) };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS) => return Ok(None),
+            Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
         // Until the lock was had, another process may have put the file in its place, or removed it.
@@ -222,6 +249,52 @@ pub(crate) fn hold(
             Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(Some(file)),
             Ok(_) | Err(Errno::NOENT) => {}
             Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Removes a file that was made only to find that it can't be used. One that holds something was there before.
+fn remove_new(directory: &OwnedFd, name: &OsStr) {
+    if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_empty_file(&stat)) {
+        let _ = unlinkat(directory, name, AtFlags::empty());
+    }
+}
+
+fn is_empty_file(stat: &rustix::fs::Stat) -> bool {
+    stat.st_size == 0 && super::kind(stat) == FileType::RegularFile
+}
+
+/// Makes a new file and locks it, in the place of one that a run which is gone has left there. `None` where another process writes to
+/// that, it is somebody else's, or there are no locks, which is remembered. It has the mode of the user's files.
+pub(super) fn make(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<Option<File>> {
+    if no_locks.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    for _ in 0..RACES_MAX {
+        let file = match openat(directory, name, flags, SHARED) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::EXIST) => match hold(directory, name, OFlags::empty(), SHARED) {
+                // Not gone on with: it may have been given another mode and other times by then. It is removed while it is locked.
+                Ok(Some(_left)) => match unlinkat(directory, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => continue,
+                    Err(_) => return Ok(None),
+                },
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Ok(None) | Err(_) => return Ok(None),
+            },
+            Err(e) => return Err(e.into()),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Until the lock was had, another run may have taken it for one that was left, and removed it.
+            Ok(()) if fstat(&file).is_ok_and(|stat| stat.st_nlink > 0) => return Ok(Some(file)),
+            Ok(()) | Err(Errno::WOULDBLOCK) => {}
+            Err(_) => {
+                no_locks.store(true, Ordering::Relaxed);
+                remove_new(directory, name);
+                return Ok(None);
+            }
         }
     }
     Ok(None)

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use super::staged::{IS_A_DIRECTORY, Staged};
 use super::{Folder, kind};
 use crate::Error;
 use crate::checksum::Run;
+use crate::platform::flush_directory;
 
 /// Symbolic links that are followed to a destination, as the kernel does.
 const LINKS_MAX: usize = 40;
@@ -115,7 +117,7 @@ impl Place {
     /// # Errors
     /// When a directory, a link or a device is in the way, or the file system refuses.
     pub(crate) fn stage(&self, size: u64) -> Result<Staged, Error> {
-        Staged::create(self.clear()?, &self.name, size, self.path())
+        Staged::create(self, self.clear()?, size)
     }
 
     /// Goes on with the file that an earlier run has begun beside the place, or begins one with which a later run can
@@ -129,13 +131,13 @@ impl Place {
         let names = partial::Names::of(&self.name, &how.subject.url);
         match partial::take_up(&directory, &names, how) {
             Ok(Some(Partial { file, journal, done })) => {
-                Ok((Staged::resumed(directory, &self.name, self.path(), names, (file, journal)), done))
+                Ok((Staged::resumed(self, directory, names, (file, journal)), done))
             }
             not => {
                 if let Err(e) = not {
                     tracing::debug!(error = %e, "a file that could be resumed can't be had");
                 }
-                Ok((Staged::create(directory, &self.name, how.subject.size, self.path())?, Vec::new()))
+                Ok((Staged::create(self, directory, how.subject.size)?, Vec::new()))
             }
         }
     }
@@ -155,6 +157,12 @@ impl Place {
         if let Ok(directory) = self.folder.directory(&self.directory) {
             partial::discard(&directory, &partial::Names::of(&self.name, url));
         }
+    }
+
+    /// Has the names in the place's directory on the disk, and those of the directories above it.
+    pub(super) fn flush(&self, directory: &OwnedFd) -> io::Result<()> {
+        flush_directory(directory)?;
+        self.folder.flush_above(&self.directory)
     }
 
     /// The directory, provided that a file can be put at the place.

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, fchown};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,10 +18,11 @@ use rustix::io::Errno;
 
 use super::journal::{Claim, Journal};
 use super::partial::{self, Names};
+use super::place::Place;
 use crate::Error;
 use crate::checksum::{Run, Wanted};
 use crate::plan::resume::settled;
-use crate::platform::{flush_directory, rename_where_absent};
+use crate::platform::rename_where_absent;
 use crate::preserve::Attributes;
 use crate::relative::NAME_MAX;
 
@@ -51,7 +53,7 @@ pub(crate) struct Staged {
     file: File,
     directory: Arc<OwnedFd>,
     temporary: OsString,
-    name: OsString,
+    place: Place,
     path: PathBuf,
     /// What a later run goes on by, where the file is one that can be resumed, and the name of that.
     journal: Option<(Journal, OsString)>,
@@ -63,42 +65,33 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    pub(super) fn create(
-        directory: Arc<OwnedFd>,
-        name: &OsStr,
-        size: u64,
-        path: PathBuf,
-    ) -> Result<Self, Error> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mut attempt = 0;
-        let (fd, temporary) = loop {
-            let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
-            let temporary = temporary_name(name, &random, "part");
-            // The kernel takes the umask off this mode.
-            match openat(&*directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
-                Ok(fd) => break (fd, temporary),
-                Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
-                Err(e) => return Err(Error::local(path, "can't be created", e)),
-            }
+    pub(super) fn create(place: &Place, directory: Arc<OwnedFd>, size: u64) -> Result<Self, Error> {
+        let path = place.path();
+        let begun = begin(&directory, &place.name, &place.folder.no_locks);
+        let (file, temporary) = begun.map_err(|e| Error::local(&path, "can't be created", e))?;
+        let staged = Self {
+            file,
+            directory,
+            temporary,
+            place: place.clone(),
+            path,
+            journal: None,
+            is_open: Mutex::new(true),
         };
-        let (file, name) = (File::from(fd), name.to_owned());
-        let staged =
-            Self { file, directory, temporary, name, path, journal: None, is_open: Mutex::new(true) };
         staged.set_len(size)?;
         Ok(staged)
     }
 
     /// A file that goes on where an earlier run left it.
     pub(super) fn resumed(
+        place: &Place,
         directory: Arc<OwnedFd>,
-        name: &OsStr,
-        path: PathBuf,
         names: Names,
         (file, journal): (File, Journal),
     ) -> Self {
         let journal = Some((journal, names.journal));
-        let (temporary, name) = (names.part, name.to_owned());
-        Self { file, directory, temporary, name, path, journal, is_open: Mutex::new(true) }
+        let (temporary, path) = (names.part, place.path());
+        Self { file, directory, temporary, place: place.clone(), path, journal, is_open: Mutex::new(true) }
     }
 
     /// Gives the file its size at once. Blocks are not reserved: `fallocate` costs 0.1 s a GiB on memory-backed file
@@ -170,9 +163,15 @@ impl Staged {
             self.file.sync_all().map_err(|e| Error::local(&self.path, "can't be flushed", e))?;
         }
         self.check_name()?;
+        if let Some((_, journal)) = &self.journal {
+            // Behind the rename it would stay for good if the program were killed in between: who finds the file complete looks
+            // for no journal.
+            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
+        }
+        let name = &*self.place.name;
         let renamed = match placing.only_absent {
-            true => rename_where_absent(&self.directory, &self.temporary, &self.name),
-            false => renameat(&*self.directory, &*self.temporary, &*self.directory, &*self.name),
+            true => rename_where_absent(&self.directory, &self.temporary, name),
+            false => renameat(&*self.directory, &*self.temporary, &*self.directory, name),
         };
         renamed.map_err(|e| match e {
             Errno::EXIST => Error::exists(self.path.display().to_string(), EXISTS_BY_NOW),
@@ -181,12 +180,9 @@ impl Staged {
             e => Error::local(&self.path, "can't be put in its place", e),
         })?;
         self.settle();
-        if let Some((_, journal)) = &self.journal {
-            // Left behind, it would only be overwritten by the next download from and to here.
-            let _ = unlinkat(&*self.directory, &**journal, AtFlags::empty());
-        }
         if placing.durable {
-            flush_directory(&self.directory)
+            self.place
+                .flush(&self.directory)
                 .map_err(|e| Error::local(&self.path, "its directory can't be flushed", e))?;
         }
         Ok(())
@@ -223,16 +219,16 @@ impl Staged {
         }
         let failed = |e| Error::local(&self.path, "can't be looked at", e);
         let held = fstat(&self.file).map_err(failed)?;
-        let named = statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW);
-        match named {
-            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => Ok(()),
-            _ => {
-                // What lies there is not this file, and not to be removed with it.
-                self.settle();
-                let why = format!("its temporary file {} was replaced", self.temporary.display());
-                Err(Error::refused(self.path.display().to_string(), why))
-            }
-        }
+        let what = match statat(&*self.directory, &*self.temporary, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if (stat.st_ino, stat.st_dev) == (held.st_ino, held.st_dev) => return Ok(()),
+            Ok(_) => "replaced",
+            Err(Errno::NOENT) => "removed",
+            Err(e) => return Err(failed(e)),
+        };
+        // What lies there is not this file, and not to be removed with it.
+        self.settle();
+        let why = format!("its temporary file {} was {what}", self.temporary.display());
+        Err(Error::refused(self.path.display().to_string(), why))
     }
 
     /// Leaves the file to a later run, which goes on with it, and says how many bytes that will not have to fetch.
@@ -279,6 +275,27 @@ impl Drop for Staged {
     }
 }
 
+/// A new file, and its name. The first name is always the same, so that what a run that was killed has left under it goes; others
+/// are drawn.
+fn begin(directory: &OwnedFd, name: &OsStr, no_locks: &AtomicBool) -> io::Result<(File, OsString)> {
+    let own = Names::of(name, "").part;
+    if let Some(file) = partial::make(directory, &own, no_locks)? {
+        return Ok((file, own));
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut attempt = 0;
+    loop {
+        let random = format!("{:08x}", RandomState::new().hash_one(attempt) as u32);
+        let temporary = temporary_name(name, &random, "part");
+        // The kernel takes the umask off this mode.
+        match openat(directory, &*temporary, flags, Mode::from_raw_mode(0o666)) {
+            Ok(fd) => return Ok((File::from(fd), temporary)),
+            Err(Errno::EXIST) if attempt < NAMES_TRIED_MAX => attempt += 1,
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
 /// `.NAME.laneway-MARK.KIND`, with NAME shortened so that the whole fits into a directory entry.
 pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     let suffix = format!(".laneway-{mark}.{kind}");
@@ -295,8 +312,8 @@ pub(super) fn temporary_name(name: &OsStr, mark: &str, kind: &str) -> OsString {
     temporary
 }
 
-/// Whether a name is one that [`temporary_name`] gives: of a file under way (8 digits), or of one that outlives its run
-/// and its journal (16). Anything else is somebody's own file.
+/// Whether a name is one that [`temporary_name`] gives: one that was drawn (8 digits), or one that a later run finds, of a file
+/// or its journal (16). Anything else is somebody's own file.
 pub(crate) fn is_temporary_name(name: &str) -> bool {
     let Some((rest, kind)) = name.rsplit_once('.') else { return false };
     let Some((named, mark)) = rest.rsplit_once(".laneway-") else { return false };

@@ -22,11 +22,13 @@ python: ## build the Python package as a wheel, into target/wheels
 consumers: ## test the crates under DataFusion, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch (all below target)
 	.ci/consumers
 
-soak: ## run the dispatcher against 100000 random networks, kill and resume downloads of a GiB, jobs of minutes, and two hours of mixed work
+soak: ## run the dispatcher against 100000 random networks, kill transfers at 200 moments each, resume downloads of a GiB, jobs of minutes, and two hours of mixed work
 	LANEWAY_SOAK_SEEDS=100000 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-lanes --locked --lib whatever_the_network_does
 	LANEWAY_SOAK_DOWNLOAD_MIB=1024 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-cli --locked --test resuming killed_ten_times
+	LANEWAY_SOAK_KILLS=200 LANEWAY_SOAK_FAILINGS=1 CARGO_PROFILE_RELEASE_LTO=off \
+		$(CARGO) test --release -p laneway-cli --locked --test crash_safety
 	LANEWAY_SOAK_LONG_JOB_S=70 CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway --locked --test moving long_jobs
 	LANEWAY_SOAK_MINUTES=$${LANEWAY_SOAK_MINUTES:-60} CARGO_PROFILE_RELEASE_LTO=off \

@@ -125,6 +125,14 @@ impl Server {
         self.shared.tally.snapshot(self.shared.gcs.objects.uploads.len(), self.shared.gcs.sessions.open())
     }
 
+    /// The ids of the uploads to a bucket, of both dialects, that were begun and neither completed nor given up, each with the
+    /// bytes that have come of it. A session that is busy isn't among them.
+    pub fn uploads_open(&self, bucket: &str) -> Vec<(String, u64)> {
+        let parts = self.shared.gcs.objects.uploads.of(bucket);
+        let parts = parts.iter().map(|upload| (upload.id.clone(), upload.size()));
+        parts.chain(self.shared.gcs.sessions.open_in(bucket)).collect()
+    }
+
     /// How many sessions of directory buckets were opened.
     pub fn directory_sessions(&self) -> usize {
         self.shared.s3.sessions.opened()

@@ -5,15 +5,19 @@
 mod bytes;
 mod changes;
 mod journal;
+mod power_cut;
 mod program;
 mod scripted;
+mod system_calls;
 mod tree;
 mod wire;
 
 pub use bytes::random_bytes;
 pub use changes::Changes;
 pub use journal::{claimed, recorded_parts};
+pub use power_cut::{Loss, cut_power};
 pub use program::{Program, Run, Running};
 pub use scripted::{Asked, Scripted, answer};
+pub use system_calls::{Blow, Call, SystemCalls};
 pub use tree::{AWKWARD_NAMES, differences, seed_tree};
 pub use wire::{Endpoint, Wire};

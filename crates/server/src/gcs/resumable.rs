@@ -52,6 +52,17 @@ impl Sessions {
         self.map().values().filter(|session| session.is_open()).count()
     }
 
+    /// The ids of those in a bucket that nobody writes to right now, each with the bytes that have come.
+    pub(crate) fn open_in(&self, bucket: &str) -> Vec<(String, u64)> {
+        let size = |session: &Session| match &*session.state.try_lock().ok()? {
+            State::Open { writer, .. } => Some(writer.size()),
+            State::Done(_) | State::Failed => None,
+        };
+        let map = self.map();
+        let of_bucket = map.iter().filter(|(_, session)| session.bucket == bucket);
+        of_bucket.filter_map(|(id, session)| Some((id.clone(), size(session)?))).collect()
+    }
+
     fn insert(&self, id: String, session: Session) {
         let mut map = self.map();
         if map.len() >= SESSIONS_MAX {

@@ -40,6 +40,11 @@ impl Upload {
     pub(crate) fn parts(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Part>>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Bytes of all parts that have come.
+    pub(crate) fn size(&self) -> u64 {
+        self.parts().values().map(|part| part.written.content.size()).sum()
+    }
 }
 
 /// All uploads of a store. They live in memory only; a restart forgets them.

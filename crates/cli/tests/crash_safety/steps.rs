@@ -1,0 +1,109 @@
+//! `kill -9` at every step that a download takes with its files, and an upload with its journal.
+
+use std::collections::BTreeMap;
+
+use laneway_testkit::{Blow, Call, SystemCalls, Wire};
+
+use crate::scene::{KILLED, Scene};
+use crate::work;
+
+/// Of calls that are alike so many are struck, spread over all.
+const ALIKE_MAX: u64 = 5;
+
+/// One of the calls that a run makes: the so manyeth of that name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) nth: u64,
+}
+
+/// Every call of a run; of those that move bytes, and of looks, some.
+pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for call in calls {
+        *counts.entry(&call.name).or_default() += 1;
+    }
+    let mut steps = Vec::new();
+    for (name, count) in counts {
+        let few = if matches!(name, "read" | "write" | "look" | "seek") { ALIKE_MAX } else { u64::MAX };
+        let struck = count.min(few);
+        let nth = |n| 1 + n * (count - 1) / (struck - 1).max(1);
+        steps.extend((0..struck).map(|n| Step { name: name.to_owned(), nth: nth(n) }));
+    }
+    steps
+}
+
+/// Kills the work before each of its steps below the folder of its files or that of its journals, which have to be of these names among
+/// others.
+fn killed_at_every_step(scene: &Scene, names: &[&str]) {
+    killed_at(scene, names, |_| true);
+}
+
+/// The same for the steps that are `chosen`.
+fn killed_at(scene: &Scene, names: &[&str], chosen: impl Fn(&Step) -> bool) {
+    if !SystemCalls::can_be_struck() {
+        return;
+    }
+    let below = || SystemCalls::below([scene.folder(), scene.journals()]);
+    scene.reset();
+    let (run, calls) = below().run(&scene.program(), &scene.arguments);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    scene.assert_new("unkilled");
+    let steps = steps(&calls);
+    for name in names {
+        assert!(steps.iter().any(|step| step.name == *name), "no {name} among {steps:?}");
+    }
+    for step in steps.into_iter().filter(chosen) {
+        let when = format!("{:?} killed before {} {}", scene.arguments, step.name, step.nth);
+        scene.reset();
+        let strike = below().strike_named(&step.name, step.nth, Blow::Kill);
+        let (run, _) = strike.run(&scene.program(), &scene.arguments);
+        assert!(matches!(run.status, KILLED | Some(0)), "{when}: {:?} {}", run.status, run.stderr);
+        scene.assert_old_or_new(&when);
+        scene.finish(&when);
+    }
+}
+
+#[test]
+fn a_large_download_killed_at_any_step_leaves_the_old_file_or_the_new_one() {
+    let steps = ["create", "lock", "truncate", "write", "rename", "unlink", "flush", "flush-names"];
+    killed_at_every_step(&work::large_download(Wire::Plain, "s3", &["--durable"]), &steps);
+}
+
+#[test]
+fn a_small_download_killed_at_any_step_leaves_no_file_or_the_new_one() {
+    killed_at_every_step(&work::small_download(&[]), &["create", "mkdir", "write", "rename"]);
+}
+
+/// What is in its place is not looked at again by a sync, and so has to have left nothing.
+#[test]
+fn a_large_file_of_a_sync_killed_around_its_rename_leaves_nothing_behind() {
+    let last = ["unlink", "rename", "flush", "flush-names"];
+    killed_at(&work::large_sync(), &last, |step| last.contains(&&*step.name));
+}
+
+#[test]
+fn an_upload_killed_at_any_step_with_its_journal_is_exactly_right_in_the_end() {
+    killed_at_every_step(
+        &work::large_upload(Wire::Plain, "s3"),
+        &["create", "lock", "truncate", "write", "unlink"],
+    );
+    killed_at_every_step(&work::session(), &["create", "lock", "truncate", "write", "unlink"]);
+}
+
+#[test]
+fn steps_are_spread_over_calls_that_are_alike() {
+    let call = |name: &str, number| Call {
+        name: name.to_owned(),
+        returned: Some(0),
+        path: "/x".into(),
+        to: "".into(),
+        number,
+    };
+    let calls: Vec<_> = (1..=101).map(|n| call("write", n)).chain([call("rename", 102)]).collect();
+    let nths = |name: &str| -> Vec<u64> {
+        steps(&calls).into_iter().filter(|step| step.name == name).map(|step| step.nth).collect()
+    };
+    assert_eq!(nths("rename"), [1]);
+    assert_eq!(nths("write"), [1, 26, 51, 76, 101]);
+}

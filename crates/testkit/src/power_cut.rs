@@ -1,0 +1,116 @@
+//! What a disk holds after the power was cut, worked out from the calls that a program had made until then.
+//!
+//! A file system may have lost whatever was not flushed: the bytes of a file since it was flushed, and what has become of names since their
+//! directory was. It may as well have kept any of it. Here it loses the one, the other or both, and all of it.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::Call;
+
+/// What is lost of what was not flushed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// Names are as they were: files have not been made, renamed or removed.
+    Names,
+    /// Files hold zeros.
+    Bytes,
+    /// Both.
+    NamesAndBytes,
+    /// Files hold zeros, but for journals: these are small, and may have been written back in time.
+    BytesButJournals,
+}
+
+impl Loss {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Names, Self::Bytes, Self::NamesAndBytes, Self::BytesButJournals];
+}
+
+/// Takes from a folder what a program has done in it by these `calls` and never flushed. `kept` is the folder that
+/// [`SystemCalls::keeping`](crate::SystemCalls::keeping) was given.
+pub fn cut_power(calls: &[Call], kept: &Path, loss: Loss) {
+    let done: Vec<&Call> =
+        calls.iter().filter(|call| call.returned.is_some_and(|number| number >= 0)).collect();
+    let written = written(&done, kept);
+    if matches!(loss, Loss::Names | Loss::NamesAndBytes) {
+        lose_names(&done, kept);
+    }
+    if loss != Loss::Names {
+        let folders: BTreeSet<&Path> = done.iter().filter_map(|call| call.path.parent()).collect();
+        for folder in folders {
+            lose_bytes(folder, kept, &written, loss == Loss::BytesButJournals);
+        }
+    }
+}
+
+/// The inodes of the files that were written to.
+fn written(done: &[&Call], kept: &Path) -> HashSet<u64> {
+    let mut paths = HashSet::<PathBuf>::new();
+    let mut inodes = HashSet::new();
+    let inode = |path: &Path| fs::symlink_metadata(path).ok().map(|metadata| metadata.ino());
+    for call in done {
+        match &*call.name {
+            "create" | "write" | "truncate" => {
+                paths.insert(call.path.clone());
+            }
+            "rename" if paths.remove(&call.path) => {
+                paths.insert(call.to.clone());
+            }
+            "unlink" if paths.remove(&call.path) => inodes.extend(inode(&lost(kept, call))),
+            _ => {}
+        }
+    }
+    inodes.extend(paths.iter().filter_map(|path| inode(path)));
+    inodes
+}
+
+/// The file that had lost its name by a call.
+fn lost(kept: &Path, call: &Call) -> PathBuf {
+    kept.join(format!("{}.lost", call.number))
+}
+
+fn lose_names(done: &[&Call], kept: &Path) {
+    let mut flushed = HashSet::<&Path>::new();
+    // The latest first: what was flushed later is there.
+    for call in done.iter().rev() {
+        let folder = call.path.parent().unwrap_or(Path::new("/"));
+        match &*call.name {
+            "flush-names" => {
+                flushed.insert(&call.path);
+            }
+            _ if flushed.contains(folder) => {}
+            // What was made below it is lost with it, flushed or not.
+            "mkdir" => drop(fs::remove_dir_all(&call.path)),
+            "create" => drop(fs::remove_file(&call.path)),
+            "rename" => {
+                fs::rename(&call.to, &call.path).expect("renamed back");
+                give_back(&lost(kept, call), &call.to);
+            }
+            "link" => drop(fs::remove_file(&call.to)),
+            "unlink" => give_back(&lost(kept, call), &call.path),
+            _ => {}
+        }
+    }
+}
+
+fn give_back(lost: &Path, to: &Path) {
+    if lost.exists() {
+        fs::rename(lost, to).expect("renamed back");
+    }
+}
+
+fn lose_bytes(folder: &Path, kept: &Path, written: &HashSet<u64>, but_journals: bool) {
+    // The folder may be lost itself.
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        let metadata = fs::symlink_metadata(&path).expect("it is there");
+        let is_journal = path.extension().is_some_and(|extension| extension == "journal");
+        if !metadata.is_file() || !written.contains(&metadata.ino()) || but_journals && is_journal {
+            continue;
+        }
+        let flushed = fs::read(kept.join(format!("{}.flushed", metadata.ino())));
+        fs::write(&path, flushed.unwrap_or_else(|_| vec![0; metadata.len() as usize])).expect("written");
+    }
+}

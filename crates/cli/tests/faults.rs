@@ -1,0 +1,243 @@
+//! The program's face on the faults of the embedded store: each meets each of some commands once, in one dialect and protocol or
+//! another, and ends in exact success or an error of the right class. `crates/laneway/tests/fault_matrix` has all of them, through the library.
+
+use std::fs;
+use std::path::PathBuf;
+
+use laneway_server::{Config, Faults, GcsConfig, S3Config};
+use laneway_testkit::{Endpoint, Run, Wire, random_bytes};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+const SIZE: usize = 5000;
+const KINDS: [(Wire, &str); 4] =
+    [(Wire::Plain, "s3"), (Wire::TlsH2, "gs"), (Wire::TlsH2, "s3"), (Wire::Plain, "gs")];
+
+/// A command that a fault meets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Command {
+    Download,
+    Upload,
+    Cat,
+    List,
+    Remove,
+    Sync,
+}
+
+use Command::*;
+
+const COMMANDS: [Command; 6] = [Download, Upload, Cat, List, Remove, Sync];
+
+/// How a command has to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expected {
+    Success,
+    Failure(&'static [&'static str]),
+    Either(&'static [&'static str]),
+}
+
+use Expected::{Either, Failure, Success};
+
+/// What passes for every command.
+const PASSING: [&str; 17] = [
+    "status 429",
+    "status 429 retry-after 1s",
+    "status 503",
+    "status 503 retry-after 1s",
+    "status 500",
+    "status 502",
+    "reset",
+    "drop",
+    "cut",
+    "reset@100",
+    "drop@100",
+    "cut@100",
+    "truncate@0",
+    "truncate",
+    "slow 40KB/s",
+    "goaway",
+    "refuse-stream",
+];
+
+const OTHERS: [&str; 12] = [
+    "status 403",
+    "lose-answer",
+    "length none",
+    "length +7",
+    "length -1",
+    "corrupt",
+    "wrong-checksum",
+    "replace",
+    "error-in-200",
+    "garble",
+    "malformed",
+    "delay 50ms",
+];
+
+/// What has to follow; `None` where the fault can't meet the request.
+fn expected(command: Command, fault: &str) -> Option<Expected> {
+    let is_content = matches!(command, Download | Cat);
+    // A deletion's answer is its status, whatever comes behind it.
+    let is_removal = command == Remove;
+    Some(match fault {
+        "status 403" => Failure(&["permission"]),
+        "delay 50ms" | "length none" => Success,
+        "lose-answer" => Success,
+        _ if PASSING.contains(&fault) && is_removal => Either(&["transport"]),
+        _ if PASSING.contains(&fault) => Success,
+        "corrupt" | "wrong-checksum" if is_removal || matches!(command, List | Sync) => return None,
+        "corrupt" => Success,
+        "wrong-checksum" if is_content => Success,
+        "wrong-checksum" => Either(&["integrity"]),
+        "replace" if is_content => Success,
+        "garble" | "malformed" if is_content => return None,
+        "replace" => return None,
+        "length +7" if is_content => Failure(&["integrity", "invalid_range", "transport"]),
+        "length +7" => Either(&["transport"]),
+        "length -1" if is_content => Success,
+        "length -1" => Either(&["transport", "integrity", "server"]),
+        "error-in-200" if is_content || is_removal => Failure(&["server"]),
+        "error-in-200" => Either(&["server", "integrity"]),
+        "garble" | "malformed" => Either(&["server", "integrity"]),
+        fault => panic!("{fault} is nobody's"),
+    })
+}
+
+/// A store of one kind and a folder.
+struct Rig {
+    endpoint: Endpoint,
+    scheme: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl Rig {
+    fn new((wire, scheme): (Wire, &'static str)) -> Self {
+        let config = Config {
+            gcs: GcsConfig { md5: false, ..GcsConfig::default() },
+            s3: S3Config { md5_etags: false, ..S3Config::default() },
+            ..Config::default()
+        };
+        let endpoint = Endpoint::start_with(wire, config);
+        let bytes = random_bytes(1, SIZE);
+        fs::create_dir(endpoint.folder().join("out")).expect("made");
+        fs::write(endpoint.folder().join("source"), &bytes).expect("written");
+        Self { endpoint, scheme, bytes }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.endpoint.folder().join("out")
+    }
+
+    fn prepare(&self) {
+        let store = self.endpoint.server().store();
+        for key in store.keys(Endpoint::BUCKET) {
+            store.remove(Endpoint::BUCKET, &key);
+        }
+        store.put(Endpoint::BUCKET, "t/k", &self.bytes).expect("stored");
+        for entry in fs::read_dir(self.out()).expect("read") {
+            fs::remove_file(entry.expect("an entry").path()).expect("removed");
+        }
+    }
+
+    fn run(&self, command: Command, fault: &str) -> Run {
+        let url = |key: &str| format!("{}://bucket/{key}", self.scheme);
+        let (verb, arguments) = match command {
+            Download => ("get", vec!["cp".into(), "--json".into(), url("t/k"), "out/k".into()]),
+            Upload => ("put", vec!["cp".into(), "--json".into(), "source".into(), url("new")]),
+            Cat => ("get", vec!["cat".into(), url("t/k")]),
+            List => ("list", vec!["ls".into(), "--json".into(), url("t/")]),
+            Remove => ("delete", vec!["rm".into(), "--json".into(), url("t/k")]),
+            Sync => ("list", vec!["sync".into(), "--json".into(), url("t"), "out".into()]),
+        };
+        let rule = format!("{verb}:1 {fault}");
+        self.endpoint.server().set_faults(Faults::parse([&*rule]).expect("a rule"));
+        let run = self.endpoint.program(LANEWAY).run(arguments);
+        self.endpoint.server().set_faults(Faults::default());
+        run
+    }
+
+    /// What is wrong with what a command has left, or with what it has written, where it has `succeeded` or not.
+    fn problem(&self, command: Command, run: &Run, succeeded: bool) -> Option<String> {
+        let store = self.endpoint.server().store();
+        let inverted: Vec<u8> = self.bytes.iter().map(|byte| !byte).collect();
+        // Another writer may have come between.
+        let is_right = |there: &[u8]| there == self.bytes || there == inverted;
+        let names: Vec<_> = fs::read_dir(self.out())
+            .expect("read")
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        let file = fs::read(self.out().join("k")).ok();
+        let is_so = match command {
+            Download | Sync if succeeded => file.is_some_and(|file| is_right(&file)) && names == ["k"],
+            Download | Sync => names.is_empty(),
+            Upload => {
+                let there = store.read(Endpoint::BUCKET, "new").ok();
+                there.as_ref().is_none_or(|there| *there == self.bytes) && (there.is_some() || !succeeded)
+            }
+            Cat if succeeded => is_right(&run.stdout),
+            // What has been handed on can't be taken back.
+            Cat => self.bytes.starts_with(&run.stdout),
+            List => {
+                !succeeded || run.json().iter().any(|record| record["url"].to_string().ends_with("t/k\""))
+            }
+            Remove => !succeeded || store.keys(Endpoint::BUCKET).is_empty(),
+        };
+        (!is_so)
+            .then(|| format!("it has left or written something else: {names:?}, {} bytes", run.stdout.len()))
+    }
+}
+
+/// How a cell has ended that did not end as it has to.
+fn failure(rig: &Rig, command: Command, fault: &str, expected: Expected) -> Option<String> {
+    rig.prepare();
+    let before = rig.endpoint.server().counters().faults_fired;
+    let run = rig.run(command, fault);
+    let wrong = |what: String| {
+        Some(format!("{command:?} {fault} {}: {what}; {:?} {}", rig.scheme, run.status, run.stderr))
+    };
+    if rig.endpoint.server().counters().faults_fired == before {
+        return wrong("the fault has met no request".into());
+    }
+    let kinds = match (run.status, expected) {
+        (Some(0), Success | Either(_)) => None,
+        (Some(1), Failure(kinds) | Either(kinds)) => Some(kinds),
+        _ => return wrong(format!("{expected:?} was expected")),
+    };
+    if let Some(kinds) = kinds {
+        if !run.stderr.lines().any(|line| line.starts_with("laneway: ")) {
+            return wrong("nothing was said".into());
+        }
+        // What writes objects to standard output has no records.
+        let records = if command == Cat { Vec::new() } else { run.json() };
+        let classes: Vec<&str> = records.iter().filter_map(|record| record["class"].as_str()).collect();
+        if command != Cat && (classes.is_empty() || !classes.iter().all(|class| kinds.contains(class))) {
+            return wrong(format!("{classes:?} where {kinds:?} are right"));
+        }
+    }
+    rig.problem(command, &run, kinds.is_none()).and_then(wrong)
+}
+
+#[test]
+fn every_fault_meets_every_command_and_ends_in_exact_success_or_the_right_class() {
+    let rows: Vec<_> = PASSING.into_iter().chain(OTHERS).enumerate().collect();
+    let failures = std::thread::scope(|scope| {
+        let work = |(place, kind)| {
+            let rows = &rows;
+            scope.spawn(move || {
+                let rig = Rig::new(kind);
+                let mut failures = Vec::new();
+                for (turn, fault) in rows {
+                    for (at, command) in COMMANDS.into_iter().enumerate() {
+                        let expected =
+                            expected(command, fault).filter(|_| (turn + at) % KINDS.len() == place);
+                        failures
+                            .extend(expected.and_then(|expected| failure(&rig, command, fault, expected)));
+                    }
+                }
+                failures
+            })
+        };
+        let threads: Vec<_> = KINDS.into_iter().enumerate().map(work).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("it ended")).collect::<Vec<_>>()
+    });
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+}

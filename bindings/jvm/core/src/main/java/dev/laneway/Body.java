@@ -1,0 +1,59 @@
+package dev.laneway;
+
+import java.nio.ByteBuffer;
+
+/** Bytes that the engine has for a caller, until they are copied into the caller's buffer. */
+final class Body implements AutoCloseable {
+  static final Body NONE = new Body(null, 0);
+
+  private final Handle handle;
+  private final int length;
+  private int taken;
+
+  private Body(Handle handle, int length) {
+    this.handle = handle;
+    this.length = length;
+  }
+
+  /** Of no bytes there is no handle. */
+  static Body read(Unpacked answer) {
+    long number = answer.number();
+    int length = answer.count();
+    return number == 0 ? NONE : new Body(Handle.quiet(number), length);
+  }
+
+  boolean isEmpty() {
+    return taken == length;
+  }
+
+  /** Copies as many bytes as are left and fit, and moves the buffer's position behind them. */
+  int copyTo(ByteBuffer into) {
+    int count = Math.min(length - taken, into.remaining());
+    if (count == 0) {
+      return 0;
+    }
+    int at = into.position();
+    if (into.isDirect()) {
+      if (into.isReadOnly()) {
+        throw new java.nio.ReadOnlyBufferException();
+      }
+      Native.bodyToMemory(handle.number(), taken, into, at, count);
+    } else {
+      // A buffer without an array that can be had is one that can't be written to.
+      Native.bodyToArray(handle.number(), taken, into.array(), into.arrayOffset() + at, count);
+    }
+    into.position(at + count);
+    taken += count;
+    if (isEmpty()) {
+      close();
+    }
+    return count;
+  }
+
+  @Override
+  public void close() {
+    if (handle != null) {
+      handle.close();
+    }
+  }
+}

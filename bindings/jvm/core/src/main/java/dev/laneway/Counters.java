@@ -1,0 +1,35 @@
+package dev.laneway;
+
+/**
+ * What the process's engine has done so far.
+ *
+ * @param requests attempts that were sent
+ * @param retries attempts after the first
+ * @param hedges second requests for what a slow first one was to bring
+ * @param throttles answers that asked to slow down
+ * @param connections connections that were opened
+ * @param connectionsOpen those that are open
+ * @param bytesReceived body bytes that came
+ * @param bytesSent body bytes that went
+ */
+public record Counters(
+    long requests,
+    long retries,
+    long hedges,
+    long throttles,
+    long connections,
+    long connectionsOpen,
+    long bytesReceived,
+    long bytesSent) {
+  static Counters read(Unpacked from) {
+    return new Counters(
+        from.number(),
+        from.number(),
+        from.number(),
+        from.number(),
+        from.number(),
+        from.number(),
+        from.number(),
+        from.number());
+  }
+}

@@ -1,0 +1,52 @@
+package dev.laneway;
+
+import java.time.Instant;
+
+/**
+ * Hands out credentials. The engine asks for them when it needs some, and again before they end, on a thread that may block; what is thrown fails the
+ * calls that need them.
+ */
+public interface CredentialProvider {
+  /** AWS keys; {@code null} where this has none. */
+  default AccessKey accessKey() throws Exception {
+    return null;
+  }
+
+  /** A token for GCS; {@code null} where this has none. */
+  default BearerToken bearerToken() throws Exception {
+    return null;
+  }
+
+  /**
+   * AWS keys.
+   *
+   * @param id the key's id
+   * @param secret its secret
+   * @param sessionToken the token of temporary keys, or {@code null}
+   * @param expiresAt when they end, or {@code null} for those that last
+   */
+  record AccessKey(String id, String secret, String sessionToken, Instant expiresAt) {
+    /** Keys that last. */
+    public AccessKey(String id, String secret) {
+      this(id, secret, null, null);
+    }
+
+    @Override
+    public String toString() {
+      return "AccessKey[id=" + id + ", secret=***, expiresAt=" + expiresAt + "]";
+    }
+  }
+
+  /**
+   * A token for GCS.
+   *
+   * @param token the token
+   * @param expiresAt when it ends, or {@code null} for one that lasts
+   */
+  record BearerToken(String token, Instant expiresAt) {
+    @Override
+    public String toString() {
+      return "BearerToken[token=***, expiresAt=" + expiresAt + "]";
+    }
+  }
+}

@@ -1,0 +1,218 @@
+package dev.laneway;
+
+import java.nio.ByteBuffer;
+import java.time.Instant;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Calls of this class loader's: it begins them, and has a thread that hears of their ends. The thread is there while something is open.
+ */
+final class Engine {
+  /** What the queue tells of, by the numbers that bindings/jvm/native/src/queue.rs has. */
+  private static final int CALL_ENDED = 1;
+
+  private static final int RANGE_CAME = 2;
+  private static final int CREDENTIALS_WANTED = 3;
+  private static final int SAID = 4;
+
+  private static final long QUEUE = Native.queue();
+  private static final AtomicLong LAST = new AtomicLong();
+  private static final Map<Long, Call<?>> CALLS = new ConcurrentHashMap<>();
+  private static final Map<Long, CredentialProvider> PROVIDERS = new ConcurrentHashMap<>();
+
+  private static final Object LOCK = new Object();
+  private static long users;
+  private static boolean isListening;
+
+  private Engine() {}
+
+  /** Something was opened, which may have calls. */
+  static void retain() {
+    synchronized (LOCK) {
+      users++;
+      if (!isListening) {
+        isListening = true;
+        Thread thread = new Thread(null, Engine::listen, "laneway-calls", 0, false);
+        thread.setDaemon(true);
+        thread.setContextClassLoader(null);
+        thread.start();
+      }
+    }
+  }
+
+  /** Something was closed. */
+  static void release() {
+    synchronized (LOCK) {
+      users--;
+      if (users > 0) {
+        return;
+      }
+    }
+    Native.wake(QUEUE);
+  }
+
+  static Handle client(Packed settings, CredentialProvider provider) throws LanewayException {
+    EngineLog.attend(QUEUE, true);
+    long asked = 0;
+    if (provider != null) {
+      asked = LAST.incrementAndGet();
+      PROVIDERS.put(asked, provider);
+    }
+    boolean isMade = false;
+    try {
+      Unpacked made = now(Native.client(QUEUE, settings.bytes(), asked));
+      isMade = true;
+      return Handle.watched(made.number(), "a Laneway");
+    } finally {
+      if (!isMade) {
+        PROVIDERS.remove(asked);
+      }
+    }
+  }
+
+  /** An answer that is here at once. */
+  static Unpacked now(byte[] answer) throws LanewayException {
+    Unpacked unpacked = new Unpacked(answer);
+    if (!unpacked.flag()) {
+      LanewayException failure = unpacked.failure();
+      failure.fillInStackTrace();
+      throw failure;
+    }
+    return unpacked;
+  }
+
+  static <T> Call<T> begin(
+      int verb, Handle of, Packed arguments, Call.Reading<T> reading, Object... kept) {
+    Call<T> call = new Call<>(reading, of, kept);
+    begin(call, verb, of, arguments);
+    return call;
+  }
+
+  static void begin(Call<?> call, int verb, Handle of, Packed arguments) {
+    long number = registered(call);
+    Native.begin(QUEUE, number, verb, of.number(), arguments.bytes());
+  }
+
+  /** A call with the remaining bytes of a buffer, whose position doesn't change. */
+  static <T> Call<T> lend(
+      int verb, Handle of, Packed arguments, ByteBuffer bytes, Call.Reading<T> reading) {
+    Call<T> call = new Call<>(reading, of, bytes);
+    int at = bytes.position();
+    int length = bytes.remaining();
+    long number = registered(call);
+    byte[] packed = arguments.bytes();
+    if (bytes.isDirect()) {
+      Native.lend(QUEUE, number, verb, of.number(), packed, bytes, at, length);
+    } else if (bytes.hasArray()) {
+      int from = bytes.arrayOffset() + at;
+      Native.copied(QUEUE, number, verb, of.number(), packed, bytes.array(), from, length);
+    } else {
+      byte[] copy = new byte[length];
+      bytes.duplicate().get(copy);
+      Native.copied(QUEUE, number, verb, of.number(), packed, copy, 0, length);
+    }
+    return call;
+  }
+
+  private static long registered(Call<?> call) {
+    long number = LAST.incrementAndGet();
+    call.begun(number);
+    CALLS.put(number, call);
+    return number;
+  }
+
+  static void cancel(Call<?> call) {
+    Native.cancel(QUEUE, call.number());
+  }
+
+  private static void listen() {
+    while (true) {
+      try {
+        Unpacked happened = new Unpacked(Native.take(QUEUE));
+        while (happened.hasMore()) {
+          heard(happened.part());
+        }
+        EngineLog.attend(QUEUE, false);
+      } catch (Throwable failure) {
+        // Others still wait for their calls.
+        EngineLog.warn("what the engine said was not understood", failure);
+      }
+      synchronized (LOCK) {
+        if (users == 0 && CALLS.isEmpty()) {
+          isListening = false;
+          return;
+        }
+      }
+    }
+  }
+
+  private static void heard(Unpacked event) {
+    switch (event.count()) {
+      case CALL_ENDED -> {
+        Call<?> call = CALLS.remove(event.number());
+        if (call != null) {
+          call.ended(event);
+        }
+      }
+      case RANGE_CAME -> {
+        Call<?> call = CALLS.get(event.number());
+        int range = event.count();
+        Body body = Body.read(event);
+        if (call instanceof RangesCall ranges) {
+          ranges.came(range, body);
+        } else {
+          body.close();
+        }
+      }
+      case CREDENTIALS_WANTED -> {
+        long ask = event.number();
+        CredentialProvider provider = PROVIDERS.get(event.number());
+        boolean isToken = event.flag();
+        Thread thread =
+            new Thread(null, () -> provide(ask, provider, isToken), "laneway-credentials", 0, false);
+        thread.setDaemon(true);
+        thread.start();
+      }
+      case SAID -> EngineLog.said(event.count(), event.text());
+      default -> throw new IllegalStateException("an event of another version of the native library");
+    }
+  }
+
+  private static void provide(long ask, CredentialProvider provider, boolean isToken) {
+    Packed answer = new Packed();
+    try {
+      answer = isToken ? token(provider.bearerToken()) : key(provider.accessKey());
+    } catch (Throwable failure) {
+      // Its message may hold anything, and goes to the caller whose provider it is.
+      answer = new Packed().flag(false).text(String.valueOf(failure));
+    }
+    Native.provided(ask, answer.bytes());
+  }
+
+  private static Packed key(CredentialProvider.AccessKey key) {
+    Packed answer = new Packed().flag(true).flag(key != null);
+    if (key != null) {
+      answer.text(key.id()).text(key.secret()).maybeText(key.sessionToken());
+      end(answer, key.expiresAt());
+    }
+    return answer;
+  }
+
+  private static Packed token(CredentialProvider.BearerToken token) {
+    Packed answer = new Packed().flag(true).flag(token != null);
+    if (token != null) {
+      answer.text(token.token());
+      end(answer, token.expiresAt());
+    }
+    return answer;
+  }
+
+  private static void end(Packed answer, Instant at) {
+    answer.flag(at != null);
+    if (at != null) {
+      answer.number(at.toEpochMilli());
+    }
+  }
+}

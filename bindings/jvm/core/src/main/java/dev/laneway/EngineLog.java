@@ -1,0 +1,92 @@
+package dev.laneway;
+
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
+
+/** What the engine has to say, and what there is to say of its use, in slf4j's logger {@code dev.laneway}. */
+final class EngineLog {
+  private static final Logger LOGGER = LoggerFactory.getLogger("dev.laneway");
+
+  /** How long what the logger's level was is believed. */
+  private static final long LEVEL_KEPT_NS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  /** Records that wait for a slow appender; what comes beyond them is dropped, and counted. */
+  private static final int WAITING_MAX = 10_000;
+
+  private static final AtomicLong DROPPED = new AtomicLong();
+
+  /** One thread, so that records stay in order; it is there while something is said. */
+  private static final ThreadPoolExecutor SAYING =
+      new ThreadPoolExecutor(
+          1,
+          1,
+          5,
+          TimeUnit.SECONDS,
+          new LinkedBlockingQueue<>(WAITING_MAX),
+          work -> {
+            Thread thread = new Thread(null, work, "laneway-log", 0, false);
+            thread.setDaemon(true);
+            return thread;
+          },
+          (work, executor) -> DROPPED.incrementAndGet());
+
+  static {
+    SAYING.allowCoreThreadTimeOut(true);
+  }
+
+  private static volatile long lookedAt;
+  private static volatile int level = Integer.MAX_VALUE;
+
+  private EngineLog() {}
+
+  /** Tells the engine which records are wanted, if that was not looked at lately. */
+  static void attend(long queue, boolean isNow) {
+    long now = System.nanoTime();
+    if (!isNow && now - lookedAt < LEVEL_KEPT_NS) {
+      return;
+    }
+    lookedAt = now;
+    int wanted = wanted();
+    if (wanted != level) {
+      level = wanted;
+      Native.logLevel(queue, wanted);
+    }
+  }
+
+  private static int wanted() {
+    for (Level level : new Level[] {Level.TRACE, Level.DEBUG, Level.INFO, Level.WARN}) {
+      if (LOGGER.isEnabledForLevel(level)) {
+        return level.toInt();
+      }
+    }
+    return Level.ERROR.toInt();
+  }
+
+  static void said(int level, String text) {
+    SAYING.execute(
+        () -> {
+          long dropped = DROPPED.getAndSet(0);
+          if (dropped > 0) {
+            LOGGER.warn("{} records came faster than they could be logged, and were dropped", dropped);
+          }
+          LOGGER.atLevel(Level.intToLevel(level)).log(text);
+        });
+  }
+
+  static void warn(String text, Throwable cause) {
+    LOGGER.warn(text, cause);
+  }
+
+  static void leaked(String what, Throwable opened) {
+    if (opened == null) {
+      LOGGER.warn("{} was not closed (-Ddev.laneway.leaks=trace tells where it was opened)", what);
+    } else {
+      LOGGER.warn("{} was not closed", what, opened);
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package dev.laneway;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Consumer;
+
+/**
+ * A job under way: a copy, a sync or a removal. Closed before its end it is cancelled: nothing more begins, what is under way is given up, and what it left is
+ * cleaned up.
+ */
+public final class Job implements AutoCloseable {
+  /** Failures and warnings that are kept. */
+  private static final int KEPT_MAX = 1000;
+
+  private final Handle handle;
+  private final Laneway laneway;
+  private final Consumer<Progress> progress;
+  private final List<LanewayException> failures = new ArrayList<>();
+  private final List<String> warnings = new ArrayList<>();
+  private final CompletableFuture<Summary> summary = new CompletableFuture<>();
+
+  private Job(Laneway laneway, Handle handle, Consumer<Progress> progress) {
+    this.laneway = laneway;
+    this.handle = handle;
+    this.progress = progress;
+  }
+
+  static Job begin(
+      Laneway laneway, Handle client, String verb, List<String> sources, String destination, JobOptions options)
+      throws LanewayException {
+    Packed packed = new Packed().text(verb).number(sources.size());
+    sources.forEach(packed::text);
+    packed.maybeText(destination);
+    options.write(packed);
+    long number = Engine.now(Native.job(client.number(), packed.bytes())).number();
+    Job job = new Job(laneway, Handle.watched(number, "a job"), options.progress());
+    job.next();
+    return job;
+  }
+
+  /** What the job did, once it has ended. It is no failure that some of it failed: see {@link Summary#orThrow}. */
+  public CompletableFuture<Summary> summary() {
+    return summary.copy();
+  }
+
+  /** Waits for the job's end. An interrupt cancels it, and it is waited for until it has cleaned up. */
+  public Summary join() throws IOException {
+    try {
+      return summary.get();
+    } catch (InterruptedException interrupted) {
+      cancel();
+      summary.exceptionally(failure -> null).join();
+      Thread.currentThread().interrupt();
+      InterruptedIOException failure = new InterruptedIOException("the job was interrupted");
+      failure.initCause(interrupted);
+      throw failure;
+    } catch (ExecutionException failed) {
+      throw new IOException(failed.getCause());
+    }
+  }
+
+  /** How far it is. */
+  public Progress progress() {
+    return Progress.read(new Unpacked(Native.progress(handle.number())));
+  }
+
+  /** Begins nothing more, gives up what is under way and cleans up; the summary comes when that is done. */
+  public void cancel() {
+    if (!summary.isDone()) {
+      Native.cancelJob(handle.number());
+    }
+  }
+
+  /** Cancels what has not ended, and waits until it has cleaned up. */
+  @Override
+  public void close() {
+    cancel();
+    summary.exceptionally(failure -> null).join();
+  }
+
+  @Override
+  public String toString() {
+    return "Job[" + (summary.isDone() ? "ended" : "under way") + "]";
+  }
+
+  /** Hears what has happened, again and again until the end. */
+  private void next() {
+    Engine.begin(Native.JOB_EVENTS, handle, new Packed(), this::happened, this, laneway)
+        .asFuture()
+        .whenComplete(
+            (ended, failure) -> {
+              if (progress != null) {
+                tell();
+              }
+              if (failure != null) {
+                handle.close();
+                summary.completeExceptionally(failure);
+              } else if (ended == null) {
+                next();
+              } else {
+                handle.close();
+                summary.complete(ended);
+              }
+            });
+  }
+
+  private void tell() {
+    try {
+      progress.accept(progress());
+    } catch (RuntimeException failure) {
+      EngineLog.warn("who is told of a job's progress has failed", failure);
+    }
+  }
+
+  private Summary happened(Unpacked answer) {
+    for (int left = answer.count(); left > 0; left--) {
+      LanewayException failure = answer.failure();
+      if (failures.size() < KEPT_MAX) {
+        failures.add(failure);
+      }
+    }
+    for (int left = answer.count(); left > 0; left--) {
+      String warning = answer.text();
+      if (warnings.size() < KEPT_MAX) {
+        warnings.add(warning);
+      }
+    }
+    if (!answer.flag()) {
+      return null;
+    }
+    Map<String, Long> counts = new TreeMap<>();
+    for (int left = answer.count(); left > 0; left--) {
+      counts.put(answer.text(), answer.number());
+    }
+    return new Summary(counts, failures, warnings);
+  }
+}

@@ -1,0 +1,44 @@
+package dev.laneway;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** What lies directly below a prefix. */
+public final class Listing {
+  private final List<ObjectMeta> objects;
+  private final List<String> prefixes;
+
+  private Listing(List<ObjectMeta> objects, List<String> prefixes) {
+    this.objects = objects;
+    this.prefixes = prefixes;
+  }
+
+  /** The objects. */
+  public List<ObjectMeta> objects() {
+    return objects;
+  }
+
+  /** What keys further down begin with; each ends in a slash. */
+  public List<String> prefixes() {
+    return prefixes;
+  }
+
+  @Override
+  public String toString() {
+    return "Listing[objects=" + objects + ", prefixes=" + prefixes + "]";
+  }
+
+  static Listing read(Unpacked from) {
+    List<ObjectMeta> objects = new ArrayList<>();
+    List<String> prefixes = new ArrayList<>();
+    while (from.hasMore()) {
+      if (from.flag()) {
+        objects.add(ObjectMeta.read(from));
+      } else {
+        prefixes.add(from.text());
+      }
+    }
+    return new Listing(Collections.unmodifiableList(objects), Collections.unmodifiableList(prefixes));
+  }
+}

@@ -1,0 +1,144 @@
+package dev.laneway;
+
+import java.time.Instant;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+
+/** What a store says of an object. */
+public final class ObjectMeta {
+  private final String key;
+  private final long size;
+  private final String version;
+  private final String etag;
+  private final Instant updated;
+  private final Map<String, String> attributes;
+  private final Map<String, String> metadata;
+
+  ObjectMeta(
+      String key,
+      long size,
+      String version,
+      String etag,
+      Instant updated,
+      Map<String, String> attributes,
+      Map<String, String> metadata) {
+    this.key = Objects.requireNonNull(key, "key");
+    this.size = size;
+    this.version = version;
+    this.etag = etag;
+    this.updated = updated;
+    this.attributes = attributes;
+    this.metadata = metadata;
+  }
+
+  /** An object of which a size and a version are known from elsewhere, such as a table's own list of files. */
+  public static ObjectMeta of(String key, long size, String version) {
+    if (size < 0) {
+      throw new IllegalArgumentException("a size of " + size + " bytes");
+    }
+    return new ObjectMeta(key, size, version, null, null, Map.of(), null);
+  }
+
+  /** Its key, without its bucket's prefix. */
+  public String key() {
+    return key;
+  }
+
+  /** Its size in bytes, as it is stored. */
+  public long size() {
+    return size;
+  }
+
+  /**
+   * Its state, as conditions take it: a generation on GCS, an ETag without quotes on S3. {@code null} where the store tells none.
+   */
+  public String version() {
+    return version;
+  }
+
+  /** The entity tag as the store gives it, without quotes; {@code null} where the answer has none. */
+  public String etag() {
+    return etag;
+  }
+
+  /** When it was last changed; {@code null} where the answer doesn't tell. */
+  public Instant updated() {
+    return updated;
+  }
+
+  /** {@code Content-Type}; {@code null} where the answer doesn't tell, as a listing's on S3. */
+  public String contentType() {
+    return attributes.get("content-type");
+  }
+
+  /** {@code Content-Encoding} as it is stored. */
+  public String contentEncoding() {
+    return attributes.get("content-encoding");
+  }
+
+  /** {@code Content-Disposition}. */
+  public String contentDisposition() {
+    return attributes.get("content-disposition");
+  }
+
+  /** {@code Content-Language}. */
+  public String contentLanguage() {
+    return attributes.get("content-language");
+  }
+
+  /** {@code Cache-Control}. */
+  public String cacheControl() {
+    return attributes.get("cache-control");
+  }
+
+  /** The storage class in the store's own words. */
+  public String storageClass() {
+    return attributes.get("storage-class");
+  }
+
+  /**
+   * The user's own metadata; names in lower case on S3. {@code null} where the answer isn't about it, as GCS's answers to reads and S3's
+   * listings; {@link Bucket#head} always tells.
+   */
+  public Map<String, String> metadata() {
+    return metadata;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof ObjectMeta that
+        && size == that.size
+        && key.equals(that.key)
+        && Objects.equals(version, that.version)
+        && Objects.equals(etag, that.etag)
+        && Objects.equals(updated, that.updated)
+        && attributes.equals(that.attributes)
+        && Objects.equals(metadata, that.metadata);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(key, size, version);
+  }
+
+  @Override
+  public String toString() {
+    return "ObjectMeta[key=" + key + ", size=" + size + ", version=" + version + ", updated=" + updated + "]";
+  }
+
+  static ObjectMeta read(Unpacked from) {
+    String key = from.text();
+    long size = from.number();
+    String version = from.maybeText();
+    String etag = from.maybeText();
+    Instant updated = from.maybeTime();
+    Map<String, String> attributes = from.texts();
+    Map<String, String> metadata = from.flag() ? new TreeMap<>(from.texts()) : null;
+    return new ObjectMeta(key, size, version, etag, updated, attributes, metadata);
+  }
+
+  void write(Packed to) {
+    to.text(key).number(size).maybeText(version);
+  }
+}

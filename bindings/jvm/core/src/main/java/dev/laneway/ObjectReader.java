@@ -1,0 +1,258 @@
+package dev.laneway;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
+import java.nio.channels.NonWritableChannelException;
+import java.nio.channels.SeekableByteChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntFunction;
+
+/**
+ * An object that is open for reads, all of which are of one version: once it has been replaced, reads fail with {@link ErrorKind#PRECONDITION}.
+ *
+ * <p>Any number of threads may read at places ({@link #readAt}, {@link #readRanges}); as a channel, which reads ahead, it is for one at a time. Closed, it ends
+ * what is under way.
+ */
+public final class ObjectReader implements SeekableByteChannel {
+  private final String url;
+  private final Handle handle;
+  private final ObjectMeta meta;
+  private final Set<Call<?>> underWay = ConcurrentHashMap.newKeySet();
+  private long position;
+
+  private ObjectReader(String url, Handle handle, ObjectMeta meta) {
+    this.url = url;
+    this.handle = handle;
+    this.meta = meta;
+  }
+
+  static ObjectReader read(String url, Unpacked answer) {
+    Handle handle = Handle.watched(answer.number(), "a reader of " + url);
+    return new ObjectReader(url, handle, ObjectMeta.read(answer));
+  }
+
+  /** What the store told of the object when it was opened, or what was known of it. */
+  public ObjectMeta meta() {
+    return meta;
+  }
+
+  /** Its size in bytes. */
+  @Override
+  public long size() {
+    return meta.size();
+  }
+
+  /**
+   * Reads into the buffer from a place of the object on, until the buffer is full or the object ends, and moves the buffer's position behind what was read. A
+   * direct buffer's memory is written by the engine itself; into another the bytes are copied once.
+   *
+   * @return how many bytes; -1 where the object ends at the place or before, unless the buffer has no room
+   */
+  public int readAt(long position, ByteBuffer into) throws IOException {
+    Call<Integer> call = readCall(position, into);
+    try {
+      return call.await();
+    } finally {
+      underWay.remove(call);
+    }
+  }
+
+  /** As {@link #readAt(long, ByteBuffer)}, and fails with an {@link EOFException} where the object has fewer bytes from there on than the buffer has room for. */
+  public void readFully(long position, ByteBuffer into) throws IOException {
+    int wanted = into.remaining();
+    if (position < 0 || position > size() - wanted) {
+      throw new EOFException(url + ": " + wanted + " bytes from " + position + " on reach beyond its " + size());
+    }
+    int read = readAt(position, into);
+    if (wanted > 0 && read != wanted) {
+      throw new EOFException(url + ": " + read + " of " + wanted + " bytes from " + position + " on");
+    }
+  }
+
+  /**
+   * As {@link #readAt}. The buffer belongs to the call until the future is done; its position is moved before that. Cancelling the future returns once nothing is
+   * written to the buffer any more.
+   */
+  public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
+    Call<Integer> call;
+    try {
+      call = readCall(position, into);
+    } catch (IOException failure) {
+      return CompletableFuture.failedFuture(failure);
+    }
+    call.asFuture().whenComplete((done, failure) -> underWay.remove(call));
+    return call;
+  }
+
+  /**
+   * Reads ranges together, by as few requests as pay: neighbours are joined where the bytes between them cost less than another request does, and long ones are
+   * cut. Each future is done as soon as its range is there, with the buffer that {@code allocate} made for its length, from 0 to the range's length. A range may be
+   * asked for twice, and ranges may overlap. One that reaches beyond the object's end fails all with an {@link EOFException}, before anything is read.
+   *
+   * <p>A range whose future is cancelled is not written to its buffer afterwards; where all are, the reading ends.
+   *
+   * @return futures in the order of the ranges
+   */
+  public List<CompletableFuture<ByteBuffer>> readRanges(List<Range> ranges, IntFunction<ByteBuffer> allocate)
+      throws IOException {
+    opened();
+    for (Range range : ranges) {
+      if (range.end() > size()) {
+        throw new EOFException(url + ": " + range + " reaches beyond its " + size() + " bytes");
+      }
+    }
+    RangesCall call = new RangesCall(handle, ranges, allocate);
+    if (!ranges.isEmpty()) {
+      Packed packed = new Packed().number(ranges.size());
+      ranges.forEach(range -> packed.number(range.position()).number(range.end()));
+      underWay.add(call);
+      Engine.begin(call, Native.READ_RANGES, handle, packed);
+      call.asFuture().whenComplete((done, failure) -> underWay.remove(call));
+    }
+    return new ArrayList<>(call.futures());
+  }
+
+  /** The next bytes in order, which are fetched ahead; -1 at the end. */
+  @Override
+  public int read(ByteBuffer into) throws IOException {
+    opened();
+    int length = into.remaining();
+    if (length == 0) {
+      return 0;
+    }
+    if (position >= size()) {
+      return -1;
+    }
+    int read = readNow(into, length);
+    if (read < 0) {
+      Packed packed = new Packed().number(position).number(length);
+      Call<Body> call = Engine.begin(Native.READ_NEXT, handle, packed, Body::read);
+      underWay.add(call);
+      try (Body body = call.await()) {
+        read = body.copyTo(into);
+      } finally {
+        underWay.remove(call);
+      }
+    } else {
+      into.position(into.position() + read);
+    }
+    position += read;
+    return read == 0 ? -1 : read;
+  }
+
+  @Override
+  public long position() {
+    return position;
+  }
+
+  /** Goes on elsewhere: beyond the end too, where nothing is read. Nothing is asked of the store. */
+  @Override
+  public SeekableByteChannel position(long position) throws IOException {
+    opened();
+    if (position < 0) {
+      throw new IllegalArgumentException("a place before the beginning: " + position);
+    }
+    this.position = position;
+    return this;
+  }
+
+  /** Not of an object that is read. */
+  @Override
+  public int write(ByteBuffer bytes) {
+    throw new NonWritableChannelException();
+  }
+
+  /** Not of an object that is read. */
+  @Override
+  public SeekableByteChannel truncate(long size) {
+    throw new NonWritableChannelException();
+  }
+
+  @Override
+  public boolean isOpen() {
+    return handle.isOpen();
+  }
+
+  /** Ends what is under way, and returns once nothing is written to a buffer of its any more. */
+  @Override
+  public void close() {
+    handle.close();
+    for (Call<?> call : underWay) {
+      call.giveUp();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "ObjectReader[" + url + ", size=" + size() + "]";
+  }
+
+  private void opened() throws ClosedChannelException {
+    if (!handle.isOpen()) {
+      throw new ClosedChannelException();
+    }
+  }
+
+  private int readNow(ByteBuffer into, int length) {
+    int at = into.position();
+    if (into.isReadOnly()) {
+      throw new java.nio.ReadOnlyBufferException();
+    }
+    return into.isDirect()
+        ? Native.readNowToMemory(handle.number(), position, into, at, length)
+        : Native.readNowToArray(handle.number(), position, into.array(), into.arrayOffset() + at, length);
+  }
+
+  private Call<Integer> readCall(long position, ByteBuffer into) throws IOException {
+    opened();
+    if (position < 0) {
+      throw new IllegalArgumentException("a place before the beginning: " + position);
+    }
+    if (into.isReadOnly()) {
+      throw new java.nio.ReadOnlyBufferException();
+    }
+    int at = into.position();
+    int wanted = into.remaining();
+    boolean isBeyond = wanted > 0 && position >= size();
+    Packed packed = new Packed().number(position);
+    Call<Integer> call;
+    if (into.isDirect()) {
+      call =
+          Engine.lend(
+              Native.READ_INTO,
+              handle,
+              packed,
+              into,
+              answer -> {
+                int read = answer.count();
+                into.position(at + read);
+                return isBeyond ? -1 : read;
+              });
+    } else {
+      packed.number(wanted);
+      call =
+          Engine.begin(
+              Native.READ_AT,
+              handle,
+              packed,
+              answer -> {
+                try (Body body = Body.read(answer)) {
+                  int read = body.copyTo(into);
+                  return isBeyond ? -1 : read;
+                }
+              });
+    }
+    underWay.add(call);
+    if (!handle.isOpen()) {
+      // Closed meanwhile, by somebody who didn't see the call.
+      call.giveUp();
+    }
+    return call;
+  }
+}

@@ -1,0 +1,69 @@
+package dev.laneway;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Map;
+
+/** What goes to the engine, as bytes: numbers of eight bytes in network order, texts in UTF-8 behind their lengths. */
+final class Packed {
+  private byte[] bytes = new byte[64];
+  private int length;
+
+  Packed number(long value) {
+    room(8);
+    for (int shift = 56; shift >= 0; shift -= 8) {
+      bytes[length++] = (byte) (value >>> shift);
+    }
+    return this;
+  }
+
+  Packed flag(boolean value) {
+    room(1);
+    bytes[length++] = (byte) (value ? 1 : 0);
+    return this;
+  }
+
+  /** Refuses what isn't Unicode: a replacement would name another object. */
+  Packed text(String text) {
+    for (int at = 0; at < text.length(); at++) {
+      char one = text.charAt(at);
+      if (Character.isSurrogate(one)) {
+        boolean isPair =
+            Character.isHighSurrogate(one)
+                && at + 1 < text.length()
+                && Character.isLowSurrogate(text.charAt(at + 1));
+        if (!isPair) {
+          throw new IllegalArgumentException("half of a character at " + at + " of a text");
+        }
+        at++;
+      }
+    }
+    byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
+    number(encoded.length);
+    room(encoded.length);
+    System.arraycopy(encoded, 0, bytes, length, encoded.length);
+    length += encoded.length;
+    return this;
+  }
+
+  Packed maybeText(String text) {
+    flag(text != null);
+    return text == null ? this : text(text);
+  }
+
+  Packed texts(Map<String, String> pairs) {
+    number(pairs.size());
+    pairs.forEach((name, value) -> text(name).text(value));
+    return this;
+  }
+
+  byte[] bytes() {
+    return Arrays.copyOf(bytes, length);
+  }
+
+  private void room(int more) {
+    if (length + more > bytes.length) {
+      bytes = Arrays.copyOf(bytes, Math.max(length + more, 2 * bytes.length));
+    }
+  }
+}

@@ -1,0 +1,20 @@
+package dev.laneway;
+
+/**
+ * A range of an object.
+ *
+ * @param position its first byte
+ * @param length how many bytes it has
+ */
+public record Range(long position, int length) {
+  public Range {
+    if (position < 0 || length < 0 || position > Long.MAX_VALUE - length) {
+      throw new IllegalArgumentException("the range of " + length + " bytes from " + position);
+    }
+  }
+
+  /** The byte behind its last one. */
+  public long end() {
+    return position + length;
+  }
+}

@@ -1,0 +1,83 @@
+package dev.laneway;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.Collections;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** What comes from the engine, as {@link Packed}. */
+final class Unpacked {
+  private final ByteBuffer bytes;
+
+  Unpacked(byte[] bytes) {
+    this(ByteBuffer.wrap(bytes));
+  }
+
+  private Unpacked(ByteBuffer bytes) {
+    this.bytes = bytes;
+  }
+
+  boolean hasMore() {
+    return bytes.hasRemaining();
+  }
+
+  long number() {
+    return bytes.getLong();
+  }
+
+  int count() {
+    return Math.toIntExact(bytes.getLong());
+  }
+
+  boolean flag() {
+    return bytes.get() != 0;
+  }
+
+  String text() {
+    int length = count();
+    int at = bytes.position();
+    bytes.position(at + length);
+    return new String(bytes.array(), bytes.arrayOffset() + at, length, StandardCharsets.UTF_8);
+  }
+
+  String maybeText() {
+    return flag() ? text() : null;
+  }
+
+  Instant maybeTime() {
+    return flag() ? Instant.ofEpochSecond(number(), number()) : null;
+  }
+
+  Map<String, String> texts() {
+    int count = count();
+    if (count == 0) {
+      return Map.of();
+    }
+    Map<String, String> pairs = new TreeMap<>();
+    for (int at = 0; at < count; at++) {
+      pairs.put(text(), text());
+    }
+    return Collections.unmodifiableMap(pairs);
+  }
+
+  /** What follows behind its own length. */
+  Unpacked part() {
+    int length = count();
+    ByteBuffer part = bytes.slice(bytes.position(), length);
+    bytes.position(bytes.position() + length);
+    return new Unpacked(part);
+  }
+
+  LanewayException failure() {
+    int code = count();
+    String message = text();
+    String url = maybeText();
+    int status = count();
+    String serviceCode = maybeText();
+    int attempts = count();
+    return new LanewayException(
+        ErrorKind.of(code), message, url, status, serviceCode, attempts, flag());
+  }
+}

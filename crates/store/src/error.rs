@@ -104,6 +104,8 @@ pub enum Operation {
     Session,
     /// [`Store::list_parts`](crate::Store::list_parts).
     ListParts,
+    /// [`Store::list_uploads`](crate::Store::list_uploads).
+    ListUploads,
     /// [`Store::complete`](crate::Store::complete).
     Complete,
     /// [`Store::abort`](crate::Store::abort) and [`Store::resumable_cancel`](crate::Store::resumable_cancel).
@@ -130,6 +132,7 @@ impl Operation {
             Self::DeleteBucket => "remove bucket",
             Self::Session => "open session",
             Self::ListParts => "list parts",
+            Self::ListUploads => "list uploads",
             Self::Complete => "complete upload",
             Self::Abort => "abort upload",
         }

@@ -252,14 +252,13 @@ fn is_read(method: &Method) -> bool {
 /// Whether a request is one for an object, and not about an upload as a whole.
 fn takes_added_headers(operation: Operation) -> bool {
     use Operation::{
-        Abort, Begin, Complete, Copy, CreateBucket, Delete, DeleteBucket, Get, Head, List, ListParts, Open,
-        Part, Put, Session, SetMeta, Sign, Tags,
+        Abort, Begin, Complete, Copy, CreateBucket, Delete, DeleteBucket, Get, Head, List, ListParts,
+        ListUploads, Open, Part, Put, Session, SetMeta, Sign, Tags,
     };
     match operation {
         Head | Get | Put | Delete | Copy | SetMeta | Begin | Part => true,
-        Open | List | ListParts | Complete | Abort | Tags | Session | Sign | CreateBucket | DeleteBucket => {
-            false
-        }
+        Open | List | ListParts | ListUploads | Complete | Abort | Tags | Session | Sign | CreateBucket
+        | DeleteBucket => false,
     }
 }
 

@@ -43,6 +43,7 @@ mod s3;
 mod settings;
 mod store;
 mod timestamp;
+mod unfinished;
 mod unless;
 mod upload;
 mod xml;

@@ -32,6 +32,12 @@ pub(crate) trait SpeaksMultipart: Dialect + Sized {
     /// A request about an upload of an object.
     fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing;
 
+    /// A question about a bucket's uploads.
+    fn about_all(bucket: &str, query: &Query) -> Outgoing;
+
+    /// What uploads have of checksums of which a listing tells nothing.
+    const CHECKSUMS_UNTOLD: PartChecksums;
+
     /// Adds the checksum of the body.
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
 

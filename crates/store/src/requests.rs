@@ -32,7 +32,7 @@ impl Tally {
     /// Where a request is counted once it is sent.
     pub(crate) fn class(&self, operation: Operation, method: &Method) -> Arc<AtomicU64> {
         let class = match (operation, method) {
-            (Operation::List | Operation::ListParts, _) => &self.writes,
+            (Operation::List | Operation::ListParts | Operation::ListUploads, _) => &self.writes,
             // Many at once are a POST on both, and as free as one.
             (Operation::Delete | Operation::Abort, _) | (_, &Method::DELETE) => &self.deletes,
             // Also what a write reads back to be sure of itself.

@@ -39,7 +39,7 @@ use capabilities::Capability::{
     ConditionalDelete, ConditionalPut, ConditionalResumable, ContentLanguage, DeleteTellsMissing,
     DotSegments, DoubleSlashKeys, GcsSessions, LongComponents, MultipartUpload, NoMultipartUpload,
     NoSuchUpload, OrderedOffsets, PartCopy, ResumableStatus, SessionCancel, SourceConditions, StoresGzip,
-    WrongChecksum,
+    UploadsByPrefix, WrongChecksum,
 };
 
 macro_rules! places {
@@ -105,6 +105,7 @@ macro_rules! with_behaviours {
             multipart::parts_may_come_in_any_order [MultipartUpload];
             multipart::the_parts_that_are_there_are_listed [MultipartUpload];
             multipart::a_thousand_and_one_parts_are_listed [MultipartUpload];
+            multipart::uploads_under_way_are_listed [MultipartUpload UploadsByPrefix];
             multipart::an_aborted_upload_is_gone [MultipartUpload NoSuchUpload];
             multipart::a_part_with_a_wrong_checksum_is_refused [MultipartUpload WrongChecksum];
             multipart::a_wrong_checksum_of_the_whole_is_an_integrity_error [MultipartUpload Checksums];

@@ -142,22 +142,32 @@ impl Gcs {
     }
 }
 
+/// Paths of the XML API look like S3's, so that servers that speak both dialects look at the headers; Google's clients name themselves
+/// in this one.
+fn in_xml(mut outgoing: Outgoing) -> Outgoing {
+    outgoing.headers.insert(
+        HeaderName::from_static("x-goog-api-client"),
+        HeaderValue::from_static(concat!("laneway/", env!("CARGO_PKG_VERSION"))),
+    );
+    outgoing
+}
+
 impl SpeaksMultipart for Gcs {
     const NAMESPACE: &str = "";
 
     const REPEATS_CHECKSUMS: bool = false;
 
-    /// Its paths look like S3's, so that servers that speak both dialects look at the headers; Google's clients name
-    /// themselves in this one. A customer's key comes with each request of an upload.
+    /// A customer's key comes with each request of an upload.
     fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
         let target = format!("/{}/{}{query}", component(&id.bucket), path(&id.key));
-        let mut outgoing = Outgoing::new(method, target).keyed(Keyed::Object);
-        outgoing.headers.insert(
-            HeaderName::from_static("x-goog-api-client"),
-            HeaderValue::from_static(concat!("laneway/", env!("CARGO_PKG_VERSION"))),
-        );
-        outgoing
+        in_xml(Outgoing::new(method, target).keyed(Keyed::Object))
     }
+
+    fn about_all(bucket: &str, query: &Query) -> Outgoing {
+        in_xml(Outgoing::new(Method::GET, format!("/{}{query}", component(bucket))))
+    }
+
+    const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::FullObject;
 
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
         outgoing.header("x-goog-hash", &format!("crc32c={}", encode_crc32c(crc32c)))

@@ -196,6 +196,12 @@ impl SpeaksMultipart for S3 {
         Outgoing::new(method, object_target(id, query))
     }
 
+    fn about_all(_bucket: &str, query: &Query) -> Outgoing {
+        Outgoing::new(Method::GET, query.to_string())
+    }
+
+    const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::None;
+
     fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
         checked(outgoing, crc32c)
     }

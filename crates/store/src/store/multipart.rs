@@ -8,6 +8,7 @@ use super::writing::again;
 use super::{Store, ask};
 use crate::exchange::Dialect as _;
 use crate::multipart::SpeaksMultipart as _;
+use crate::unfinished;
 use crate::{
     Checksums, Condition, Error, Multipart, ObjectId, ObjectMeta, Part, PutOptions, StoredPart, Version,
 };
@@ -65,6 +66,15 @@ impl Store {
     /// `NotFound` when the upload is gone, completed ones included.
     pub async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         ask!(self, dialect => dialect.list_parts(upload).await)
+    }
+
+    /// The uploads of a bucket that are under way, of keys with a prefix, by those: begun by whomever, and neither completed nor given up. Of
+    /// those whose checksums a listing doesn't tell, GCS keeps one of the whole, and S3 none.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such bucket; `Permission`.
+    pub async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
+        ask!(self, dialect => unfinished::list(dialect.as_ref(), bucket, prefix).await)
     }
 
     /// Makes the object of its parts. Its checksum is compared with `whole`, read back where the answer lacks it.

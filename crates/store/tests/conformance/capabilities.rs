@@ -31,6 +31,8 @@ pub(crate) enum Capability {
     ConditionalCopy,
     /// Multipart uploads, whose parts are checked.
     MultipartUpload,
+    /// Uploads under way are listed by what their keys begin with.
+    UploadsByPrefix,
     /// None of them.
     NoMultipartUpload,
     /// An object or part whose checksum is wrong is refused.
@@ -97,10 +99,19 @@ const SERVERS: [Server; 14] = [
         lacks: &[MultipartUpload, ConditionalDelete, ConditionalCopy, ResumableStatus, SessionCancel],
     },
     Server {
-        // RELEASE.2025-09: keys are paths of a file system; parts copied into an upload with checksums are refused.
+        // RELEASE.2025-09: keys are paths of a file system; parts copied into an upload with checksums are refused; uploads are listed of whole
+        // keys only.
         name: "minio",
         dialect: Provider::S3,
-        lacks: &[DoubleSlashKeys, DotSegments, LongComponents, ConditionalDelete, ConditionalCopy, PartCopy],
+        lacks: &[
+            DoubleSlashKeys,
+            DotSegments,
+            LongComponents,
+            UploadsByPrefix,
+            ConditionalDelete,
+            ConditionalCopy,
+            PartCopy,
+        ],
     },
     Server {
         // 5.2.5: keeps checksums only where a header of the SDKs says so, and believes them; looks at no conditions of copies;

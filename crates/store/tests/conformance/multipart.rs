@@ -81,6 +81,36 @@ pub(crate) async fn a_thousand_and_one_parts_are_listed(world: World) {
     world.store.abort(&upload).await.unwrap_or_else(|e| panic!("{e}"));
 }
 
+pub(crate) async fn uploads_under_way_are_listed(world: World) {
+    let ids = ["jobs/a b&c", "jobs/a b&c", "jobs/\u{e9}\u{2028}", "job"].map(|key| world.id(key));
+    let mut begun = Vec::new();
+    for id in &ids {
+        let upload = world.store.begin(id, &PutOptions::default()).await;
+        begun.push(upload.unwrap_or_else(|e| panic!("{e}")));
+    }
+    let prefix = world.id("jobs/").key;
+    let names = |uploads: &[Multipart]| {
+        let below = uploads.iter().filter(|upload| upload.id.key.starts_with(&prefix));
+        let mut names: Vec<_> = below.map(|upload| (upload.id.clone(), upload.upload_id.clone())).collect();
+        names.sort();
+        names
+    };
+    let list = || async {
+        let found = world.store.list_uploads(&ids[0].bucket, &prefix).await;
+        let found = found.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(names(&found).len(), found.len(), "others are left out");
+        names(&found)
+    };
+    assert_eq!(list().await, names(&begun));
+    let gone = begun.remove(1);
+    world.store.abort(&gone).await.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(list().await, names(&begun));
+    for upload in &begun {
+        world.store.abort(upload).await.unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert_eq!(list().await, []);
+}
+
 pub(crate) async fn an_aborted_upload_is_gone(world: World) {
     let upload = begin(&world, &PutOptions::default()).await;
     part(&world, &upload, 1, b"bytes").await;

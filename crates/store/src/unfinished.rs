@@ -1,0 +1,174 @@
+//! The uploads in parts of a bucket that were begun, and neither completed nor given up.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html>,
+//! <https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads>
+
+use serde::Deserialize;
+
+use crate::encode::{Query, decode_listed};
+use crate::exchange::Exchange;
+use crate::multipart::SpeaksMultipart;
+use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, PartChecksums, xml};
+
+/// More pages of a thousand than anybody cleans up at a time: a store that never ends them doesn't hold a caller for ever.
+const PAGES_MAX: u32 = 10_000;
+
+/// All of them whose keys begin with a prefix, by key.
+///
+/// # Errors
+/// What the store says; a listing that doesn't go on.
+pub(crate) async fn list<D: SpeaksMultipart>(
+    dialect: &D,
+    bucket: &str,
+    prefix: &str,
+) -> Result<Vec<Multipart>, Error> {
+    let exchange = Exchange::bucket(dialect, Operation::ListUploads, bucket);
+    let (mut uploads, mut marker) = (Vec::new(), (None, None));
+    for _ in 0..PAGES_MAX {
+        let query = query(prefix, &marker);
+        let sent = exchange.send(&D::about_all(bucket, &query)).await?;
+        let page = read(&sent.response.body).map_err(|e| exchange.nonsense(&sent, e))?;
+        for upload in page.uploads {
+            let key = key(upload.key, page.is_encoded).map_err(|e| exchange.nonsense(&sent, e))?;
+            let checksums = granted(upload.algorithm.as_deref(), upload.kind.as_deref());
+            uploads.push(Multipart {
+                id: ObjectId::new(bucket, key),
+                upload_id: upload.id,
+                checksums: checksums.unwrap_or(D::CHECKSUMS_UNTOLD),
+            });
+        }
+        let Some(key_marker) = page.next else { return Ok(uploads) };
+        let key_marker = key(key_marker, page.is_encoded).map_err(|e| exchange.nonsense(&sent, e))?;
+        let next = (Some(key_marker), page.next_id);
+        if next == marker {
+            return Err(exchange.nonsense(&sent, "a page of uploads leads to itself"));
+        }
+        marker = next;
+    }
+    Err(exchange.error(ErrorKind::Server, "the listing of uploads has no end"))
+}
+
+fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> Query {
+    Query::new()
+        .and("uploads", "")
+        // XML can't hold every key; percent-encoded ones it can.
+        .and("encoding-type", "url")
+        .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
+        .and_some("key-marker", key.as_deref())
+        .and_some("upload-id-marker", id.as_deref())
+}
+
+/// A key as it was listed.
+///
+/// # Errors
+/// For what decodes to no text.
+fn key(listed: String, is_encoded: bool) -> Result<String, String> {
+    match is_encoded {
+        true => decode_listed(&listed).ok_or_else(|| format!("the key {listed:?} is no text")),
+        false => Ok(listed),
+    }
+}
+
+/// What a listing tells of an upload's checksums; `None` where it tells nothing.
+fn granted(algorithm: Option<&str>, kind: Option<&str>) -> Option<PartChecksums> {
+    let is = |found: Option<&str>, value: &str| found.is_some_and(|found| found.eq_ignore_ascii_case(value));
+    match (algorithm, is(kind, "FULL_OBJECT")) {
+        (None, _) => None,
+        (Some(_), _) if !is(algorithm, "CRC32C") => Some(PartChecksums::None),
+        (Some(_), true) => Some(PartChecksums::FullObject),
+        (Some(_), false) => Some(PartChecksums::Composite),
+    }
+}
+
+struct Page {
+    uploads: Vec<Upload>,
+    is_encoded: bool,
+    next: Option<String>,
+    next_id: Option<String>,
+}
+
+fn read(body: &[u8]) -> Result<Page, String> {
+    let answer: Answer = xml::answer(body, &["ListMultipartUploadsResult"])
+        .map_err(|e| format!("the answer lists no uploads: {e}"))?;
+    let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let next = some(answer.next_key_marker).filter(|_| answer.is_truncated);
+    if answer.is_truncated && next.is_none() {
+        return Err("a page of uploads says that more follow, and not from where on".to_owned());
+    }
+    Ok(Page {
+        uploads: answer.uploads,
+        is_encoded: answer.encoding_type.is_some_and(|encoding| encoding == "url"),
+        next,
+        next_id: some(answer.next_upload_id_marker),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    #[serde(default)]
+    is_truncated: bool,
+    encoding_type: Option<String>,
+    next_key_marker: Option<String>,
+    next_upload_id_marker: Option<String>,
+    #[serde(default, rename = "Upload")]
+    uploads: Vec<Upload>,
+}
+
+#[derive(Deserialize)]
+struct Upload {
+    #[serde(rename = "Key")]
+    key: String,
+    #[serde(rename = "UploadId")]
+    id: String,
+    #[serde(rename = "ChecksumAlgorithm")]
+    algorithm: Option<String>,
+    #[serde(rename = "ChecksumType")]
+    kind: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_tells_keys_names_and_checksums_of_uploads_and_where_the_next_begins() {
+        let page = read(
+            br#"<?xml version="1.0"?><ListMultipartUploadsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+            <Bucket>b</Bucket><EncodingType>url</EncodingType><NextKeyMarker>a%20b</NextKeyMarker>
+            <NextUploadIdMarker>u2</NextUploadIdMarker><IsTruncated>true</IsTruncated>
+            <Upload><Key>a</Key><UploadId>u1</UploadId><Initiator><ID>i</ID></Initiator>
+            <ChecksumAlgorithm>CRC32C</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType></Upload>
+            <Upload><Key>a%20b</Key><UploadId>u2</UploadId></Upload></ListMultipartUploadsResult>"#,
+        )
+        .expect("a page");
+        let found: Vec<_> = page
+            .uploads
+            .iter()
+            .map(|upload| {
+                let sums = granted(upload.algorithm.as_deref(), upload.kind.as_deref());
+                (key(upload.key.clone(), page.is_encoded).expect("a key"), upload.id.as_str(), sums)
+            })
+            .collect();
+        let expected =
+            [("a".to_owned(), "u1", Some(PartChecksums::FullObject)), ("a b".to_owned(), "u2", None)];
+        assert_eq!(found, expected);
+        assert_eq!((page.next.as_deref(), page.next_id.as_deref()), (Some("a%20b"), Some("u2")));
+    }
+
+    #[test]
+    fn what_is_no_page_of_uploads_is_not_taken_for_an_empty_one() {
+        assert!(read(b"<Error><Code>AccessDenied</Code></Error>").is_err());
+        let endless =
+            b"<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>";
+        assert!(read(endless).is_err(), "more follow from nowhere");
+        let empty = b"<ListMultipartUploadsResult><Bucket>b</Bucket></ListMultipartUploadsResult>";
+        let empty = read(empty).expect("a page");
+        assert!(empty.uploads.is_empty() && empty.next.is_none());
+    }
+
+    #[test]
+    fn checksums_of_other_kinds_than_ours_are_none() {
+        assert_eq!(granted(Some("SHA256"), Some("COMPOSITE")), Some(PartChecksums::None));
+        assert_eq!(granted(Some("CRC32C"), None), Some(PartChecksums::Composite));
+    }
+}

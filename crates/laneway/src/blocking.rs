@@ -67,7 +67,7 @@ impl Reader {
     /// # Errors
     /// What the store says; an object that was replaced.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        block_on(self.0.read_into(offset, buffer))
+        block_on(self.0.read_to(offset, buffer))
     }
 
     /// Reads one range: as [`read_ranges`](Self::read_ranges) does.

@@ -174,8 +174,9 @@ pub use list::{Entry, Listing};
 pub use location::Location;
 pub use objects::{
     AbortMultipart, BeginMultipart, Bucket, CompleteMultipart, Copy, CreateBucket, Delete, DeleteMany,
-    Download, Get, GetRanges, Head, List, ListDir, Listed, Multipart, ObjectRanges, Open, Payload, Pending,
-    PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer, Written,
+    Download, Get, GetRanges, Head, List, ListDir, ListMultipart, Listed, Multipart, ObjectRanges, Open,
+    Payload, Pending, PriceList, Put, Ranges, Reader, RemoveBucket, SendPart, Sign, UploadedPart, Writer,
+    Written,
 };
 pub use progress::Progress;
 pub use request::{

@@ -10,6 +10,7 @@ mod conditions;
 mod copy;
 mod create_bucket;
 mod delete;
+mod fill;
 mod get;
 mod handed;
 mod head;
@@ -33,7 +34,9 @@ pub use delete::{Delete, DeleteMany};
 pub use get::{Download, Get};
 pub use head::Head;
 pub use list::{List, ListDir, Listed};
-pub use multipart::{AbortMultipart, BeginMultipart, CompleteMultipart, Multipart, SendPart, UploadedPart};
+pub use multipart::{
+    AbortMultipart, BeginMultipart, CompleteMultipart, ListMultipart, Multipart, SendPart, UploadedPart,
+};
 pub use open::Open;
 pub use put::{Payload, Put};
 pub use ranges::{GetRanges, ObjectRanges, PriceList, Ranges};

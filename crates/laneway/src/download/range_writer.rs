@@ -81,7 +81,7 @@ struct State<O> {
 
 impl<O: Output> RangeWriter<O> {
     /// A writer of the bytes from `start` on, of an object in a state that is known.
-    pub(super) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
+    pub(crate) fn pinned(start: u64, of: Pinned, output: O, progress: Arc<Progress>) -> Arc<Self> {
         let state = State { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
     }

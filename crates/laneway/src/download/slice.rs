@@ -76,6 +76,24 @@ impl RangeWriter<Slice> {
         Self::pinned(range.start, of, slice, progress)
     }
 
+    /// Leaves the later half of what is still to come to another, where that is worth a request.
+    pub(crate) fn halve(&self) -> Option<Range<u64>> {
+        self.cut(|at, slice| {
+            let middle = middle(&(at..slice.end))?;
+            Some(middle..std::mem::replace(&mut slice.end, middle))
+        })
+    }
+
+    /// What was written: the checksums, and the bytes if they went to memory.
+    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
+        self.end(|slice| match &mut slice.into {
+            Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
+            Into::File(staged, _) => (slice.claims.finish(Some(staged)), Vec::new()),
+        })
+    }
+}
+
+impl<O: Output> RangeWriter<O> {
     /// Brings the whole slice, going on where it stands when a connection breaks.
     ///
     /// # Errors
@@ -119,21 +137,5 @@ impl RangeWriter<Slice> {
                 ));
             }
         }
-    }
-
-    /// Leaves the later half of what is still to come to another, where that is worth a request.
-    pub(crate) fn halve(&self) -> Option<Range<u64>> {
-        self.cut(|at, slice| {
-            let middle = middle(&(at..slice.end))?;
-            Some(middle..std::mem::replace(&mut slice.end, middle))
-        })
-    }
-
-    /// What was written: the checksums, and the bytes if they went to memory.
-    pub(crate) fn finish(self: Arc<Self>) -> (Run, Vec<u8>) {
-        self.end(|slice| match &mut slice.into {
-            Into::Memory(bytes) => (slice.claims.finish(None), std::mem::take(bytes)),
-            Into::File(staged, _) => (slice.claims.finish(Some(staged)), Vec::new()),
-        })
     }
 }

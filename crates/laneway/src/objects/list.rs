@@ -94,6 +94,12 @@ impl List {
         self
     }
 
+    /// At most so many objects: no more is asked of the store than that takes, a page at a time.
+    pub fn limit(mut self, objects: u64) -> Self {
+        self.0.limit = Some(objects);
+        self
+    }
+
     /// The next object, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<ObjectMeta, Error>> {
         loop {
@@ -129,6 +135,12 @@ impl ListDir {
         self
     }
 
+    /// At most so many entries: no more is asked of the store than that takes, a page at a time.
+    pub fn limit(mut self, entries: u64) -> Self {
+        self.0.limit = Some(entries);
+        self
+    }
+
     /// The next entry, blocking the thread; `None` at the end. Not to be called on a thread that runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<Listed, Error>> {
         self.0.next_blocking()
@@ -150,6 +162,7 @@ struct Pages {
     list: laneway_store::List,
     arriving: Option<OfProcess<Arriving>>,
     entries: VecDeque<Listed>,
+    limit: Option<u64>,
     is_over: bool,
 }
 
@@ -173,7 +186,14 @@ impl Pages {
     fn new(bucket: &Bucket, prefix: &str, delimiter: Option<String>) -> Self {
         let prefix = format!("{}{prefix}", bucket.prefix());
         let list = laneway_store::List { delimiter, ..laneway_store::List::new(bucket.name(), prefix) };
-        Self { bucket: bucket.clone(), list, arriving: None, entries: VecDeque::new(), is_over: false }
+        Self {
+            bucket: bucket.clone(),
+            list,
+            arriving: None,
+            entries: VecDeque::new(),
+            limit: None,
+            is_over: false,
+        }
     }
 
     fn start_after(&mut self, key: &str) {
@@ -241,11 +261,14 @@ impl Pages {
 
     /// What arrives in this process; `None` where a parent of it has begun.
     fn arriving(&mut self) -> Option<&mut Arriving> {
-        let (bucket, list) = (&self.bucket, &self.list);
+        let (bucket, list, limit) = (&self.bucket, &self.list, self.limit);
         let begin = || {
             let (out, batches) = mpsc::unbounded_channel();
             let task = match bucket.client().worker() {
-                Ok(worker) => Some(worker.task(fill(bucket.clone(), list.clone(), out))),
+                Ok(worker) => Some(match limit {
+                    None => worker.task(fill(bucket.clone(), list.clone(), out)),
+                    Some(limit) => worker.task(few(bucket.clone(), list.clone(), limit, out)),
+                }),
                 Err(error) => {
                     // The other end is here.
                     drop(out.send(Batch::Failed(error)));
@@ -263,12 +286,6 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
         Ok(store) => store,
         Err(error) => return drop(out.send(Batch::Failed(error))),
     };
-    let relative = |mut meta: ObjectMeta| {
-        bucket.relative(&mut meta);
-        Listed::Object(Box::new(meta))
-    };
-    let below =
-        |prefix: String| Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(&prefix).to_owned());
     let pages = Arc::new(Semaphore::new(PAGES_WAITING_MAX));
     let mut listing = listing::arriving(&store, list, Order::Keys);
     loop {
@@ -281,12 +298,55 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
                 Some(Err(error)) => return drop(out.send(Batch::Failed(error))),
                 None => return drop(out.send(Batch::Over)),
             };
-            let prefixes = arrived.prefixes.into_iter().map(below);
-            let entries = prefixes.chain(arrived.objects.into_iter().map(relative)).collect();
+            let entries = entries(&bucket, arrived.prefixes, arrived.objects);
             let page = permit.take_if(|_| arrived.ends_page);
             if out.send(Batch::Entries(entries, page)).is_err() {
                 return;
             }
         }
     }
+}
+
+/// The first few entries, one page after the other: whoever wants few asks for no more.
+async fn few(
+    bucket: Bucket,
+    mut list: laneway_store::List,
+    mut left: u64,
+    out: mpsc::UnboundedSender<Batch>,
+) {
+    let listed = async {
+        let store = bucket.store()?;
+        while left > 0 {
+            // GCS's first page begins with the key that is to be left out.
+            let itself = u64::from(list.start_after.is_some() && list.token.is_none());
+            list.max = Some((left.saturating_add(itself)).min(PAGE_MAX) as u32);
+            let page = store.list(&list).await?;
+            let mut entries = entries(&bucket, page.prefixes, page.objects);
+            entries.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= entries.len() as u64;
+            let is_heard = out.send(Batch::Entries(entries, None)).is_ok();
+            match page.next.filter(|_| is_heard) {
+                Some(next) => list.token = Some(next),
+                None => break,
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    let end = listed.await.map_or_else(Batch::Failed, |()| Batch::Over);
+    // Nobody waits for it any more.
+    drop(out.send(end));
+}
+
+/// Most entries of a page, on both stores.
+const PAGE_MAX: u64 = 1000;
+
+/// What a page has brought, with keys as verbs take them.
+fn entries(bucket: &Bucket, prefixes: Vec<String>, objects: Vec<ObjectMeta>) -> Vec<Listed> {
+    let below =
+        |prefix: String| Listed::Prefix(prefix.strip_prefix(bucket.prefix()).unwrap_or(&prefix).to_owned());
+    let relative = |mut meta: ObjectMeta| {
+        bucket.relative(&mut meta);
+        Listed::Object(Box::new(meta))
+    };
+    prefixes.into_iter().map(below).chain(objects.into_iter().map(relative)).collect()
 }

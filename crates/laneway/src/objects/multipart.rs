@@ -48,6 +48,15 @@ pub struct BeginMultipart {
     options: PutOptions,
 }
 
+/// Lists uploads that are under way; made by [`Bucket::list_multipart`].
+#[derive(Clone, Debug)]
+#[must_use = "a call does nothing until it is awaited"]
+pub struct ListMultipart {
+    pub(super) bucket: Bucket,
+    pub(super) deadline: Option<Duration>,
+    prefix: String,
+}
+
 /// Sends a part; made by [`Multipart::part`].
 #[derive(Clone, Debug)]
 #[must_use = "a call does nothing until it is awaited"]
@@ -107,6 +116,28 @@ impl Bucket {
         BeginMultipart { bucket: self.clone(), deadline: None, key, options }
     }
 
+    /// The uploads in parts of keys that begin with `prefix`, by whomever they were begun, that were neither completed nor given up: what a
+    /// program that died has left. Those that a [`Writer`](crate::Writer) or a job has under way are among them.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// # pollster::block_on(async {
+    /// # let bucket = client.bucket("s3://lake/")?;
+    /// bucket.begin_multipart("jobs/7/table.csv").await?;
+    /// for left in bucket.list_multipart("jobs/7/").await? {
+    ///     left.abort().await?;
+    /// }
+    /// # assert!(bucket.list_multipart("").await?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn list_multipart(&self, prefix: &str) -> ListMultipart {
+        ListMultipart { bucket: self.clone(), deadline: None, prefix: prefix.to_owned() }
+    }
+
     /// An upload that was begun before, by the key and the [`id`](Multipart::id) that it has. Nothing is asked of the store.
     ///
     /// # Errors
@@ -135,6 +166,11 @@ const COMPOSITE: &str = "parts";
 const NONE: &str = "none";
 
 impl Multipart {
+    /// The key of the object that it is to become, without the bucket's prefix.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// What it is found again by: the store's own name for it, and what the store makes of checksums. No secret.
     pub fn id(&self) -> String {
         let checksums = match self.named.checksums {
@@ -176,6 +212,7 @@ impl Multipart {
 }
 
 callable!(BeginMultipart, Multipart);
+callable!(ListMultipart, Vec<Multipart>);
 callable!(SendPart, UploadedPart);
 callable!(CompleteMultipart, Written);
 callable!(AbortMultipart, ());
@@ -194,6 +231,21 @@ impl BeginMultipart {
         let (store, id) = (bucket.store()?, bucket.id(&key)?);
         let named = within(deadline, &url, async { Ok(store.begin(&id, &options).await?) }).await?;
         Ok(Multipart { bucket, key, named })
+    }
+}
+
+impl ListMultipart {
+    async fn run(self) -> Result<Vec<Multipart>, Error> {
+        let Self { bucket, deadline, prefix } = self;
+        let (store, url) = (bucket.store()?, bucket.url_of(&prefix));
+        let below = format!("{}{prefix}", bucket.prefix());
+        let found =
+            within(deadline, &url, async { Ok(store.list_uploads(bucket.name(), &below).await?) }).await?;
+        let relative = |named: Named| {
+            let key = named.id.key.strip_prefix(bucket.prefix()).unwrap_or(&named.id.key).to_owned();
+            Multipart { bucket: bucket.clone(), key, named }
+        };
+        Ok(found.into_iter().map(relative).collect())
     }
 }
 

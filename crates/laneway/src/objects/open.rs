@@ -18,6 +18,7 @@ pub struct Open {
     key: String,
     version: Option<Version>,
     footer: Option<u64>,
+    known: Option<Box<ObjectMeta>>,
 }
 
 impl Bucket {
@@ -39,7 +40,14 @@ impl Bucket {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(&self, key: &str) -> Open {
-        Open { bucket: self.clone(), deadline: None, key: key.to_owned(), version: None, footer: None }
+        Open {
+            bucket: self.clone(),
+            deadline: None,
+            key: key.to_owned(),
+            version: None,
+            footer: None,
+            known: None,
+        }
     }
 }
 
@@ -52,6 +60,15 @@ impl Open {
         self
     }
 
+    /// Only in the state that is described, as a listing or another reader has told it: nothing is asked of the store then, but for a
+    /// [`footer`](Self::footer), and an object that was replaced or removed is an error of the first read. Without a version it is asked for
+    /// all the same.
+    pub fn known(mut self, meta: &ObjectMeta) -> Self {
+        self.version.clone_from(&meta.version);
+        self.known = Some(Box::new(meta.clone()));
+        self
+    }
+
     /// Fetches the last bytes with the opening request, so many of them or all that there are: formats that keep their index at the
     /// end, such as Parquet's, are then read without another one. Reads that lie within cost nothing.
     pub fn footer(mut self, bytes: u64) -> Self {
@@ -60,10 +77,17 @@ impl Open {
     }
 
     async fn run(self) -> Result<Reader, Error> {
-        let Self { bucket, deadline, key, version, footer } = self;
+        let Self { bucket, deadline, key, version, footer, known } = self;
         let (store, id, url) = (bucket.store()?, bucket.id(&key)?, bucket.url_of(&key));
+        let footer = footer.filter(|bytes| *bytes > 0);
+        if let Some(mut meta) = known.filter(|meta| footer.is_none() && meta.version.is_some()) {
+            meta.version = version;
+            meta.id = id;
+            bucket.relative(&mut meta);
+            return Ok(Reader::new(bucket, *meta, Bytes::new()));
+        }
         let ask = async {
-            let (meta, footer) = match footer.filter(|bytes| *bytes > 0) {
+            let (meta, footer) = match footer {
                 None => (store.head(&id, version.as_ref()).await?, Bytes::new()),
                 Some(last) => {
                     let range = Some(GetRange::Last(last));

@@ -171,7 +171,7 @@ impl GetRanges {
             Err(error) => {
                 // The other end is here.
                 drop(out.send(Some(Err(error))));
-                return Ranges { results, url, is_over: false, _task: None };
+                return Ranges::new(results, url, None);
             }
         };
         let task = worker.task(async move {
@@ -180,7 +180,7 @@ impl GetRanges {
             let failed = self.each(&limits, take).await.err();
             drop(out.send(failed.map(Err)));
         });
-        Ranges { results, url, is_over: false, _task: Some(task) }
+        Ranges::new(results, url, Some(task))
     }
 
     async fn run(self) -> Result<Vec<Bytes>, Error> {
@@ -223,16 +223,43 @@ pub struct Ranges {
     results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
     url: String,
     is_over: bool,
+    /// What was here before, which comes first.
+    here: Vec<(usize, Result<Bytes, Error>)>,
+    /// The places of those that are read, where others were here.
+    places: Option<Vec<usize>>,
     /// Dropped, it ends the reading.
     _task: Option<Task>,
 }
 
 impl Ranges {
+    fn new(
+        results: OfProcess<mpsc::UnboundedReceiver<Option<One>>>,
+        url: String,
+        task: Option<Task>,
+    ) -> Self {
+        Self { results, url, is_over: false, here: Vec::new(), places: None, _task: task }
+    }
+
+    /// The same among others that are here already.
+    pub(super) fn among(self, here: Vec<(usize, Result<Bytes, Error>)>, places: Vec<usize>) -> Self {
+        Self { here, places: Some(places), ..self }
+    }
+
+    /// What was here before.
+    fn at_hand(&mut self) -> Option<Result<(usize, Bytes), Error>> {
+        let (at, bytes) = self.here.pop()?;
+        self.is_over = bytes.is_err();
+        Some(bytes.map(|bytes| (at, bytes)))
+    }
+
     /// The next range that is there: its place among those asked for, and its bytes. Blocks the thread; not to be called on one that
     /// runs async tasks.
     pub fn next_blocking(&mut self) -> Option<Result<(usize, Bytes), Error>> {
         if self.is_over {
             return None;
+        }
+        if let Some(here) = self.at_hand() {
+            return Some(here);
         }
         let some = self.results.get_mut().map(mpsc::UnboundedReceiver::blocking_recv);
         self.taken(some)
@@ -246,7 +273,8 @@ impl Ranges {
             None => Some(Err(Error::forked(&self.url))),
         };
         self.is_over = !matches!(result, Some(Ok(_)));
-        Some(result?.map(|(at, bytes, _)| (at, bytes)))
+        let place = |at| self.places.as_ref().and_then(|places| places.get(at)).copied().unwrap_or(at);
+        Some(result?.map(|(at, bytes, _)| (place(at), bytes)))
     }
 }
 
@@ -257,6 +285,9 @@ impl Stream for Ranges {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.is_over {
             return Poll::Ready(None);
+        }
+        if let Some(here) = self.at_hand() {
+            return Poll::Ready(Some(here));
         }
         self.results.poll_with(|results| results.poll_recv(context)).map(|some| self.taken(some))
     }
@@ -331,13 +362,7 @@ mod tests {
     fn ranges_that_nobody_brings_any_more_are_an_error_and_no_end() {
         let begun = || {
             let (out, results) = mpsc::unbounded_channel();
-            let ranges = Ranges {
-                results: OfProcess::new(results),
-                url: "s3://b/k".to_owned(),
-                is_over: false,
-                _task: None,
-            };
-            (out, ranges)
+            (out, Ranges::new(OfProcess::new(results), "s3://b/k".to_owned(), None))
         };
         let (out, mut lost) = begun();
         out.send(Some(Ok((7, Bytes::new(), None)))).unwrap();

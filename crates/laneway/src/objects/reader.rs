@@ -12,8 +12,9 @@ use bytes::Bytes;
 use laneway_store::ObjectMeta;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
-use super::call::Pending;
-use super::ranges::GetRanges;
+use super::call::{Pending, pending, within};
+use super::fill::fill;
+use super::ranges::{GetRanges, Ranges};
 use super::read_ahead::ReadAhead;
 use crate::fork::OfProcess;
 use crate::{Bucket, Error};
@@ -94,8 +95,23 @@ impl Reader {
     }
 
     /// The same into a buffer that its owner leaves alone until this returns.
-    pub(crate) async fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+    pub(crate) async fn read_to(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.object.read_into(offset, buffer, self.deadline).await
+    }
+
+    /// Fills `buffer` from `offset` on, as [`read_at`](Self::read_at) does, for memory of other kinds than this program's: bytes go there as
+    /// they come off the connections and are held nowhere else, long ranges by several requests at once. Dropped half-way, or with an error, the buffer
+    /// is dropped as soon as nobody writes to it any more, which may be a moment later: memory that somebody else frees is told by its `Drop`.
+    ///
+    /// # Errors
+    /// What the store says; an object that was replaced.
+    pub fn read_into<B: AsMut<[u8]> + Send + 'static>(
+        &self,
+        offset: u64,
+        buffer: B,
+    ) -> impl Future<Output = Result<(usize, B), Error>> + Send + use<B> {
+        let (object, deadline) = (Arc::clone(&self.object), self.deadline);
+        async move { object.fill(offset, buffer, deadline).await }
     }
 
     /// Reads one range: as [`read_ranges`](Self::read_ranges) does.
@@ -118,6 +134,15 @@ impl Reader {
         let (object, deadline) = (Arc::clone(&self.object), self.deadline);
         let ranges = ranges.into_iter().collect();
         async move { object.ranges(ranges, deadline).await }
+    }
+
+    /// The same as they come, in no order, each with its place among those asked for: as [`GetRanges::stream`].
+    pub fn stream_ranges(&self, ranges: impl IntoIterator<Item = Range<u64>>) -> Ranges {
+        let (here, asked): (Vec<_>, Vec<_>) =
+            ranges.into_iter().enumerate().partition(|(_, range)| self.object.is_here(range));
+        let (places, asked) = asked.into_iter().unzip();
+        let here = here.into_iter().map(|(at, range)| (at, self.object.of_footer(&range))).collect();
+        self.object.call(asked, self.deadline).stream().among(here, places)
     }
 
     /// Where reading in order goes on.
@@ -234,27 +259,65 @@ impl Object {
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {
+    /// Whether the footer has all bytes of a range that the object has, and doesn't lack them because there are none.
+    fn is_here(&self, range: &Range<u64>) -> bool {
+        range.start >= self.footer_start() && range.start < range.end
+    }
+
+    /// The bytes of a range that the footer has.
+    ///
+    /// # Errors
+    /// Where the range begins at or beyond the end.
+    fn of_footer(&self, range: &Range<u64>) -> Result<Bytes, Error> {
+        let (start, size) = (self.footer_start(), self.meta.size);
+        if range.start >= size && range.start > 0 {
+            let message = format!("the range {}..{} begins at or beyond the end", range.start, range.end);
+            return Err(Error::invalid_range(self.bucket.url_of(&self.meta.id.key), message));
+        }
+        Ok(self.footer.slice((range.start - start) as usize..(range.end.min(size) - start) as usize))
+    }
+
+    async fn fill<B: AsMut<[u8]> + Send + 'static>(
+        self: Arc<Self>,
+        offset: u64,
+        mut buffer: B,
+        deadline: Option<Duration>,
+    ) -> Result<(usize, B), Error> {
+        let room = buffer.as_mut();
+        let end = offset.saturating_add(room.len() as u64).min(self.meta.size);
+        if offset >= end {
+            return Ok((0, buffer));
+        }
+        let read = (end - offset) as usize;
+        // What is here already lies behind what is missing.
         let start = self.footer_start();
-        let is_here = |range: &Range<u64>| range.start >= start && range.start < range.end;
-        let asked: Vec<_> = ranges.iter().filter(|range| !is_here(range)).cloned().collect();
+        let missing = offset..end.min(start.max(offset));
+        if missing.end < end {
+            let here = self.footer.slice((missing.end - start) as usize..(end - start) as usize);
+            room[(missing.end - offset) as usize..read].copy_from_slice(&here);
+        }
+        if missing.is_empty() {
+            return Ok((read, buffer));
+        }
+        let client = self.bucket.client().clone();
+        let filled = pending(&client, async move {
+            let url = self.bucket.url_of(&self.meta.id.key);
+            within(deadline, &url, fill(&self.bucket, &self.meta, missing, buffer)).await
+        });
+        Ok((read, filled.await?))
+    }
+
+    async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {
+        let asked: Vec<_> = ranges.iter().filter(|range| !self.is_here(range)).cloned().collect();
         let mut read = match asked.is_empty() {
             true => Vec::new(),
             false => self.call(asked, deadline).await?,
         }
         .into_iter();
-        let beyond = |range: &Range<u64>| {
-            let message = format!("the range {}..{} begins at or beyond the end", range.start, range.end);
-            Error::invalid_range(self.bucket.url_of(&self.meta.id.key), message)
-        };
-        let size = self.meta.size;
         ranges
             .iter()
-            .map(|range| match is_here(range) {
-                true if range.start >= size && range.start > 0 => Err(beyond(range)),
-                true => Ok(self
-                    .footer
-                    .slice((range.start - start) as usize..(range.end.min(size) - start) as usize)),
+            .map(|range| match self.is_here(range) {
+                true => self.of_footer(range),
                 false => Ok(read.next().unwrap_or_default()),
             })
             .collect()

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod dropping;
+mod filling;
 mod multipart;
 mod partly;
 mod readers;

@@ -88,3 +88,28 @@ fn a_part_that_was_replaced_elsewhere_is_found_out() {
         assert!(bucket(&stage, "").head("k").call().is_err(), "no object of other bytes");
     });
 }
+
+#[test]
+fn what_a_program_has_left_is_found_and_completed_or_given_up() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        let jobs = bucket(&stage, "jobs/");
+        let begun = jobs.begin_multipart("7/a b").call().unwrap();
+        let part = begun.part(1, "left").call().unwrap();
+        jobs.begin_multipart("7/c").call().unwrap();
+        jobs.begin_multipart("8").call().unwrap();
+        drop(begun);
+        let left = jobs.list_multipart("7/").call().unwrap();
+        assert_eq!(left.iter().map(|upload| upload.key()).collect::<Vec<_>>(), ["7/a b", "7/c"]);
+        let written = left[0].complete([part]).call().unwrap();
+        assert_ne!(
+            written.verified,
+            Verified::Unverified,
+            "what the store makes of checksums is known again"
+        );
+        left[1].abort().call().unwrap();
+        assert!(stage.stored("jobs/7/a b") == b"left");
+        let others = bucket(&stage, "").list_multipart("").call().unwrap();
+        assert_eq!(others.iter().map(|upload| upload.key()).collect::<Vec<_>>(), ["jobs/8"]);
+    });
+}

@@ -1,0 +1,108 @@
+//! Fills a caller's buffer with bytes of an object as they come off the connections.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use laneway_store::{ObjectMeta, Route};
+
+use crate::download::range_writer::Output;
+use crate::download::{Pinned, RangeWriter};
+use crate::plan::slices::SLICE_MAX;
+use crate::plan::{SLICES_AT_ONCE, SMALL_DOWNLOAD_MAX};
+use crate::{Bucket, Error, Progress};
+
+/// A buffer that several requests write to, each to its own part. Once it was taken out nobody does any more.
+type Shared<B> = Arc<Mutex<Option<B>>>;
+
+/// A part of a buffer that one request fills.
+struct Slice<B> {
+    buffer: Shared<B>,
+    /// Where in the object the buffer begins.
+    start: u64,
+    /// Where in the object the part ends.
+    end: u64,
+}
+
+impl<B: AsMut<[u8]> + Send + 'static> Output for Slice<B> {
+    fn route(&self, at: u64) -> Route {
+        if self.end - at <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight }
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let own = (bytes.len() as u64).min(self.end - at) as usize;
+        let from = (at - self.start) as usize;
+        let mut buffer = lock(&self.buffer);
+        let place = buffer.as_mut().and_then(|buffer| buffer.as_mut().get_mut(from..from + own));
+        let Some(place) = place else { return Ok(0) };
+        place.copy_from_slice(&bytes[..own]);
+        Ok(own as u64)
+    }
+}
+
+/// Brings a range of an object that is open into the beginning of a buffer that has room for it, and gives the buffer back.
+///
+/// # Errors
+/// What the store says; an object that was replaced. The buffer is dropped then.
+pub(super) async fn fill<B: AsMut<[u8]> + Send + 'static>(
+    bucket: &Bucket,
+    meta: &ObjectMeta,
+    range: Range<u64>,
+    buffer: B,
+) -> Result<B, Error> {
+    let (store, id) = (bucket.store()?, bucket.id(&meta.id.key)?);
+    let shared: Shared<B> = Arc::new(Mutex::new(Some(buffer)));
+    let writers = slices(&range).map(|own| {
+        let slice = Slice { buffer: Arc::clone(&shared), start: range.start, end: own.end };
+        RangeWriter::pinned(own.start, Pinned::of(meta), slice, Arc::new(Progress::default()))
+    });
+    let brought = stream::iter(writers)
+        .map(|writer| {
+            let (store, id) = (&store, &id);
+            async move { writer.bring(store, id).await }
+        })
+        .buffer_unordered(SLICES_AT_ONCE)
+        .try_collect::<()>()
+        .await;
+    // From here on nobody writes, whatever still runs on a lane.
+    let buffer = lock(&shared).take();
+    brought?;
+    buffer.ok_or_else(|| Error::cancelled(bucket.url_of(&meta.id.key)))
+}
+
+/// A range by requests that go side by side.
+fn slices(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let end = range.end;
+    (range.start..end).step_by(SLICE_MAX as usize).map(move |start| start..end.min(start + SLICE_MAX))
+}
+
+fn lock<B>(buffer: &Mutex<Option<B>>) -> MutexGuard<'_, Option<B>> {
+    buffer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_the_buffer_was_taken_back_goes_nowhere() {
+        let shared: Shared<Vec<u8>> = Arc::new(Mutex::new(Some(vec![0; 4])));
+        let mut slice = Slice { buffer: Arc::clone(&shared), start: 10, end: 14 };
+        assert_eq!(slice.write(11, b"ab").expect("there is room"), 2);
+        assert_eq!(slice.write(13, b"cde").expect("there is room"), 1, "the rest is behind its end");
+        let taken = lock(&shared).take();
+        assert_eq!(taken.as_deref(), Some(b"\0abc".as_slice()));
+        assert_eq!(slice.write(10, b"x").expect("it says so"), 0);
+    }
+
+    #[test]
+    fn a_long_range_is_cut() {
+        let cut: Vec<_> = slices(&(5..SLICE_MAX + 6)).collect();
+        assert_eq!(cut, [5..SLICE_MAX + 5, SLICE_MAX + 5..SLICE_MAX + 6]);
+        assert_eq!(slices(&(7..7)).count(), 0);
+    }
+}

@@ -4,7 +4,7 @@ CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python consumers soak lint platforms bench docs public-api interop
+.PHONY: help demo test python jvm consumers soak lint platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,9 +15,13 @@ demo: ## build the program and watch it work, without an account or a network; l
 test: ## run every test
 	$(CARGO) test --workspace $(BINDINGS) --locked
 	.ci/python
+	.ci/jvm
 
 python: ## build the Python package as a wheel, into target/wheels
 	.ci/wheel
+
+jvm: ## build the JVM's modules with the library as it is shipped, and test them; jars are in bindings/jvm/*/target
+	LANEWAY_JVM_PROFILE=release .ci/jvm
 
 consumers: ## test the crates under DataFusion, and the Python package under pandas, pyarrow, Dask, DuckDB, Polars and PyTorch (all below target)
 	.ci/consumers

@@ -1,6 +1,7 @@
 package dev.laneway;
 
 import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
 
 /** Bytes that the engine has for a caller, until they are copied into the caller's buffer. */
 final class Body implements AutoCloseable {
@@ -35,7 +36,7 @@ final class Body implements AutoCloseable {
     int at = into.position();
     if (into.isDirect()) {
       if (into.isReadOnly()) {
-        throw new java.nio.ReadOnlyBufferException();
+        throw new ReadOnlyBufferException();
       }
       Native.bodyToMemory(handle.number(), taken, into, at, count);
     } else {

@@ -281,10 +281,9 @@ public final class Bucket {
   }
 
   private Call<Written> copyCall(int verb, String from, String to, CopyOptions options) {
-    Packed packed = new Packed().text(from).text(to);
-    options.put().write(packed);
     Bucket into = options.into() == null ? this : options.into();
-    packed.number(into.handle.number());
+    Packed packed = new Packed().text(from).text(to).number(into.handle.number());
+    options.put().write(packed);
     return Engine.begin(verb, handle, packed, Written::read, into);
   }
 }

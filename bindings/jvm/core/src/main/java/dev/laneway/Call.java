@@ -16,6 +16,13 @@ class Call<T> extends CompletableFuture<T> {
   /** Makes the result of an answer. */
   interface Reading<T> {
     T of(Unpacked answer);
+
+    /** What becomes of an answer that nobody wants any more: no buffer is touched. */
+    default void unwanted(Unpacked answer) {
+      if (of(answer) instanceof AutoCloseable unwanted) {
+        closed(unwanted);
+      }
+    }
   }
 
   /** Where futures are completed: what depends on them may block, which the queue's thread must not. */
@@ -27,9 +34,13 @@ class Call<T> extends CompletableFuture<T> {
   @SuppressWarnings("unused")
   private final Object[] kept;
 
+  private final Throwable begun = Handle.here();
   private final CountDownLatch ended = new CountDownLatch(1);
   private long number;
-  private volatile boolean isBlocking = true;
+  private boolean isBlocking = true;
+
+  /** Set once somebody else than the engine ends the call: its answer is read no more. */
+  private boolean isGivenUp;
 
   Call(Reading<T> reading, Object... kept) {
     this.reading = reading;
@@ -45,7 +56,7 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /** This, for somebody who waits otherwise than by {@link #await}. */
-  final CompletableFuture<T> asFuture() {
+  final synchronized CompletableFuture<T> asFuture() {
     isBlocking = false;
     return this;
   }
@@ -76,29 +87,45 @@ class Call<T> extends CompletableFuture<T> {
 
   /** What the queue says: nothing is lent to the call any more. Runs on the queue's thread. */
   final void ended(Unpacked answer) {
-    if (isBlocking) {
-      finish(answer);
-      ended.countDown();
-    } else {
-      ended.countDown();
-      COMPLETING.execute(() -> finish(answer));
+    synchronized (this) {
+      if (isBlocking) {
+        // Nothing can depend on it: it has not been handed out, nor will be before this is over.
+        finish(answer);
+        ended.countDown();
+        return;
+      }
     }
+    ended.countDown();
+    COMPLETING.execute(() -> finish(answer));
   }
 
   private void finish(Unpacked answer) {
-    T result;
-    try {
-      if (!answer.flag()) {
-        super.completeExceptionally(answer.failure());
-        return;
+    T result = null;
+    Throwable failure = null;
+    // Who gives it up waits until its buffers are filled, or comes before.
+    synchronized (this) {
+      try {
+        boolean isDone = answer.flag();
+        if (isGivenUp) {
+          // Who gave it up says how it has ended.
+          if (isDone) {
+            reading.unwanted(answer);
+          }
+          return;
+        }
+        if (isDone) {
+          answer.begun(begun);
+          result = reading.of(answer);
+        } else {
+          failure = answer.failure();
+        }
+      } catch (Throwable unexpected) {
+        failure = unexpected;
       }
-      result = reading.of(answer);
-    } catch (Throwable failure) {
-      super.completeExceptionally(failure);
-      return;
     }
-    if (!super.complete(result) && result instanceof AutoCloseable unwanted) {
-      // Somebody has given the call up meanwhile.
+    if (failure != null) {
+      super.completeExceptionally(failure);
+    } else if (!super.complete(result) && result instanceof AutoCloseable unwanted) {
       closed(unwanted);
     }
   }
@@ -112,7 +139,7 @@ class Call<T> extends CompletableFuture<T> {
   }
 
   /** Ends the call, and waits until nothing is lent to it any more, which an interrupt doesn't cut short. */
-  final void giveUp() {
+  void giveUp() {
     Engine.cancel(this);
     boolean wasInterrupted = false;
     while (true) {
@@ -128,27 +155,32 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
+  /** The same where what comes all the same is not wanted. */
+  private void giveUpForGood() {
+    if (isDone()) {
+      return;
+    }
+    synchronized (this) {
+      isGivenUp = true;
+    }
+    giveUp();
+  }
+
   @Override
   public boolean cancel(boolean mayInterruptIfRunning) {
-    if (!isDone()) {
-      giveUp();
-    }
+    giveUpForGood();
     return super.cancel(mayInterruptIfRunning);
   }
 
   @Override
   public boolean completeExceptionally(Throwable failure) {
-    if (!isDone()) {
-      giveUp();
-    }
+    giveUpForGood();
     return super.completeExceptionally(failure);
   }
 
   @Override
   public boolean complete(T value) {
-    if (!isDone()) {
-      giveUp();
-    }
+    giveUpForGood();
     return super.complete(value);
   }
 }

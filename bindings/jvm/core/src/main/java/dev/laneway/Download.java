@@ -31,7 +31,7 @@ public final class Download implements ReadableByteChannel {
   }
 
   static Download read(String url, Unpacked answer) {
-    Handle handle = Handle.watched(answer.number(), "a download of " + url);
+    Handle handle = Handle.watched(answer, "a download of " + url);
     ObjectMeta meta = ObjectMeta.read(answer);
     return new Download(url, handle, meta, answer.number(), answer.number());
   }

@@ -6,11 +6,17 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import org.slf4j.event.Level;
 
 /** What the engine has to say, and what there is to say of its use, in slf4j's logger {@code dev.laneway}. */
 final class EngineLog {
   private static final Logger LOGGER = LoggerFactory.getLogger("dev.laneway");
+
+  // The numbers that slf4j has for its levels, as bindings/jvm/native/src/log.rs.
+  private static final int TRACE = 0;
+  private static final int DEBUG = 10;
+  private static final int INFO = 20;
+  private static final int WARN = 30;
+  private static final int ERROR = 40;
 
   /** How long what the logger's level was is believed. */
   private static final long LEVEL_KEPT_NS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -59,12 +65,16 @@ final class EngineLog {
   }
 
   private static int wanted() {
-    for (Level level : new Level[] {Level.TRACE, Level.DEBUG, Level.INFO, Level.WARN}) {
-      if (LOGGER.isEnabledForLevel(level)) {
-        return level.toInt();
-      }
+    if (LOGGER.isTraceEnabled()) {
+      return TRACE;
     }
-    return Level.ERROR.toInt();
+    if (LOGGER.isDebugEnabled()) {
+      return DEBUG;
+    }
+    if (LOGGER.isInfoEnabled()) {
+      return INFO;
+    }
+    return LOGGER.isWarnEnabled() ? WARN : ERROR;
   }
 
   static void said(int level, String text) {
@@ -74,8 +84,18 @@ final class EngineLog {
           if (dropped > 0) {
             LOGGER.warn("{} records came faster than they could be logged, and were dropped", dropped);
           }
-          LOGGER.atLevel(Level.intToLevel(level)).log(text);
+          log(level, text);
         });
+  }
+
+  private static void log(int level, String text) {
+    switch (level) {
+      case ERROR -> LOGGER.error("{}", text);
+      case WARN -> LOGGER.warn("{}", text);
+      case INFO -> LOGGER.info("{}", text);
+      case DEBUG -> LOGGER.debug("{}", text);
+      default -> LOGGER.trace("{}", text);
+    }
   }
 
   static void warn(String text, Throwable cause) {

@@ -13,20 +13,30 @@ final class Handle implements AutoCloseable {
   private final State state;
   private final Cleaner.Cleanable cleanable;
 
-  private Handle(long number, String what) {
-    state = new State(number, what, IS_TRACED && what != null ? new Throwable("opened here") : null);
+  private Handle(long number, String what, Throwable opened) {
+    state = new State(number, what, opened);
     Engine.retain();
     cleanable = CLEANER.register(this, state);
   }
 
   /** Of what an owner has to close; one that is not is told of, as {@code what}. */
   static Handle watched(long number, String what) {
-    return new Handle(number, what);
+    return new Handle(number, what, here());
+  }
+
+  /** The same of what a call has opened, which told where it was begun. */
+  static Handle watched(Unpacked answer, String what) {
+    return new Handle(answer.number(), what, answer.begun());
+  }
+
+  /** Where a thread is, if that is noted. */
+  static Throwable here() {
+    return IS_TRACED ? new Throwable("opened here") : null;
   }
 
   /** Of what needs no closing. */
   static Handle quiet(long number) {
-    return new Handle(number, null);
+    return new Handle(number, null, null);
   }
 
   long number() {

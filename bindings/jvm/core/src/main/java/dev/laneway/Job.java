@@ -24,6 +24,7 @@ public final class Job implements AutoCloseable {
   private final List<LanewayException> failures = new ArrayList<>();
   private final List<String> warnings = new ArrayList<>();
   private final CompletableFuture<Summary> summary = new CompletableFuture<>();
+  private volatile Progress last = new Progress(0, 0, 0, 0, false);
 
   private Job(Laneway laneway, Handle handle, Consumer<Progress> progress) {
     this.laneway = laneway;
@@ -65,9 +66,14 @@ public final class Job implements AutoCloseable {
     }
   }
 
-  /** How far it is. */
+  /** How far it is, or was at its end. */
   public Progress progress() {
-    return Progress.read(new Unpacked(Native.progress(handle.number())));
+    try {
+      last = Progress.read(Engine.now(Native.progress(handle.number())));
+    } catch (LanewayException ended) {
+      // It was looked at before its number was given up.
+    }
+    return last;
   }
 
   /** Begins nothing more, gives up what is under way and cleans up; the summary comes when that is done. */
@@ -95,8 +101,9 @@ public final class Job implements AutoCloseable {
         .asFuture()
         .whenComplete(
             (ended, failure) -> {
+              Progress now = progress();
               if (progress != null) {
-                tell();
+                tell(now);
               }
               if (failure != null) {
                 handle.close();
@@ -110,9 +117,9 @@ public final class Job implements AutoCloseable {
             });
   }
 
-  private void tell() {
+  private void tell(Progress now) {
     try {
-      progress.accept(progress());
+      progress.accept(now);
     } catch (RuntimeException failure) {
       EngineLog.warn("who is told of a job's progress has failed", failure);
     }

@@ -69,7 +69,11 @@ public final class Laneway implements AutoCloseable {
 
   /** What the engine has done so far, for all that this and others in the process have asked for. */
   public Counters counters() {
-    return Counters.read(new Unpacked(Native.counters(handle.number())));
+    try {
+      return Counters.read(Engine.now(Native.counters(handle.number())));
+    } catch (LanewayException closed) {
+      throw new IllegalStateException("it is closed", closed);
+    }
   }
 
   /** Gives no more buckets and begins no more jobs. Buckets, readers and jobs that came of it go on. */
@@ -162,6 +166,11 @@ public final class Laneway implements AutoCloseable {
     /** Whether S3 buckets stand in the path instead of in the host name; where nothing is said the endpoint decides. */
     public Builder s3PathStyle(boolean inPath) {
       return with("s3_path_style", Boolean.toString(inPath));
+    }
+
+    /** Whether Amazon's endpoints are those whose cryptography is validated by FIPS 140. */
+    public Builder s3Fips(boolean fips) {
+      return with("s3_fips", Boolean.toString(fips));
     }
 
     /** Project that GCS bills, instead of the bucket's owner's. */

@@ -1,10 +1,213 @@
 package dev.laneway;
 
-/** The native library of this platform, which the jar brings. */
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.EnumSet;
+import java.util.Locale;
+import java.util.Set;
+import java.util.UUID;
+
+/**
+ * Loads the native library of this platform, which the jar brings.
+ *
+ * <p>It is unpacked once for each content, into a folder of the user's that nobody else may write to, and moved into its place when it is whole. A JVM loads a
+ * path for one class loader only; so each gets a name of its own for the same file, a hard link that is removed once it is loaded. The system's loader goes by the
+ * file and not by its name: all class loaders share one library, and its one engine. Where a file can't be linked a copy is loaded, which has an engine of its
+ * own.
+ *
+ * <p>{@code -Ddev.laneway.native.folder} names another folder, {@code -Ddev.laneway.native.library} a library outside of the jar.
+ */
 final class NativeLibrary {
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
+
   private NativeLibrary() {}
 
+  /** Loads it for the class loader of this class. */
   static void load() {
-    throw new UnsatisfiedLinkError("not yet");
+    try {
+      String given = System.getProperty("dev.laneway.native.library");
+      loadAsOwn(given == null ? unpacked() : Path.of(given).toRealPath());
+    } catch (IOException failure) {
+      throw failed("it can't be unpacked: " + failure, failure);
+    }
+  }
+
+  /** Where the library lies, unpacked by this process or another. */
+  private static Path unpacked() throws IOException {
+    String name = System.mapLibraryName("laneway_jvm");
+    String resource = "native/" + platform() + "/" + name;
+    String hash;
+    try (InputStream listed = NativeLibrary.class.getResourceAsStream(resource + ".sha256")) {
+      if (listed == null) {
+        throw failed("the jar has none for " + platform(), null);
+      }
+      hash = new String(listed.readAllBytes(), StandardCharsets.US_ASCII).strip();
+    }
+    if (!hash.matches("[0-9a-f]{64}")) {
+      throw failed("the jar's hash of it is none", null);
+    }
+    Path library = folder().resolve(hash.substring(0, 32)).resolve(name);
+    if (!Files.isRegularFile(library, LinkOption.NOFOLLOW_LINKS)) {
+      unpack(resource, library);
+    }
+    return library;
+  }
+
+  private static void unpack(String resource, Path library) throws IOException {
+    Files.createDirectories(library.getParent());
+    if (System.getProperty("dev.laneway.native.temporary") != null) {
+      // They are removed in the other order.
+      library.getParent().toFile().deleteOnExit();
+      library.toFile().deleteOnExit();
+    }
+    Path partial = library.resolveSibling(UUID.randomUUID() + ".tmp");
+    try (InputStream packed = NativeLibrary.class.getResourceAsStream(resource)) {
+      if (packed == null) {
+        throw failed("the jar has none for " + platform(), null);
+      }
+      Files.copy(packed, partial);
+      // Two that unpack at a time put the same there.
+      Files.move(partial, library, StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      Files.deleteIfExists(partial);
+    }
+  }
+
+  /** A folder that nobody else can write to: libraries are run out of it. */
+  private static Path folder() throws IOException {
+    String given = System.getProperty("dev.laneway.native.folder");
+    if (given != null) {
+      return owned(Path.of(given));
+    }
+    String cache = System.getenv("XDG_CACHE_HOME");
+    Path parent =
+        cache != null && Path.of(cache).isAbsolute()
+            ? Path.of(cache)
+            : Path.of(System.getProperty("user.home"), ".cache");
+    try {
+      return owned(parent.resolve("laneway").resolve("native"));
+    } catch (IOException | SecurityException unusable) {
+      return temporary();
+    }
+  }
+
+  /** A folder of this process's own, which goes with it: a container's user often has no home. All class loaders have the same. */
+  private static Path temporary() throws IOException {
+    try {
+      Object made =
+          System.getProperties()
+              .computeIfAbsent(
+                  "dev.laneway.native.temporary",
+                  name -> {
+                    try {
+                      Path folder = Files.createTempDirectory("laneway-native-").toRealPath();
+                      folder.toFile().deleteOnExit();
+                      return folder.toString();
+                    } catch (IOException failure) {
+                      throw new UncheckedIOException(failure);
+                    }
+                  });
+      return Path.of((String) made);
+    } catch (UncheckedIOException failure) {
+      throw failure.getCause();
+    }
+  }
+
+  /**
+   * Makes a folder, if it isn't there.
+   *
+   * @throws IOException where somebody else owns it or may write to it
+   */
+  private static Path owned(Path folder) throws IOException {
+    if (!isPosix(folder)) {
+      return Files.createDirectories(folder).toRealPath();
+    }
+    if (!Files.isDirectory(folder)) {
+      Files.createDirectories(folder.toAbsolutePath().getParent());
+      try {
+        Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
+      } catch (FileAlreadyExistsException made) {
+        // By another process, a moment ago.
+      }
+    }
+    Path real = folder.toRealPath();
+    Set<PosixFilePermission> others =
+        EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+    others.retainAll(Files.getPosixFilePermissions(real));
+    if (!others.isEmpty()) {
+      throw new IOException(real + ": others may write to it");
+    }
+    Path probe = Files.createTempFile(real, "owner-", ".tmp");
+    try {
+      if (!Files.getOwner(probe).equals(Files.getOwner(real))) {
+        throw new IOException(real + ": it belongs to somebody else");
+      }
+    } finally {
+      Files.delete(probe);
+    }
+    return real;
+  }
+
+  private static boolean isPosix(Path folder) {
+    return folder.getFileSystem().supportedFileAttributeViews().contains("posix");
+  }
+
+  /** Loads a library by a name that no other class loader has used. */
+  private static void loadAsOwn(Path library) throws IOException {
+    String name = UUID.randomUUID() + "-" + library.getFileName();
+    Path own = library.resolveSibling(name);
+    try {
+      Files.createLink(own, library);
+    } catch (IOException | UnsupportedOperationException unlinkable) {
+      loadUnlinked(library, name);
+      return;
+    }
+    try {
+      System.load(own.toString());
+    } finally {
+      Files.deleteIfExists(own);
+    }
+  }
+
+  /** The same without links: the first class loader has the library itself, others a copy. */
+  private static void loadUnlinked(Path library, String name) throws IOException {
+    try {
+      System.load(library.toString());
+    } catch (UnsatisfiedLinkError another) {
+      Path copy = temporary().resolve(name);
+      copy.toFile().deleteOnExit();
+      Files.copy(library, copy);
+      System.load(copy.toString());
+    }
+  }
+
+  /** As {@code linux-x86_64}. */
+  private static String platform() {
+    String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
+    String machine = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
+    String os = system.startsWith("mac") ? "macos" : system.replaceAll("[^a-z0-9].*", "");
+    String processor =
+        switch (machine) {
+          case "amd64", "x86_64" -> "x86_64";
+          case "aarch64", "arm64" -> "aarch64";
+          default -> machine;
+        };
+    return os + "-" + processor;
+  }
+
+  private static UnsatisfiedLinkError failed(String why, Throwable cause) {
+    UnsatisfiedLinkError failure = new UnsatisfiedLinkError("Laneway's native library: " + why);
+    failure.initCause(cause);
+    return failure;
   }
 }

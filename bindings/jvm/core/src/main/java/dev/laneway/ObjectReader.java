@@ -3,6 +3,7 @@ package dev.laneway;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.NonWritableChannelException;
 import java.nio.channels.SeekableByteChannel;
@@ -33,7 +34,7 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   static ObjectReader read(String url, Unpacked answer) {
-    Handle handle = Handle.watched(answer.number(), "a reader of " + url);
+    Handle handle = Handle.watched(answer, "a reader of " + url);
     return new ObjectReader(url, handle, ObjectMeta.read(answer));
   }
 
@@ -55,12 +56,18 @@ public final class ObjectReader implements SeekableByteChannel {
    * @return how many bytes; -1 where the object ends at the place or before, unless the buffer has no room
    */
   public int readAt(long position, ByteBuffer into) throws IOException {
-    Call<Integer> call = readCall(position, into);
-    try {
-      return call.await();
-    } finally {
-      underWay.remove(call);
+    check(position, into);
+    int at = into.position();
+    int read;
+    if (into.isDirect()) {
+      read = done(lent(position, into, Unpacked::count));
+      into.position(at + read);
+    } else {
+      try (Body body = done(fetched(position, into, Body::read))) {
+        read = body.copyTo(into);
+      }
     }
+    return read == 0 && into.remaining() > 0 ? -1 : read;
   }
 
   /** As {@link #readAt(long, ByteBuffer)}, and fails with an {@link EOFException} where the object has fewer bytes from there on than the buffer has room for. */
@@ -82,7 +89,8 @@ public final class ObjectReader implements SeekableByteChannel {
   public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
     Call<Integer> call;
     try {
-      call = readCall(position, into);
+      check(position, into);
+      call = into.isDirect() ? lent(position, into, new Landing(into)) : fetched(position, into, new Landing(into));
     } catch (IOException failure) {
       return CompletableFuture.failedFuture(failure);
     }
@@ -111,9 +119,9 @@ public final class ObjectReader implements SeekableByteChannel {
     if (!ranges.isEmpty()) {
       Packed packed = new Packed().number(ranges.size());
       ranges.forEach(range -> packed.number(range.position()).number(range.end()));
-      underWay.add(call);
       Engine.begin(call, Native.READ_RANGES, handle, packed);
-      call.asFuture().whenComplete((done, failure) -> underWay.remove(call));
+      noted(call);
+      call.whenComplete((done, failure) -> underWay.remove(call));
     }
     return new ArrayList<>(call.futures());
   }
@@ -132,12 +140,8 @@ public final class ObjectReader implements SeekableByteChannel {
     int read = readNow(into, length);
     if (read < 0) {
       Packed packed = new Packed().number(position).number(length);
-      Call<Body> call = Engine.begin(Native.READ_NEXT, handle, packed, Body::read);
-      underWay.add(call);
-      try (Body body = call.await()) {
+      try (Body body = done(noted(Engine.begin(Native.READ_NEXT, handle, packed, Body::read)))) {
         read = body.copyTo(into);
-      } finally {
-        underWay.remove(call);
       }
     } else {
       into.position(into.position() + read);
@@ -184,7 +188,7 @@ public final class ObjectReader implements SeekableByteChannel {
   public void close() {
     handle.close();
     for (Call<?> call : underWay) {
-      call.giveUp();
+      call.completeExceptionally(closed());
     }
   }
 
@@ -202,57 +206,84 @@ public final class ObjectReader implements SeekableByteChannel {
   private int readNow(ByteBuffer into, int length) {
     int at = into.position();
     if (into.isReadOnly()) {
-      throw new java.nio.ReadOnlyBufferException();
+      throw new ReadOnlyBufferException();
     }
     return into.isDirect()
         ? Native.readNowToMemory(handle.number(), position, into, at, length)
         : Native.readNowToArray(handle.number(), position, into.array(), into.arrayOffset() + at, length);
   }
 
-  private Call<Integer> readCall(long position, ByteBuffer into) throws IOException {
+  private void check(long position, ByteBuffer into) throws ClosedChannelException {
     opened();
     if (position < 0) {
       throw new IllegalArgumentException("a place before the beginning: " + position);
     }
     if (into.isReadOnly()) {
-      throw new java.nio.ReadOnlyBufferException();
+      throw new ReadOnlyBufferException();
     }
-    int at = into.position();
-    int wanted = into.remaining();
-    boolean isBeyond = wanted > 0 && position >= size();
-    Packed packed = new Packed().number(position);
-    Call<Integer> call;
-    if (into.isDirect()) {
-      call =
-          Engine.lend(
-              Native.READ_INTO,
-              handle,
-              packed,
-              into,
-              answer -> {
-                int read = answer.count();
-                into.position(at + read);
-                return isBeyond ? -1 : read;
-              });
-    } else {
-      packed.number(wanted);
-      call =
-          Engine.begin(
-              Native.READ_AT,
-              handle,
-              packed,
-              answer -> {
-                try (Body body = Body.read(answer)) {
-                  int read = body.copyTo(into);
-                  return isBeyond ? -1 : read;
-                }
-              });
-    }
+  }
+
+  /** A read straight into a direct buffer's memory. */
+  private Call<Integer> lent(long position, ByteBuffer into, Call.Reading<Integer> reading) {
+    return noted(Engine.lend(Native.READ_INTO, handle, new Packed().number(position), into, reading));
+  }
+
+  /** A read of bytes that are copied when they are here. */
+  private <T> Call<T> fetched(long position, ByteBuffer into, Call.Reading<T> reading) {
+    Packed packed = new Packed().number(position).number(into.remaining());
+    return noted(Engine.begin(Native.READ_AT, handle, packed, reading));
+  }
+
+  private <T> Call<T> noted(Call<T> call) {
     underWay.add(call);
     if (!handle.isOpen()) {
       // Closed meanwhile, by somebody who didn't see the call.
-      call.giveUp();
+      call.completeExceptionally(closed());
     }
     return call;
+  }
+
+  private <T> T done(Call<T> call) throws IOException {
+    try {
+      return call.await();
+    } finally {
+      underWay.remove(call);
+    }
+  }
+
+  private LanewayException closed() {
+    return new LanewayException(ErrorKind.CANCELLED, url + ": its reader was closed");
+  }
+
+  /** What is done when a read's bytes are here and nobody waits for them: the buffer's position moves behind them. */
+  private static final class Landing implements Call.Reading<Integer> {
+    private final ByteBuffer into;
+    private final boolean hasRoom;
+
+    Landing(ByteBuffer into) {
+      this.into = into;
+      this.hasRoom = into.hasRemaining();
+    }
+
+    @Override
+    public Integer of(Unpacked answer) {
+      int read;
+      if (into.isDirect()) {
+        read = answer.count();
+        into.position(into.position() + read);
+      } else {
+        try (Body body = Body.read(answer)) {
+          read = body.copyTo(into);
+        }
+      }
+      return read == 0 && hasRoom ? -1 : read;
+    }
+
+    @Override
+    public void unwanted(Unpacked answer) {
+      if (!into.isDirect()) {
+        Body.read(answer).close();
+      }
+    }
   }
 }

@@ -20,7 +20,7 @@ public final class OpenOptions {
   /**
    * What is known of it from a listing, another reader or a table's metadata: nothing is asked of the store at opening. An object that is in another
    * state than this one's {@linkplain ObjectMeta#version() version} by the time of a read fails it, with {@link ErrorKind#PRECONDITION}; where no
-   * version is known, the first read tells which one all others have to be of.
+   * version is known it is asked for all the same.
    */
   public OpenOptions known(ObjectMeta meta) {
     return new OpenOptions(Objects.requireNonNull(meta, "meta"), version, footer);
@@ -38,7 +38,7 @@ public final class OpenOptions {
 
   /**
    * Fetches the last bytes with the opening request, so many of them or all that there are: reads that lie within cost nothing then. Of a {@linkplain
-   * #known(ObjectMeta) known} object they come with the first read that lies within.
+   * #known(ObjectMeta) known} object they are asked for at opening, by one request.
    */
   public OpenOptions footer(long bytes) {
     if (bytes < 0) {

@@ -28,6 +28,7 @@ final class RangesCall extends Call<Void> {
       futures.add(new OneRange(buffer, range.length()));
     }
     wanted = new AtomicInteger(futures.size());
+    asFuture();
     // What has not come by the end has failed with it.
     whenComplete(
         (done, failure) -> {
@@ -45,6 +46,15 @@ final class RangesCall extends Call<Void> {
     return futures;
   }
 
+  /** Ends the call; of what is here already nothing is copied any more once this returns. */
+  @Override
+  void giveUp() {
+    super.giveUp();
+    for (OneRange range : futures) {
+      range.giveUp();
+    }
+  }
+
   /** A range is here. Runs on the queue's thread, which hears of the call's end later. */
   void came(int at, Body body) {
     futures.get(at).has(body);
@@ -54,8 +64,11 @@ final class RangesCall extends Call<Void> {
     private final ByteBuffer buffer;
     private final int length;
 
-    /** Set while bytes are here that were not copied yet. */
+    /** Set once bytes are here, which are copied then. */
     private boolean isHere;
+
+    /** Set once they may be copied no more. */
+    private boolean isGivenUp;
 
     OneRange(ByteBuffer buffer, int length) {
       this.buffer = buffer;
@@ -68,26 +81,34 @@ final class RangesCall extends Call<Void> {
       }
       COMPLETING.execute(
           () -> {
-            boolean isCopied = false;
-            // A cancel waits for the copy, or comes before it.
+            LanewayException failure = null;
+            // Who gives it up waits for the copy, or comes before it.
             synchronized (this) {
               try (body) {
-                if (!isDone()) {
+                if (isGivenUp || isDone()) {
+                  failure = new LanewayException(ErrorKind.CANCELLED, "cancelled");
+                } else {
                   ByteBuffer into = buffer.duplicate();
                   into.limit(into.position() + length);
-                  isCopied = body.copyTo(into) == length;
+                  if (body.copyTo(into) == length) {
+                    buffer.limit(buffer.position() + length);
+                  } else {
+                    failure = new LanewayException(ErrorKind.INTERNAL, "a range came with another length");
+                  }
                 }
               }
             }
-            if (isCopied) {
-              ByteBuffer whole = buffer;
-              whole.limit(whole.position() + length);
-              super.complete(whole);
+            wanted.decrementAndGet();
+            if (failure == null) {
+              super.complete(buffer);
             } else {
-              super.completeExceptionally(
-                  new LanewayException(ErrorKind.INTERNAL, "a range came with another length"));
+              super.completeExceptionally(failure);
             }
           });
+    }
+
+    synchronized void giveUp() {
+      isGivenUp = true;
     }
 
     void failed(Throwable why) {
@@ -101,26 +122,33 @@ final class RangesCall extends Call<Void> {
 
     @Override
     public boolean cancel(boolean mayInterruptIfRunning) {
-      boolean isCancelled;
+      boolean isEnded;
       synchronized (this) {
-        isCancelled = super.cancel(mayInterruptIfRunning);
+        isEnded = super.cancel(mayInterruptIfRunning);
       }
-      if (isCancelled && wanted.decrementAndGet() == 0) {
-        giveUp();
-      }
-      return isCancelled;
+      return unwanted(isEnded);
     }
 
     @Override
     public boolean completeExceptionally(Throwable failure) {
-      boolean isCompleted;
+      boolean isEnded;
       synchronized (this) {
-        isCompleted = super.completeExceptionally(failure);
+        isEnded = super.completeExceptionally(failure);
       }
-      if (isCompleted && wanted.decrementAndGet() == 0) {
-        giveUp();
+      return unwanted(isEnded);
+    }
+
+    /** Ends the call where nobody waits for any of its ranges. */
+    private boolean unwanted(boolean isEnded) {
+      boolean isLast;
+      synchronized (this) {
+        // One that is here has been counted, or will be.
+        isLast = isEnded && !isHere && wanted.decrementAndGet() == 0;
       }
-      return isCompleted;
+      if (isLast) {
+        RangesCall.this.cancel(true);
+      }
+      return isEnded;
     }
   }
 }

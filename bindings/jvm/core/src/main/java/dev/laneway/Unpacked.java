@@ -10,6 +10,7 @@ import java.util.TreeMap;
 /** What comes from the engine, as {@link Packed}. */
 final class Unpacked {
   private final ByteBuffer bytes;
+  private Throwable begun;
 
   Unpacked(byte[] bytes) {
     this(ByteBuffer.wrap(bytes));
@@ -17,6 +18,15 @@ final class Unpacked {
 
   private Unpacked(ByteBuffer bytes) {
     this.bytes = bytes;
+  }
+
+  /** Where the call was begun that this answers, if that was noted. */
+  Throwable begun() {
+    return begun;
+  }
+
+  void begun(Throwable begun) {
+    this.begun = begun;
   }
 
   boolean hasMore() {

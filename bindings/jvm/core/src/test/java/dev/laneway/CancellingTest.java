@@ -1,0 +1,221 @@
+package dev.laneway;
+
+import static dev.laneway.Serving.noise;
+import static dev.laneway.Serving.text;
+import static dev.laneway.Serving.until;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Who gives up has its buffer back, and what was under way is gone. The reads of these tests would never end by themselves. */
+@Timeout(60)
+class CancellingTest {
+  private static final int SIZE = 400_000;
+
+  private interface Read {
+    void of(ObjectReader reader) throws IOException;
+  }
+
+  private static ObjectReader held(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    bucket.put(Serving.HELD, ByteBuffer.wrap(noise(SIZE)), PutOptions.NONE);
+    return bucket.open(Serving.HELD);
+  }
+
+  private static long received() {
+    return Serving.laneway().counters().bytesReceived();
+  }
+
+  /** Waits until a read that was begun has been given its first bytes. */
+  private static void untilBegun(long before) throws InterruptedException {
+    until(() -> received() >= before + 1024);
+  }
+
+  /** Begins a read on another thread, and gives what it threw once it was interrupted midway. */
+  private static Throwable interrupted(ObjectReader reader, Read read) throws Exception {
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    AtomicReference<Boolean> wasSet = new AtomicReference<>();
+    long before = received();
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                read.of(reader);
+              } catch (Throwable failure) {
+                thrown.set(failure);
+              }
+              wasSet.set(Thread.currentThread().isInterrupted());
+            });
+    thread.start();
+    untilBegun(before);
+    thread.interrupt();
+    thread.join();
+    assertTrue(wasSet.get(), "the thread stays interrupted");
+    return thrown.get();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void an_interrupt_ends_every_kind_of_read(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      List<Read> reads =
+          List.of(
+              opened -> opened.readAt(0, ByteBuffer.allocate(SIZE)),
+              opened -> opened.readAt(0, ByteBuffer.allocateDirect(SIZE)),
+              opened -> opened.read(ByteBuffer.allocateDirect(SIZE)));
+      for (Read read : reads) {
+        assertInstanceOf(InterruptedIOException.class, interrupted(reader, read));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_thread_that_is_interrupted_before_begins_nothing_for_long(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      Thread.currentThread().interrupt();
+      assertThrows(InterruptedIOException.class, () -> reader.readAt(0, ByteBuffer.allocateDirect(SIZE)));
+      assertTrue(Thread.interrupted());
+    }
+  }
+
+  /** The engine's own threads write to a direct buffer: none does once the call has returned. */
+  @ParameterizedTest
+  @EnumSource
+  void nothing_is_written_to_a_buffer_after_a_cancelled_call_has_returned(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    byte[] noise = noise(8_000_000);
+    bucket.put("k", ByteBuffer.wrap(noise), PutOptions.NONE);
+    ByteBuffer buffer = ByteBuffer.allocateDirect(noise.length);
+    byte[] blank = new byte[noise.length];
+    int cutShort = 0;
+    try (ObjectReader reader = bucket.open("k")) {
+      for (int round = 0; round < 40; round++) {
+        buffer.clear();
+        long before = received();
+        CompletableFuture<Integer> read = reader.readAtAsync(0, buffer);
+        // Somewhere between its first byte and its last.
+        long wanted = before + 1 + round * 200_000L;
+        until(() -> received() >= wanted || read.isDone());
+        if (read.cancel(true)) {
+          cutShort++;
+        }
+        // The buffer is ours again.
+        buffer.clear().put(blank);
+        reader.readFully(17, ByteBuffer.allocateDirect(100_000));
+        assertEquals(-1, buffer.clear().mismatch(ByteBuffer.wrap(blank)), "round " + round);
+      }
+    }
+    assertTrue(cutShort > 0, "reads were cut short");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_future_that_is_cancelled_or_times_out_ends_its_call(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      long before = received();
+      CompletableFuture<Integer> read = reader.readAtAsync(0, ByteBuffer.allocateDirect(SIZE));
+      untilBegun(before);
+      assertTrue(read.cancel(true));
+      assertThrows(CancellationException.class, read::join);
+      assertFalse(read.cancel(true) && !read.isCancelled());
+      CompletableFuture<Integer> late =
+          reader.readAtAsync(0, ByteBuffer.allocate(SIZE)).orTimeout(10, TimeUnit.MILLISECONDS);
+      CompletionException failure = assertThrows(CompletionException.class, late::join);
+      assertInstanceOf(TimeoutException.class, failure.getCause());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_range_that_is_cancelled_leaves_the_others(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    byte[] noise = noise(SIZE);
+    bucket.put("k", ByteBuffer.wrap(noise), PutOptions.NONE);
+    try (ObjectReader reader = bucket.open("k")) {
+      List<CompletableFuture<ByteBuffer>> ranges =
+          reader.readRanges(List.of(new Range(0, 10), new Range(SIZE - 10, 10)), ByteBuffer::allocate);
+      ranges.get(0).cancel(true);
+      assertEquals(10, ranges.get(1).join().remaining());
+    }
+    try (ObjectReader reader = held(dialect)) {
+      long before = received();
+      List<CompletableFuture<ByteBuffer>> ranges =
+          reader.readRanges(List.of(new Range(0, 200_000), new Range(200_000, 200_000)), ByteBuffer::allocateDirect);
+      untilBegun(before);
+      // The last of them ends the reading.
+      ranges.forEach(range -> assertTrue(range.cancel(true)));
+      ranges.forEach(range -> assertTrue(range.isCancelled()));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void closing_a_reader_ends_what_is_under_way(Serving dialect) throws Exception {
+    ObjectReader reader = held(dialect);
+    long before = received();
+    CompletableFuture<Integer> read = reader.readAtAsync(0, ByteBuffer.allocateDirect(SIZE));
+    CompletableFuture<ByteBuffer> range =
+        reader.readRanges(List.of(new Range(0, SIZE)), ByteBuffer::allocateDirect).get(0);
+    untilBegun(before);
+    reader.close();
+    for (CompletableFuture<?> ended : List.of(read, range)) {
+      CompletionException failure = assertThrows(CompletionException.class, ended::join);
+      assertEquals(ErrorKind.CANCELLED, ((LanewayException) failure.getCause()).kind());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_download_is_read_no_further_once_it_is_closed_or_interrupted(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    bucket.put(Serving.HELD, ByteBuffer.wrap(noise(SIZE)), PutOptions.NONE);
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    long before = received();
+    Thread thread =
+        new Thread(
+            () -> {
+              try (Download download = bucket.get(Serving.HELD)) {
+                download.bytes();
+              } catch (Throwable failure) {
+                thrown.set(failure);
+              }
+            });
+    thread.start();
+    untilBegun(before);
+    thread.interrupt();
+    thread.join();
+    assertInstanceOf(InterruptedIOException.class, thrown.get());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_put_that_is_given_up_leaves_no_object_or_a_whole_one(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    ByteBuffer buffer = Serving.direct(noise(2_000_000));
+    for (int round = 0; round < 10; round++) {
+      CompletableFuture<Written> put = bucket.putAsync("k", buffer.duplicate(), PutOptions.NONE);
+      put.cancel(true);
+      // The bytes may change now: what the store has is what was sent before, or nothing.
+      buffer.put(round, (byte) round);
+    }
+    bucket.put("after", ByteBuffer.wrap(text("goes on")), PutOptions.NONE);
+    assertEquals(7, bucket.head("after").size());
+  }
+}

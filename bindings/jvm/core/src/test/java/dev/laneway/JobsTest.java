@@ -1,0 +1,103 @@
+package dev.laneway;
+
+import static dev.laneway.Serving.noise;
+import static dev.laneway.Serving.text;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Trees are copied, synced and removed. */
+@Timeout(60)
+class JobsTest {
+  @TempDir Path folder;
+
+  private final Laneway laneway = Serving.laneway();
+
+  private void tree() throws Exception {
+    Files.createDirectories(folder.resolve("tree/below"));
+    for (int number = 0; number < 20; number++) {
+      Files.write(folder.resolve("tree/below/" + number), noise(1000 + number));
+    }
+    Files.write(folder.resolve("tree/large"), noise(20_000_000));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_tree_goes_up_and_comes_back(Serving dialect) throws Exception {
+    tree();
+    String place = dialect.folder();
+    AtomicReference<Progress> last = new AtomicReference<>();
+    JobOptions options = JobOptions.NONE.recursive().contents().onProgress(last::set);
+    try (Job job = laneway.copy(List.of(folder.resolve("tree").toString()), place, options)) {
+      Summary summary = job.join().orThrow();
+      assertEquals(21, summary.files());
+      assertTrue(summary.bytes() > 20_000_000);
+      assertTrue(summary.requests() >= 21);
+      assertEquals(summary.bytes(), last.get().bytesDone());
+      assertEquals(21, last.get().itemsDone());
+    }
+    JobOptions down = JobOptions.NONE.recursive().contents().filter("- large");
+    try (Job job = laneway.copy(List.of(place), folder.resolve("back").toString() + "/", down)) {
+      assertEquals(20, job.summary().get(30, TimeUnit.SECONDS).files());
+    }
+    assertArrayEquals(noise(1007), Files.readAllBytes(folder.resolve("back/below/7")));
+    Files.delete(folder.resolve("tree/below/3"));
+    try (Job job = laneway.sync(folder.resolve("tree").toString(), place, JobOptions.NONE.delete().dryRun())) {
+      assertEquals(1, job.join().orThrow().removed());
+    }
+    try (Job job = laneway.remove(List.of(place), JobOptions.NONE.recursive())) {
+      assertEquals(21, job.join().orThrow().files());
+    }
+    assertTrue(laneway.bucket(place).listWithDelimiter("").prefixes().isEmpty());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void what_fails_stands_in_the_summary(Serving dialect) throws Exception {
+    String place = dialect.folder();
+    laneway.bucket(place).put("there", ByteBuffer.wrap(text("1")), PutOptions.NONE);
+    List<String> sources = List.of(place + "there", place + "nothing", place + "neither");
+    try (Job job = laneway.copy(sources, folder + "/", JobOptions.NONE)) {
+      Summary summary = job.join();
+      assertEquals(1, summary.files());
+      assertEquals(2, summary.failed());
+      assertEquals(2, summary.failures().size());
+      summary.failures().forEach(failure -> assertEquals(ErrorKind.NOT_FOUND, failure.kind(), failure.getMessage()));
+      assertEquals(1, assertThrows(LanewayException.class, summary::orThrow).getSuppressed().length);
+    }
+  }
+
+  @Test
+  void what_a_job_has_no_use_for_is_refused() {
+    LanewayException refused =
+        assertThrows(
+            LanewayException.class, () -> laneway.remove(List.of("s3://lake/x"), JobOptions.NONE.noClobber()));
+    assertEquals(ErrorKind.USAGE, refused.kind());
+    assertTrue(refused.getMessage().contains("no_clobber"), refused.getMessage());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_job_that_is_closed_early_is_cancelled(Serving dialect) throws Exception {
+    String place = dialect.folder();
+    laneway.bucket(place).put(Serving.HELD, ByteBuffer.wrap(noise(100_000)), PutOptions.NONE);
+    Job job = laneway.copy(List.of(place + Serving.HELD), folder + "/", JobOptions.NONE);
+    job.close();
+    assertTrue(job.join().isInterrupted());
+    assertEquals(0, job.join().files());
+    assertThrows(LanewayException.class, () -> job.join().orThrow());
+  }
+}

@@ -1,0 +1,9 @@
+//! Keeps the library in the process once a JVM has loaded it: its engine's threads run on when the last class loader that used it is
+//! collected, and the JVM closes it then.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    }
+}

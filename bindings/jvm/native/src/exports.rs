@@ -1,0 +1,305 @@
+//! The native methods of `dev.laneway.Native`, whose page says what each does. `with_env` keeps a panic from unwinding into the JVM: it
+//! becomes a `RuntimeException` there.
+
+#![expect(unsafe_code, reason = "a JVM finds methods by their names, and hands memory over by its address")]
+
+use std::slice;
+use std::sync::Arc;
+
+use jni::errors::ThrowRuntimeExAndDefault;
+use jni::objects::{JByteArray, JByteBuffer, JClass};
+use jni::sys::{jbyte, jint, jlong};
+use jni::{Env, EnvUnowned};
+
+use crate::call::{self, Ending};
+use crate::failure::{Failure, answer};
+use crate::handles::{self, Object};
+use crate::lent::Lent;
+use crate::packed::{Packed, Unpacked};
+use crate::provider::{self, Asked};
+use crate::queue::{self, Queue};
+use crate::verbs::{self, Memory};
+use crate::{log, settings};
+
+/// Why a method can't do what it is to: a `RuntimeException` in Java.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error(transparent)]
+    Jni(#[from] jni::errors::Error),
+    /// What `dev.laneway` doesn't do.
+    #[error("{0}")]
+    Misuse(&'static str),
+}
+
+type Result<T> = std::result::Result<T, Refused>;
+
+/// A method with its body, in which `$env` is the thread's.
+macro_rules! method {
+    ($name:ident($env:ident $(, $argument:ident: $type:ty)*) -> $output:ty $body:block) => {
+        // SAFETY: no other symbol of the process has this name, which names the package.
+        #[unsafe(no_mangle)]
+        extern "system" fn $name<'l>(
+            mut unowned: EnvUnowned<'l>,
+            _class: JClass<'l>
+            $(, $argument: $type)*
+        ) -> $output {
+            unowned.with_env(|$env| -> Result<$output> { $body }).resolve::<ThrowRuntimeExAndDefault>()
+        }
+    };
+}
+
+method!(Java_dev_laneway_Native_queue(_env) -> jlong {
+    Ok(given(queue::open()))
+});
+
+method!(Java_dev_laneway_Native_take(env, queue: jlong) -> JByteArray<'l> {
+    let happened = of(queue)?.take();
+    Ok(env.byte_array_from_slice(happened.bytes())?)
+});
+
+method!(Java_dev_laneway_Native_wake(_env, queue: jlong) -> () {
+    of(queue)?.wake();
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_logLevel(_env, queue: jlong, level: jint) -> () {
+    log::attend(&*of(queue)?, level);
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_client(env, queue: jlong, settings: JByteArray<'l>, provider: jlong) -> JByteArray<'l> {
+    let settings = env.convert_byte_array(&settings)?;
+    let asked = Asked { queue: of(queue)?, provider: number(provider) };
+    let asked = Some(asked).filter(|asked| asked.provider != 0);
+    let made = settings::client(&mut Unpacked::new(&settings), asked);
+    numbered(env, made.map(|client| handles::keep(Object::Client(client))))
+});
+
+method!(Java_dev_laneway_Native_provided(env, ask: jlong, answer: JByteArray<'l>) -> () {
+    provider::provided(number(ask), env.convert_byte_array(&answer)?);
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_bucket(env, client: jlong, url: JByteArray<'l>) -> JByteArray<'l> {
+    let url = env.convert_byte_array(&url)?;
+    let made = handles::client(number(client)).and_then(|client| {
+        let bucket = client.bucket(Unpacked::new(&url).text()?)?;
+        let url = bucket.url();
+        let mut packed = Packed::default();
+        packed.number(handles::keep(Object::Bucket(bucket))).text(&url);
+        Ok(packed)
+    });
+    answered(env, made)
+});
+
+method!(Java_dev_laneway_Native_writer(env, bucket: jlong, key: JByteArray<'l>) -> JByteArray<'l> {
+    let key = env.convert_byte_array(&key)?;
+    let bucket = handles::bucket(number(bucket));
+    numbered(env, bucket.and_then(|bucket| verbs::writer(&bucket, &mut Unpacked::new(&key))))
+});
+
+method!(Java_dev_laneway_Native_list(env, bucket: jlong, what: JByteArray<'l>) -> JByteArray<'l> {
+    let what = env.convert_byte_array(&what)?;
+    let bucket = handles::bucket(number(bucket));
+    numbered(env, bucket.and_then(|bucket| verbs::list(&bucket, &mut Unpacked::new(&what))))
+});
+
+method!(Java_dev_laneway_Native_job(env, client: jlong, request: JByteArray<'l>) -> JByteArray<'l> {
+    let request = env.convert_byte_array(&request)?;
+    let client = handles::client(number(client));
+    numbered(env, client.and_then(|client| verbs::job(&client, &mut Unpacked::new(&request))))
+});
+
+method!(Java_dev_laneway_Native_progress(env, job: jlong) -> JByteArray<'l> {
+    answered(env, handles::job(number(job)).map(|job| job.progress()))
+});
+
+method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
+    // One that has ended was closed.
+    if let Ok(job) = handles::job(number(job)) {
+        job.cancel();
+    }
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_counters(env, client: jlong) -> JByteArray<'l> {
+    let counted = handles::client(number(client)).map(|client| {
+        let (counters, mut packed) = (client.counters(), Packed::default());
+        packed.number(counters.requests).number(counters.retries).number(counters.hedges);
+        packed.number(counters.throttles).number(counters.connections).number(counters.connections_open);
+        packed.number(counters.bytes_received).number(counters.bytes_sent);
+        packed
+    });
+    answered(env, counted)
+});
+
+method!(Java_dev_laneway_Native_close(_env, of: jlong) -> () {
+    handles::close(number(of));
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_begin(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>) -> () {
+    let ending = Ending::new(&of(queue)?, number(call));
+    let arguments = env.convert_byte_array(&arguments)?;
+    let work = verbs::work(verb, number(object), &arguments, Memory::None, &ending);
+    call::begin(ending, work);
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, memory: JByteBuffer<'l>, at: jint, length: jint) -> () {
+    let ending = Ending::new(&of(queue)?, number(call));
+    let arguments = env.convert_byte_array(&arguments)?;
+    let (start, len) = part(env, &memory, at, length)?;
+    // SAFETY: `part` has seen that the bytes are the buffer's, and Java's `Call` has a reference to it until its end is told.
+    let lent = Memory::Lent(unsafe { Lent::new(start, len, &ending) });
+    let work = verbs::work(verb, number(object), &arguments, lent, &ending);
+    call::begin(ending, work);
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_copied(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, bytes: JByteArray<'l>, at: jint, length: jint) -> () {
+    let ending = Ending::new(&of(queue)?, number(call));
+    let arguments = env.convert_byte_array(&arguments)?;
+    let bytes = Memory::Copied(region(env, &bytes, at, length)?);
+    let work = verbs::work(verb, number(object), &arguments, bytes, &ending);
+    call::begin(ending, work);
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_cancel(_env, queue: jlong, call: jlong) -> () {
+    call::cancel(&*of(queue)?, number(call));
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_bodyToMemory(env, body: jlong, from: jint, memory: JByteBuffer<'l>, at: jint, length: jint) -> () {
+    let body = held(body, from, length)?;
+    copied(env, &body, &memory, at, length)?;
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_bodyToArray(env, body: jlong, from: jint, array: JByteArray<'l>, at: jint, length: jint) -> () {
+    let body = held(body, from, length)?;
+    Ok(array.set_region(env, at, signed(&body))?)
+});
+
+method!(Java_dev_laneway_Native_readNowToMemory(env, reader: jlong, position: jlong, memory: JByteBuffer<'l>, at: jint, length: jint) -> jint {
+    let Some(bytes) = here(reader, position, length) else { return Ok(-1) };
+    copied(env, &bytes, &memory, at, length)
+});
+
+method!(Java_dev_laneway_Native_readNowToArray(env, reader: jlong, position: jlong, array: JByteArray<'l>, at: jint, length: jint) -> jint {
+    let Some(bytes) = here(reader, position, length) else { return Ok(-1) };
+    array.set_region(env, at, signed(&bytes))?;
+    Ok(jint::try_from(bytes.len()).unwrap_or(jint::MAX))
+});
+
+method!(Java_dev_laneway_Native_writeNowFromMemory(env, writer: jlong, memory: JByteBuffer<'l>, at: jint, length: jint) -> jint {
+    let (start, len) = part(env, &memory, at, length)?;
+    if len == 0 {
+        return Ok(0);
+    }
+    // SAFETY: `part` has seen that the bytes are the buffer's, which the method that runs keeps.
+    let bytes = unsafe { slice::from_raw_parts(start, len) };
+    Ok(taken(writer, bytes))
+});
+
+method!(Java_dev_laneway_Native_writeNowFromArray(env, writer: jlong, array: JByteArray<'l>, at: jint, length: jint) -> jint {
+    Ok(taken(writer, &region(env, &array, at, length)?))
+});
+
+/// A number for Java, whose numbers are signed.
+fn given(number: u64) -> jlong {
+    number.cast_signed()
+}
+
+fn number(given: jlong) -> u64 {
+    given.cast_unsigned()
+}
+
+fn of(number: jlong) -> Result<Arc<Queue>> {
+    queue::numbered(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
+}
+
+fn answered<'l>(env: &mut Env<'l>, outcome: std::result::Result<Packed, Failure>) -> Result<JByteArray<'l>> {
+    Ok(env.byte_array_from_slice(answer(outcome).bytes())?)
+}
+
+fn numbered<'l>(env: &mut Env<'l>, outcome: std::result::Result<u64, Failure>) -> Result<JByteArray<'l>> {
+    let packed = outcome.map(|number| {
+        let mut packed = Packed::default();
+        packed.number(number);
+        packed
+    });
+    answered(env, packed)
+}
+
+/// Where a part of a direct buffer lies.
+///
+/// # Errors
+/// For a part that isn't within it.
+fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<(*mut u8, usize)> {
+    let outside = || Refused::Misuse("a part that isn't within its buffer");
+    let (at, len) =
+        (usize::try_from(at).map_err(|_| outside())?, usize::try_from(length).map_err(|_| outside())?);
+    if len == 0 {
+        // An empty buffer's address means nothing.
+        return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
+    }
+    let (start, capacity) = (env.get_direct_buffer_address(memory)?, env.get_direct_buffer_capacity(memory)?);
+    if at.checked_add(len).is_none_or(|end| end > capacity) {
+        return Err(outside());
+    }
+    // SAFETY: it was seen to be within the buffer.
+    Ok((unsafe { start.add(at) }, len))
+}
+
+/// Copies bytes to a part of a direct buffer: how many.
+fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<jint> {
+    let (start, len) = part(env, memory, at, length)?;
+    let count = bytes.len().min(len);
+    // SAFETY: `part` has seen that there is room, the bytes are of another allocation, and the method that runs keeps the buffer.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, count) };
+    Ok(jint::try_from(count).unwrap_or(jint::MAX))
+}
+
+/// A copy of a part of an array.
+///
+/// # Errors
+/// For a part that isn't within it.
+fn region(env: &Env<'_>, array: &JByteArray<'_>, at: jint, length: jint) -> Result<Vec<u8>> {
+    let len = usize::try_from(length).map_err(|_| Refused::Misuse("a part of no length"))?;
+    let mut bytes = vec![0; len];
+    // SAFETY: bytes are as good without a sign as with one.
+    let as_signed = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<jbyte>(), len) };
+    array.get_region(env, at, as_signed)?;
+    Ok(bytes)
+}
+
+/// Bytes as Java calls them.
+fn signed(bytes: &[u8]) -> &[jbyte] {
+    // SAFETY: bytes are as good with a sign as without one.
+    unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
+/// A part of a body.
+///
+/// # Errors
+/// For one that was closed, or isn't within it.
+fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
+    let body = handles::body(number(of)).map_err(|_| Refused::Misuse("the body is closed"))?;
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(body.len());
+    let len = usize::try_from(length).unwrap_or(0).min(body.len() - from);
+    Ok(body.slice(from..from + len))
+}
+
+/// What of an object is here already.
+fn here(reader: jlong, position: jlong, length: jint) -> Option<bytes::Bytes> {
+    let reader = handles::reader(number(reader)).ok()?;
+    verbs::read_now(&reader, number(position), usize::try_from(length).ok()?)
+}
+
+/// How many bytes a writer takes at once.
+fn taken(writer: jlong, bytes: &[u8]) -> jint {
+    let taken = handles::writer(number(writer)).map_or(0, |writer| verbs::write_now(&writer, bytes));
+    jint::try_from(taken).unwrap_or(jint::MAX)
+}

@@ -1,0 +1,146 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.Bucket;
+import dev.laneway.Download;
+import dev.laneway.GetOptions;
+import dev.laneway.MultipartUpload;
+import dev.laneway.ObjectMeta;
+import dev.laneway.PutOptions;
+import dev.laneway.Written;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+import org.apache.hadoop.fs.Path;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Commits what tasks have written as uploads, task by task and then all of a job. */
+final class Commits {
+  private static final Logger LOG = LoggerFactory.getLogger(Commits.class);
+
+  private final Bucket bucket;
+  private final Keys keys;
+  private final Deletion deletion;
+  private final Tally tally;
+
+  Commits(Bucket bucket, Keys keys, Deletion deletion, Tally tally) {
+    this.bucket = bucket;
+    this.keys = keys;
+    this.deletion = deletion;
+    this.tally = tally;
+  }
+
+  /** Whether an attempt has written a file in this process. */
+  boolean hasWritten(Path attempt) {
+    return Attempts.hasWritten(bucket.url(), keys.of(attempt));
+  }
+
+  /** Writes down which uploads are a task's: one request. Those of another attempt that committed before count no longer. */
+  void commitTask(Path attempt, Path task) throws IOException {
+    List<PendingFile> files = Attempts.take(bucket.url(), keys.of(attempt));
+    tally.put();
+    Failures.await(task, bucket.putAsync(keys.of(task), ByteBuffer.wrap(PendingFile.write(files)), PutOptions.NONE));
+  }
+
+  /** Gives up what an attempt has written in this process. */
+  void abortTask(Path attempt) throws IOException {
+    abort(attempt, Attempts.take(bucket.url(), keys.of(attempt)));
+  }
+
+  /**
+   * Completes the uploads of all tasks that have committed, all at once.
+   *
+   * @throws IOException where one can't be: those that were completed are taken back then
+   */
+  void commitJob(Path job) throws IOException {
+    List<PendingFile> files = committed(job);
+    List<CompletableFuture<Written>> completed = new ArrayList<>();
+    for (PendingFile file : files) {
+      completed.add(bucket.multipart(file.key(), file.upload()).completeAsync(file.parts()));
+    }
+    IOException failure = null;
+    List<String> done = new ArrayList<>();
+    for (int i = 0; i < files.size(); i++) {
+      try {
+        Failures.await(keys.path(files.get(i).key()).orElse(job), completed.get(i));
+        done.add(files.get(i).key());
+      } catch (IOException failed) {
+        failure = failure == null ? failed : failure;
+      }
+    }
+    if (failure != null) {
+      deletion.deleteAll(job, done.iterator());
+      throw failure;
+    }
+  }
+
+  /** Removes a job's own directory, and gives up the uploads to its output that are left, if they are to be. */
+  void cleanUp(Path output, Path job, boolean abortsUploads) throws IOException {
+    List<String> own = new ArrayList<>();
+    try (Stream<ObjectMeta> inside = bucket.list(Keys.inside(keys.of(job)))) {
+      inside.forEach(object -> own.add(object.key()));
+    } catch (UncheckedIOException failed) {
+      throw Failures.of(job, failed.getCause());
+    }
+    if (!own.isEmpty()) {
+      deletion.deleteAll(job, own.iterator());
+    }
+    if (abortsUploads) {
+      List<CompletableFuture<Void>> aborts = new ArrayList<>();
+      for (MultipartUpload upload : left(output)) {
+        aborts.add(upload.abortAsync());
+      }
+      settle(output, aborts);
+    }
+  }
+
+  private List<MultipartUpload> left(Path output) {
+    try {
+      return bucket.multipartUploads(Keys.inside(keys.of(output)));
+    } catch (IOException refused) {
+      // Who may write need not be allowed to list uploads; the job is right without it.
+      LOG.warn("uploads that tasks of {} may have left are not looked for", output, refused);
+      return List.of();
+    }
+  }
+
+  private void abort(Path attempt, List<PendingFile> files) throws IOException {
+    List<CompletableFuture<Void>> aborts = new ArrayList<>();
+    for (PendingFile file : files) {
+      aborts.add(bucket.multipart(file.key(), file.upload()).abortAsync());
+    }
+    settle(attempt, aborts);
+  }
+
+  private static void settle(Path path, List<CompletableFuture<Void>> aborts) throws IOException {
+    for (CompletableFuture<Void> abort : aborts) {
+      try {
+        Failures.await(path, abort);
+      } catch (IOException failed) {
+        if (!Failures.isNotFound(failed)) {
+          throw failed;
+        }
+      }
+    }
+  }
+
+  /** What the tasks of a job have written down, all of it read at once. */
+  private List<PendingFile> committed(Path job) throws IOException {
+    List<CompletableFuture<Download>> lists = new ArrayList<>();
+    try (Stream<ObjectMeta> tasks = bucket.list(Keys.inside(keys.of(job)))) {
+      tasks.filter(object -> !Keys.isMarker(object.key()))
+          .forEach(object -> lists.add(bucket.getAsync(object.key(), GetOptions.NONE)));
+    } catch (UncheckedIOException failed) {
+      throw Failures.of(job, failed.getCause());
+    }
+    List<PendingFile> files = new ArrayList<>();
+    for (CompletableFuture<Download> list : lists) {
+      files.addAll(PendingFile.read(Failures.await(job, list).bytes()));
+    }
+    return files;
+  }
+}

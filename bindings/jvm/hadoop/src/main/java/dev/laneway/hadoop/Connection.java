@@ -1,0 +1,112 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.Bucket;
+import dev.laneway.Laneway;
+import dev.laneway.PutOptions;
+import java.io.Closeable;
+import java.io.IOException;
+
+/** The library's way to one bucket, set up as a filesystem's configuration says. */
+final class Connection implements Closeable {
+  private final Laneway laneway;
+  private final Bucket bucket;
+  private final PutOptions described;
+
+  private Connection(Laneway laneway, Bucket bucket, PutOptions described) {
+    this.laneway = laneway;
+    this.bucket = bucket;
+    this.described = described;
+  }
+
+  /**
+   * Sets one up. Nothing is asked of the store.
+   *
+   * @throws IOException for settings that make no sense together
+   */
+  static Connection of(Settings settings) throws IOException {
+    Laneway laneway = builder(settings).build();
+    Bucket bucket = laneway.bucket(settings.store().scheme + "://" + settings.bucket() + "/");
+    PutOptions described = PutOptions.NONE;
+    if (settings.files().storageClass().isPresent()) {
+      described = described.storageClass(settings.files().storageClass().get());
+    }
+    if (settings.files().acl().isPresent()) {
+      described = described.acl(settings.files().acl().get());
+    }
+    return new Connection(laneway, bucket, described);
+  }
+
+  /** The bucket, whose keys are the paths' without the slash that these begin with. */
+  Bucket bucket() {
+    return bucket;
+  }
+
+  /** What every new object is to be besides its bytes. */
+  PutOptions described() {
+    return described;
+  }
+
+  /** What the process's engine has done so far. */
+  dev.laneway.Counters counters() {
+    return laneway.counters();
+  }
+
+  @Override
+  public void close() {
+    laneway.close();
+  }
+
+  private static Laneway.Builder builder(Settings settings) throws IOException {
+    boolean isS3 = settings.store() == Settings.Store.S3;
+    Laneway.Builder builder = Laneway.builder().fromEnvironment().userAgentSuffix("laneway-hadoop");
+    settings.endpoint().ifPresent(isS3 ? builder::s3Endpoint : builder::gcsEndpoint);
+    settings.region().ifPresent(builder::region);
+    settings.pathStyle().ifPresent(builder::s3PathStyle);
+    settings.userProject().ifPresent(builder::userProject);
+    if (isS3 && settings.requesterPays()) {
+      builder.requestPayer(true);
+    }
+    if (settings.fips()) {
+      builder.s3Fips(true);
+    }
+    encrypt(builder, settings.encryption());
+    Login login = settings.login();
+    if (login instanceof Login.Anonymous) {
+      builder.anonymous(true);
+    } else if (login instanceof Login.Keys keys) {
+      builder.accessKey(keys.id(), keys.secret());
+      keys.token().ifPresent(builder::sessionToken);
+    } else if (login instanceof Login.ServiceAccount account) {
+      builder.serviceAccountKey(account.json());
+    }
+    return builder;
+  }
+
+  /** S3A's names, which are AES256, SSE-KMS, DSSE-KMS and SSE-C, as S3 has them; the GCS connector's, where AES256 means a key of the caller's. */
+  private static void encrypt(Laneway.Builder builder, Settings.Encryption encryption) throws IOException {
+    if (encryption.algorithm().isEmpty()) {
+      return;
+    }
+    String algorithm = encryption.algorithm().get();
+    switch (algorithm) {
+      case "AES256" -> {
+        if (encryption.key().isPresent()) {
+          builder.customerKey(encryption.key().get());
+        } else {
+          builder.sse("AES256");
+        }
+      }
+      case "SSE-KMS" -> {
+        builder.sse("aws:kms");
+        encryption.key().ifPresent(builder::kmsKey);
+      }
+      case "DSSE-KMS" -> {
+        builder.sse("aws:kms:dsse");
+        encryption.key().ifPresent(builder::kmsKey);
+      }
+      case "SSE-C" -> builder.customerKey(
+          encryption.key().orElseThrow(() -> new IOException("SSE-C needs a key in fs.s3a.encryption.key")));
+      default -> throw new IOException("objects can't be encrypted by " + algorithm + " here");
+    }
+  }
+}

@@ -1,0 +1,97 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.ErrorKind;
+import dev.laneway.LanewayException;
+import java.io.EOFException;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.file.AccessDeniedException;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
+
+/** The library's failures as the exceptions that Hadoop's callers know, each with the library's own inside. */
+final class Failures {
+  private Failures() {}
+
+  /** What a failure about a path means; itself where Hadoop has no name for it. */
+  static IOException of(Path path, Throwable failure) {
+    Throwable cause = unwrapped(failure);
+    if (cause instanceof LanewayException failed) {
+      return of(path.toString(), failed);
+    }
+    if (cause instanceof IOException known) {
+      return known;
+    }
+    if (cause instanceof CancellationException) {
+      return interrupted(path.toString(), cause);
+    }
+    return new PathIOException(path.toString(), cause);
+  }
+
+  /** Whether it says that there is nothing. */
+  static boolean isNotFound(Throwable failure) {
+    Throwable cause = unwrapped(failure);
+    return cause instanceof FileNotFoundException
+        || (cause instanceof LanewayException failed && failed.isNotFound());
+  }
+
+  /** Whether it says that something in another state stands where something was to be written. */
+  static boolean isConflict(Throwable failure) {
+    return unwrapped(failure) instanceof LanewayException failed
+        && (failed.kind() == ErrorKind.ALREADY_EXISTS || failed.kind() == ErrorKind.PRECONDITION);
+  }
+
+  /** What a future's caller threw, without the wrappers of futures. */
+  static Throwable unwrapped(Throwable failure) {
+    Throwable cause = failure;
+    while ((cause instanceof CompletionException || cause instanceof ExecutionException) && cause.getCause() != null) {
+      cause = cause.getCause();
+    }
+    return cause;
+  }
+
+  /**
+   * Waits for what a future brings. An interrupt cancels it, and the thread stays interrupted.
+   *
+   * @throws IOException what it failed with, as {@link #of} says
+   */
+  static <T> T await(Path path, CompletableFuture<T> future) throws IOException {
+    try {
+      return future.get();
+    } catch (InterruptedException stop) {
+      future.cancel(true);
+      Thread.currentThread().interrupt();
+      throw interrupted(path.toString(), stop);
+    } catch (ExecutionException | CancellationException failed) {
+      throw of(path, failed);
+    }
+  }
+
+  private static IOException of(String path, LanewayException failed) {
+    String message = failed.getMessage();
+    return switch (failed.kind()) {
+      case NOT_FOUND -> caused(new FileNotFoundException(path + ": " + message), failed);
+      case ALREADY_EXISTS -> caused(new FileAlreadyExistsException(path + ": " + message), failed);
+      case PERMISSION, UNAUTHENTICATED -> caused(new AccessDeniedException(path, null, message), failed);
+      case INVALID_RANGE -> caused(new EOFException(path + ": " + message), failed);
+      case CANCELLED -> interrupted(path, failed);
+      case UNSUPPORTED -> caused(new PathIOException(path, message), failed);
+      default -> failed;
+    };
+  }
+
+  private static IOException interrupted(String path, Throwable cause) {
+    return caused(new InterruptedIOException(path + " was given up"), cause);
+  }
+
+  private static <E extends IOException> E caused(E exception, Throwable cause) {
+    exception.initCause(cause);
+    return exception;
+  }
+}

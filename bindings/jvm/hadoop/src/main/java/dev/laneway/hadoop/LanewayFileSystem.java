@@ -1,0 +1,449 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.Bucket;
+import dev.laneway.MultipartUpload;
+import dev.laneway.OpenOptions;
+import dev.laneway.PutOptions;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import java.util.EnumSet;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.BlockLocation;
+import org.apache.hadoop.fs.BulkDelete;
+import org.apache.hadoop.fs.ContentSummary;
+import org.apache.hadoop.fs.CreateFlag;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileChecksum;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.InvalidPathHandleException;
+import org.apache.hadoop.fs.LocatedFileStatus;
+import org.apache.hadoop.fs.MultipartUploaderBuilder;
+import org.apache.hadoop.fs.Options.HandleOpt;
+import org.apache.hadoop.fs.ParentNotDirectoryException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathHandle;
+import org.apache.hadoop.fs.PathIOException;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.impl.OpenFileParameters;
+import org.apache.hadoop.fs.impl.PathCapabilitiesSupport;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.fs.statistics.IOStatistics;
+import org.apache.hadoop.fs.statistics.IOStatisticsSource;
+import org.apache.hadoop.fs.statistics.StoreStatisticNames;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.util.Progressable;
+import org.apache.hadoop.util.functional.RemoteIterators;
+
+/**
+ * Hadoop's filesystem over a bucket of Google Cloud Storage or S3, by whichever scheme it is configured for: {@code gs}, {@code s3a},
+ * {@code s3}; by {@code laneway+gs}, {@code laneway+s3} and {@code laneway+s3a} without any configuration.
+ *
+ * <p>Files are objects, directories markers or what keys begin with; a file appears with its end, or not at all; renames are copies by the
+ * store, and no one thing. The page of this module tells what that means for jobs.
+ */
+public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
+  private URI uri;
+  private Path workingDirectory;
+  private Settings settings;
+  private Connection connection;
+  private Keys keys;
+  private Tally tally;
+  private Lookup lookup;
+  private Directories directories;
+  private Listings listings;
+  private Deletion deletion;
+  private Renaming renaming;
+  private volatile boolean isClosed;
+
+  /** Made by Hadoop, which then {@linkplain #initialize initializes} it. */
+  public LanewayFileSystem() {}
+
+  @Override
+  public void initialize(URI name, Configuration given) throws IOException {
+    super.initialize(name, given);
+    Configuration conf = new Configuration(given);
+    setConf(conf);
+    settings = Settings.of(name, conf);
+    uri = URI.create(name.getScheme() + "://" + name.getAuthority());
+    String user = UserGroupInformation.getCurrentUser().getShortUserName();
+    workingDirectory = new Path("/user", user).makeQualified(uri, new Path("/"));
+    connection = Connection.of(settings);
+    Bucket bucket = connection.bucket();
+    keys = new Keys(uri);
+    tally = new Tally(statistics);
+    lookup = new Lookup(bucket, keys, tally, settings.files().blockBytes(), user);
+    directories = new Directories(connection, keys, lookup, tally);
+    listings = new Listings(bucket, keys, lookup, tally);
+    deletion = new Deletion(bucket, keys, lookup, directories, tally);
+    renaming = new Renaming(bucket, keys, lookup, directories, deletion, tally);
+  }
+
+  @Override
+  public String getScheme() {
+    return uri == null ? super.getScheme() : uri.getScheme();
+  }
+
+  @Override
+  public URI getUri() {
+    return uri;
+  }
+
+  /** None: a store's credentials are not Hadoop's delegation tokens. */
+  @Override
+  public String getCanonicalServiceName() {
+    return null;
+  }
+
+  @Override
+  public Path getWorkingDirectory() {
+    return workingDirectory;
+  }
+
+  @Override
+  public void setWorkingDirectory(Path directory) {
+    workingDirectory = makeQualified(directory);
+  }
+
+  @Override
+  @Deprecated
+  public long getDefaultBlockSize() {
+    return settings.files().blockBytes();
+  }
+
+  // Reading.
+
+  @Override
+  public FSDataInputStream open(Path file, int bufferSize) throws IOException {
+    Path path = named(file);
+    tally.looked(StoreStatisticNames.OP_OPEN);
+    return Failures.await(path, open(path, OpenParameters.unknown(settings.files().readPolicy())));
+  }
+
+  @Override
+  protected CompletableFuture<FSDataInputStream> openFileWithOptions(Path file, OpenFileParameters given)
+      throws IOException {
+    Path path = named(file);
+    tally.looked(StoreStatisticNames.OP_OPENFILE);
+    return open(path, OpenParameters.of(path, given, settings.files().readPolicy()));
+  }
+
+  @Override
+  public FSDataInputStream open(PathHandle handle, int bufferSize) throws IOException {
+    isOpen();
+    PinnedHandle pinned = PinnedHandle.of(handle);
+    Path path = keys.path(pinned.key())
+        .orElseThrow(() -> new InvalidPathHandleException("no path has the key " + pinned.key()));
+    tally.looked(StoreStatisticNames.OP_OPEN);
+    OpenParameters parameters = new OpenParameters(
+        Optional.empty(), Optional.ofNullable(pinned.version()), settings.files().readPolicy());
+    try {
+      return Failures.await(path, open(path, parameters));
+    } catch (IOException failed) {
+      if (Failures.isConflict(failed)) {
+        throw new InvalidPathHandleException(path + " is another one by now", failed);
+      }
+      throw failed;
+    }
+  }
+
+  /** @throws UnsupportedOperationException for a file that may have moved: objects are known by their names alone */
+  @Override
+  protected PathHandle createPathHandle(FileStatus status, HandleOpt... options) {
+    if (status.isDirectory()) {
+      throw new IllegalArgumentException(status.getPath() + " is a directory");
+    }
+    boolean mayMove = HandleOpt.getOpt(HandleOpt.Location.class, options).map(HandleOpt.Location::allowChange).orElse(false);
+    boolean mayChange = HandleOpt.getOpt(HandleOpt.Data.class, options).map(HandleOpt.Data::allowChange).orElse(false);
+    OpenParameters known = OpenParameters.of(status);
+    if (mayMove || (!mayChange && known.version().isEmpty())) {
+      throw new UnsupportedOperationException("a handle of an object names its key, and a version");
+    }
+    return new PinnedHandle(keys.of(makeQualified(status.getPath())), mayChange ? null : known.version().get());
+  }
+
+  @Override
+  public FileChecksum getFileChecksum(Path file, long length) throws IOException {
+    Path path = named(file);
+    tally.looked(StoreStatisticNames.OP_GET_FILE_CHECKSUM);
+    if (!settings.files().checksums()) {
+      return null;
+    }
+    ObjectStatus status = lookup.status(path);
+    if (status.isDirectory()) {
+      throw new FileNotFoundException(path + " is a directory");
+    }
+    return new VersionChecksum(status.getEtag());
+  }
+
+  // Looking.
+
+  @Override
+  public FileStatus getFileStatus(Path at) throws IOException {
+    Path path = named(at);
+    tally.looked(StoreStatisticNames.OP_GET_FILE_STATUS);
+    return lookup.status(path);
+  }
+
+  @Override
+  public FileStatus[] listStatus(Path at) throws IOException {
+    Path path = named(at);
+    tally.looked(StoreStatisticNames.OP_LIST_STATUS);
+    return listings.in(path).toArray(new FileStatus[0]);
+  }
+
+  @Override
+  public RemoteIterator<LocatedFileStatus> listLocatedStatus(Path at) throws IOException {
+    Path path = named(at);
+    tally.looked(StoreStatisticNames.OP_LIST_LOCATED_STATUS);
+    return RemoteIterators.mappingRemoteIterator(
+        RemoteIterators.remoteIteratorFromIterable(listings.in(path)), ObjectStatus::located);
+  }
+
+  @Override
+  public RemoteIterator<LocatedFileStatus> listFiles(Path at, boolean isRecursive) throws IOException {
+    Path path = named(at);
+    tally.looked(StoreStatisticNames.OP_LIST_FILES);
+    if (isRecursive) {
+      return listings.below(path, ObjectStatus::located);
+    }
+    return RemoteIterators.mappingRemoteIterator(
+        RemoteIterators.filteringRemoteIterator(
+            RemoteIterators.remoteIteratorFromIterable(listings.in(path)), FileStatus::isFile),
+        ObjectStatus::located);
+  }
+
+  @Override
+  public ContentSummary getContentSummary(Path at) throws IOException {
+    Path path = named(at);
+    tally.looked(StoreStatisticNames.OP_GET_CONTENT_SUMMARY);
+    return listings.summary(path);
+  }
+
+  @Override
+  public BlockLocation[] getFileBlockLocations(FileStatus file, long start, long bytes) throws IOException {
+    if (file == null || start >= file.getLen()) {
+      return file == null ? null : new BlockLocation[0];
+    }
+    return ObjectStatus.blocks(0, file.getLen());
+  }
+
+  // Writing.
+
+  @Override
+  public FSDataOutputStream create(
+      Path file,
+      FsPermission permission,
+      boolean overwrites,
+      int bufferSize,
+      short replication,
+      long blockSize,
+      Progressable progress)
+      throws IOException {
+    return begin(file, CreateParameters.plain(overwrites, true, settings.files().skipsChecks()), progress);
+  }
+
+  @Override
+  public FSDataOutputStream createNonRecursive(
+      Path file,
+      FsPermission permission,
+      EnumSet<CreateFlag> flags,
+      int bufferSize,
+      short replication,
+      long blockSize,
+      Progressable progress)
+      throws IOException {
+    boolean overwrites = flags.contains(CreateFlag.OVERWRITE);
+    return begin(file, CreateParameters.plain(overwrites, false, settings.files().skipsChecks()), progress);
+  }
+
+  @Override
+  public FSDataOutputStreamBuilder<?, ?> createFile(Path file) {
+    CreateBuilder builder = new CreateBuilder(
+        this, makeQualified(file), settings.files().skipsChecks(), (path, parameters) -> begin(path, parameters, null));
+    return builder.create().overwrite(true).recursive();
+  }
+
+  /** @throws UnsupportedOperationException always: objects can't be appended to */
+  @Override
+  public FSDataOutputStream append(Path file, int bufferSize, Progressable progress) {
+    throw new UnsupportedOperationException("an object can't be appended to: " + file);
+  }
+
+  @Override
+  public MultipartUploaderBuilder<?, ?> createMultipartUploader(Path base) throws IOException {
+    Path path = named(base);
+    return new UploadsBuilder(this, path, () -> new Uploads(path, connection, keys, lookup, tally));
+  }
+
+  // Changing.
+
+  @Override
+  public boolean mkdirs(Path directory, FsPermission permission) throws IOException {
+    Path path = named(directory);
+    tally.changed(StoreStatisticNames.OP_MKDIRS);
+    directories.make(path);
+    return true;
+  }
+
+  @Override
+  public boolean rename(Path source, Path place) throws IOException {
+    Path from = named(source);
+    Path to = named(place);
+    tally.changed(StoreStatisticNames.OP_RENAME);
+    return renaming.rename(from, to);
+  }
+
+  @Override
+  public boolean delete(Path at, boolean isRecursive) throws IOException {
+    Path path = named(at);
+    tally.changed(StoreStatisticNames.OP_DELETE);
+    return deletion.delete(path, isRecursive);
+  }
+
+  @Override
+  public BulkDelete createBulkDelete(Path base) throws IOException {
+    Path path = named(base);
+    tally.count(StoreStatisticNames.OP_BULK_DELETE);
+    return new BulkDeletion(path, settings.files().pageSize(), connection.bucket(), keys, tally);
+  }
+
+  // Telling.
+
+  @Override
+  public boolean hasPathCapability(Path at, String capability) throws IOException {
+    Path path = makeQualified(at);
+    String asked = PathCapabilitiesSupport.validatePathCapabilityArgs(path, capability);
+    return Capabilities.has(asked, settings.files()) || super.hasPathCapability(path, asked);
+  }
+
+  @Override
+  public IOStatistics getIOStatistics() {
+    return tally == null ? null : tally.getIOStatistics();
+  }
+
+  @Override
+  public void close() throws IOException {
+    if (isClosed) {
+      return;
+    }
+    try {
+      // Which deletes what was to go at the end.
+      super.close();
+    } finally {
+      isClosed = true;
+      if (connection != null) {
+        connection.close();
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return String.format(Locale.ROOT, "LanewayFileSystem[%s]", uri);
+  }
+
+  /** What {@link UploadCommitter} commits by. */
+  Commits commits() throws IOException {
+    isOpen();
+    return new Commits(connection.bucket(), keys, deletion, tally);
+  }
+
+  private CompletableFuture<FSDataInputStream> open(Path path, OpenParameters parameters) throws IOException {
+    String key = keys.of(path);
+    if (key.isEmpty()) {
+      return CompletableFuture.failedFuture(new FileNotFoundException(path + " is a directory"));
+    }
+    OpenOptions options = parameters.options();
+    if (parameters.bytes().isEmpty()) {
+      tally.head();
+    }
+    // Of this thread, and not of the one that hears of the answer.
+    InputTally ofFile = new InputTally(tally);
+    CompletableFuture<FSDataInputStream> opened = new CompletableFuture<>();
+    connection.bucket().openAsync(key, options).whenComplete((reader, failure) -> {
+      if (failure != null) {
+        opened.completeExceptionally(Failures.of(path, failure));
+      } else if (!opened.complete(new FSDataInputStream(new ObjectInput(path, reader, ofFile)))) {
+        reader.close();
+      }
+    });
+    return opened;
+  }
+
+  private FSDataOutputStream begin(Path file, CreateParameters parameters, Progressable progress) throws IOException {
+    Path path = named(file);
+    tally.changed(
+        parameters.isRecursive() ? StoreStatisticNames.OP_CREATE : StoreStatisticNames.OP_CREATE_NON_RECURSIVE);
+    String key = keys.of(path);
+    if (key.isEmpty()) {
+      throw new PathIOException(path.toString(), "the root is no file");
+    }
+    Optional<Uncommitted> uncommitted = Uncommitted.of(key);
+    if (uncommitted.isPresent()) {
+      return new FSDataOutputStream(upload(path, key, uncommitted.get(), parameters), statistics);
+    }
+    check(path, key, parameters);
+    ObjectOutput output = new ObjectOutput(
+        path, connection.bucket().writer(key, parameters.put(connection.described())), tally, progress);
+    return new FSDataOutputStream(output, statistics);
+  }
+
+  /** Writes a file that appears when its job commits. Nothing is looked for: no other attempt writes there. */
+  private UploadOutput upload(Path path, String key, Uncommitted uncommitted, CreateParameters parameters) {
+    Bucket bucket = connection.bucket();
+    // No condition: an upload in parts keeps none, and a committed job replaces what is there.
+    PutOptions described = parameters.described(connection.described());
+    CompletableFuture<MultipartUpload> upload = CompletableFuture.supplyAsync(() -> {
+      try {
+        tally.count(StoreStatisticNames.OBJECT_MULTIPART_UPLOAD_INITIATED);
+        return bucket.beginMultipart(uncommitted.place(), described);
+      } catch (IOException failed) {
+        throw new CompletionException(failed);
+      }
+    });
+    UploadOutput.Written listener = file -> Attempts.wrote(bucket.url(), key, uncommitted, file);
+    return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
+  }
+
+  /** Looks for what is in the way of a file, all at once. */
+  private void check(Path path, String key, CreateParameters parameters) throws IOException {
+    CompletableFuture<Boolean> isFile = parameters.looksForFile()
+        ? lookup.file(key).thenApply(Optional::isPresent)
+        : CompletableFuture.completedFuture(false);
+    CompletableFuture<Boolean> isFolder = parameters.looksForDirectory()
+        ? lookup.folder(key).thenApply(Optional::isPresent)
+        : CompletableFuture.completedFuture(false);
+    if (!parameters.isRecursive()) {
+      Path above = path.getParent();
+      if (!lookup.status(above).isDirectory()) {
+        throw new ParentNotDirectoryException(above + " is a file");
+      }
+    }
+    if (Failures.await(path, isFolder)) {
+      throw new FileAlreadyExistsException(path + " is a directory");
+    }
+    if (Failures.await(path, isFile)) {
+      throw new FileAlreadyExistsException(path + " is there already");
+    }
+  }
+
+  private Path named(Path path) throws IOException {
+    isOpen();
+    return makeQualified(path);
+  }
+
+  private void isOpen() throws IOException {
+    if (isClosed) {
+      throw new IOException(uri + ": the filesystem is closed");
+    }
+  }
+}

@@ -1,0 +1,343 @@
+package dev.laneway.hadoop;
+
+import dev.laneway.ObjectReader;
+import dev.laneway.Range;
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import java.util.function.IntFunction;
+import org.apache.hadoop.fs.ByteBufferPositionedReadable;
+import org.apache.hadoop.fs.ByteBufferReadable;
+import org.apache.hadoop.fs.CanSetReadahead;
+import org.apache.hadoop.fs.CanUnbuffer;
+import org.apache.hadoop.fs.FSExceptionMessages;
+import org.apache.hadoop.fs.FSInputStream;
+import org.apache.hadoop.fs.FileRange;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
+import org.apache.hadoop.fs.StreamCapabilities;
+import org.apache.hadoop.fs.VectoredReadUtils;
+import org.apache.hadoop.fs.statistics.IOStatistics;
+import org.apache.hadoop.fs.statistics.IOStatisticsSource;
+
+/**
+ * Reads a file, all of one version: in order, which the library reads ahead, at places by any number of threads, and ranges together. Closed,
+ * it ends what is under way.
+ */
+final class ObjectInput extends FSInputStream
+    implements ByteBufferReadable,
+        ByteBufferPositionedReadable,
+        CanSetReadahead,
+        CanUnbuffer,
+        StreamCapabilities,
+        IOStatisticsSource {
+  /** Reads of less go through a buffer, which is filled by one call out of the JVM. */
+  private static final int BUFFER_BYTES = 8 << 10;
+
+  private static final byte[] NOTHING = new byte[0];
+
+  private final Path path;
+  private final ObjectReader reader;
+  private final long size;
+  private final InputTally tally;
+
+  /** Where the next byte is read; the reader itself is behind the bytes that are at hand. */
+  private long position;
+
+  private byte[] buffer = NOTHING;
+  private int bufferAt;
+  private int bufferEnd;
+  private volatile boolean isClosed;
+
+  ObjectInput(Path path, ObjectReader reader, InputTally tally) {
+    this.path = path;
+    this.reader = reader;
+    this.size = reader.size();
+    this.tally = tally;
+  }
+
+  @Override
+  public synchronized long getPos() throws IOException {
+    return position;
+  }
+
+  /**
+   * Goes on elsewhere. Nothing is asked of the store.
+   *
+   * @throws EOFException for a place before the beginning or behind the end
+   */
+  @Override
+  public synchronized void seek(long to) throws IOException {
+    check();
+    if (to < 0) {
+      throw new EOFException(FSExceptionMessages.NEGATIVE_SEEK + " " + to + " in " + path);
+    }
+    if (to > size) {
+      throw new EOFException(FSExceptionMessages.CANNOT_SEEK_PAST_EOF + " of " + size + " bytes: " + to + " in " + path);
+    }
+    long at = bufferAt + (to - position);
+    if (at >= 0 && at <= bufferEnd) {
+      bufferAt = (int) at;
+    } else {
+      bufferAt = 0;
+      bufferEnd = 0;
+    }
+    position = to;
+  }
+
+  /** There is no other source. */
+  @Override
+  public boolean seekToNewSource(long to) {
+    return false;
+  }
+
+  @Override
+  public synchronized int read() throws IOException {
+    check();
+    if (fill() == 0) {
+      return -1;
+    }
+    position++;
+    tally.read(1);
+    return buffer[bufferAt++] & 0xff;
+  }
+
+  @Override
+  public synchronized int read(byte[] into, int at, int length) throws IOException {
+    Objects.checkFromIndexSize(at, length, into.length);
+    return readInOrder(ByteBuffer.wrap(into, at, length));
+  }
+
+  @Override
+  public synchronized int read(ByteBuffer into) throws IOException {
+    return readInOrder(into);
+  }
+
+  @Override
+  public int read(long from, byte[] into, int at, int length) throws IOException {
+    validatePositionedReadArgs(from, into, at, length);
+    Objects.checkFromIndexSize(at, length, into.length);
+    return readAt(from, ByteBuffer.wrap(into, at, length));
+  }
+
+  @Override
+  public int read(long from, ByteBuffer into) throws IOException {
+    if (from < 0) {
+      throw new EOFException("position is negative");
+    }
+    return readAt(from, into);
+  }
+
+  @Override
+  public void readFully(long from, ByteBuffer into) throws IOException {
+    while (into.hasRemaining()) {
+      int read = read(from, into);
+      if (read < 0) {
+        throw new EOFException(FSExceptionMessages.EOF_IN_READ_FULLY);
+      }
+      from += read;
+    }
+  }
+
+  /** How much is left of the file, as HDFS and S3A tell it. */
+  @Override
+  public synchronized int available() throws IOException {
+    check();
+    return (int) Math.min(Integer.MAX_VALUE, size - position);
+  }
+
+  @Override
+  public void readVectored(List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate) throws IOException {
+    readVectored(ranges, allocate, VectoredReadUtils.LOG_BYTE_BUFFER_RELEASED);
+  }
+
+  /**
+   * Reads ranges together, by as few requests as pay. Each is done as soon as it is there, in a buffer of its own from {@code allocate}; those
+   * of ranges that fail go back by {@code release}.
+   *
+   * @throws EOFException for a range that begins before the file or ends behind it: nothing is read then
+   * @throws IllegalArgumentException for ranges that overlap
+   */
+  @Override
+  public void readVectored(
+      List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate, Consumer<ByteBuffer> release)
+      throws IOException {
+    Objects.requireNonNull(allocate, "allocate");
+    Objects.requireNonNull(release, "release");
+    check();
+    List<? extends FileRange> sorted = VectoredReadUtils.validateAndSortRanges(ranges, Optional.of(size));
+    List<FileRange> asked = new ArrayList<>();
+    List<Range> wanted = new ArrayList<>();
+    for (FileRange range : sorted) {
+      if (range.getLength() == 0) {
+        range.setData(CompletableFuture.completedFuture(allocate.apply(0)));
+      } else {
+        asked.add(range);
+        wanted.add(new Range(range.getOffset(), range.getLength()));
+      }
+    }
+    tally.vectored(sorted.size(), wanted.stream().mapToLong(Range::length).sum());
+    List<ByteBuffer> buffers = new ArrayList<>();
+    List<CompletableFuture<ByteBuffer>> coming;
+    try {
+      coming = reader.readRanges(wanted, length -> {
+        ByteBuffer made = allocate.apply(length);
+        buffers.add(made);
+        return made;
+      });
+    } catch (IOException | RuntimeException failed) {
+      buffers.forEach(release);
+      throw failed;
+    }
+    for (int i = 0; i < asked.size(); i++) {
+      asked.get(i).setData(arrived(coming.get(i), buffers.get(i), release));
+    }
+  }
+
+  /** How far is read ahead is the library's to find out. */
+  @Override
+  public void setReadahead(Long bytes) {}
+
+  /** Lets go of what was read ahead. Reading goes on where it was. */
+  @Override
+  public synchronized void unbuffer() {
+    buffer = NOTHING;
+    bufferAt = 0;
+    bufferEnd = 0;
+    tally.unbuffered();
+  }
+
+  @Override
+  public void close() {
+    if (isClosed) {
+      return;
+    }
+    isClosed = true;
+    // Not under the lock, so that a read that waits for bytes ends.
+    reader.close();
+    tally.closed();
+  }
+
+  @Override
+  public boolean hasCapability(String capability) {
+    return switch (capability.toLowerCase(Locale.ROOT)) {
+      case StreamCapabilities.IOSTATISTICS,
+          StreamCapabilities.IOSTATISTICS_CONTEXT,
+          StreamCapabilities.PREADBYTEBUFFER,
+          StreamCapabilities.READAHEAD,
+          StreamCapabilities.READBYTEBUFFER,
+          StreamCapabilities.UNBUFFER,
+          StreamCapabilities.VECTOREDIO -> true;
+      default -> false;
+    };
+  }
+
+  @Override
+  public IOStatistics getIOStatistics() {
+    return tally.getIOStatistics();
+  }
+
+  @Override
+  public String toString() {
+    return "ObjectInput[" + path + ", size=" + size + ", " + tally.getIOStatistics() + "]";
+  }
+
+  private int readInOrder(ByteBuffer into) throws IOException {
+    check();
+    int wanted = into.remaining();
+    if (wanted == 0) {
+      return 0;
+    }
+    int read;
+    if (bufferAt < bufferEnd || wanted < BUFFER_BYTES) {
+      read = Math.min(wanted, fill());
+      into.put(buffer, bufferAt, read);
+      bufferAt += read;
+    } else {
+      read = Math.max(0, next(into));
+    }
+    position += read;
+    tally.read(read);
+    return read == 0 ? -1 : read;
+  }
+
+  /** Fills the buffer where it is empty; how many bytes are in it then. */
+  private int fill() throws IOException {
+    if (bufferAt == bufferEnd) {
+      if (buffer.length == 0) {
+        buffer = new byte[BUFFER_BYTES];
+      }
+      bufferAt = 0;
+      bufferEnd = 0;
+      bufferEnd = Math.max(0, next(ByteBuffer.wrap(buffer)));
+    }
+    return bufferEnd - bufferAt;
+  }
+
+  private int next(ByteBuffer into) throws IOException {
+    try {
+      if (reader.position() != position) {
+        reader.position(position);
+      }
+      return reader.read(into);
+    } catch (IOException failed) {
+      throw failed(failed);
+    }
+  }
+
+  private int readAt(long from, ByteBuffer into) throws IOException {
+    check();
+    if (!into.hasRemaining()) {
+      return 0;
+    }
+    try {
+      int read = reader.readAt(from, into);
+      tally.read(Math.max(0, read));
+      return read;
+    } catch (IOException failed) {
+      throw failed(failed);
+    }
+  }
+
+  private CompletableFuture<ByteBuffer> arrived(
+      CompletableFuture<ByteBuffer> coming, ByteBuffer buffer, Consumer<ByteBuffer> release) {
+    CompletableFuture<ByteBuffer> data = new CompletableFuture<>() {
+      @Override
+      public boolean cancel(boolean mayInterrupt) {
+        coming.cancel(mayInterrupt);
+        return super.cancel(mayInterrupt);
+      }
+    };
+    coming.whenComplete((read, failure) -> {
+      if (failure == null) {
+        tally.arrived(read.remaining());
+        data.complete(read);
+      } else {
+        release.accept(buffer);
+        data.completeExceptionally(failed(failure));
+      }
+    });
+    return data;
+  }
+
+  private IOException failed(Throwable failure) {
+    return isClosed ? closed() : Failures.of(path, failure);
+  }
+
+  private void check() throws IOException {
+    if (isClosed) {
+      throw closed();
+    }
+  }
+
+  private IOException closed() {
+    return new PathIOException(path.toString(), FSExceptionMessages.STREAM_IS_CLOSED);
+  }
+}

@@ -1,0 +1,68 @@
+package dev.laneway.hadoop;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A file whose bytes are in the store, as an upload that is neither completed nor given up.
+ *
+ * @param key the key that it is to have
+ * @param upload its upload's id
+ * @param parts its upload's parts, in their order
+ * @param bytes its size
+ */
+record PendingFile(String key, String upload, List<String> parts, long bytes) {
+  /** What a list of them begins with: its form, so that an older library refuses a newer one's. */
+  private static final int MAGIC = 0x6c777031;
+
+  /** The files that one task has committed, as its job reads them. */
+  static byte[] write(List<PendingFile> files) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    out.writeInt(MAGIC);
+    out.writeInt(files.size());
+    for (PendingFile file : files) {
+      out.writeUTF(file.key);
+      out.writeUTF(file.upload);
+      out.writeLong(file.bytes);
+      out.writeInt(file.parts.size());
+      for (String part : file.parts) {
+        out.writeUTF(part);
+      }
+    }
+    out.flush();
+    return bytes.toByteArray();
+  }
+
+  /**
+   * Reads such a list.
+   *
+   * @throws IOException for what is none, or none that is whole
+   */
+  static List<PendingFile> read(byte[] bytes) throws IOException {
+    DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes));
+    if (in.readInt() != MAGIC) {
+      throw new IOException("no list of files that a task has committed");
+    }
+    List<PendingFile> files = new ArrayList<>();
+    for (int left = in.readInt(); left > 0; left--) {
+      String key = in.readUTF();
+      String upload = in.readUTF();
+      long size = in.readLong();
+      List<String> parts = new ArrayList<>();
+      for (int more = in.readInt(); more > 0; more--) {
+        parts.add(in.readUTF());
+      }
+      files.add(new PendingFile(key, upload, List.copyOf(parts), size));
+    }
+    if (in.read() >= 0) {
+      throw new IOException("more follows the list of files that a task has committed");
+    }
+    return files;
+  }
+}

@@ -1,0 +1,63 @@
+package dev.laneway.hadoop;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.UTFDataFormatException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import org.apache.hadoop.fs.InvalidPathHandleException;
+import org.apache.hadoop.fs.PathHandle;
+
+/**
+ * A file by its name, and where that was asked for by its version: one that has been replaced or moved is then not opened by it.
+ *
+ * @param key the file's key
+ * @param version the version that it has to have; null for whatever is there
+ */
+record PinnedHandle(String key, String version) implements PathHandle {
+  private static final long serialVersionUID = 1;
+
+  /** What the bytes of a handle begin with. */
+  private static final int MAGIC = 0x6c776831;
+
+  /**
+   * Reads the bytes of a handle.
+   *
+   * @throws InvalidPathHandleException for those of another filesystem's
+   */
+  static PinnedHandle of(PathHandle handle) throws IOException {
+    if (handle instanceof PinnedHandle ours) {
+      return ours;
+    }
+    byte[] bytes = handle.toByteArray();
+    try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+      if (in.readInt() != MAGIC) {
+        throw new InvalidPathHandleException("a handle of another filesystem");
+      }
+      String key = in.readUTF();
+      return new PinnedHandle(key, in.readBoolean() ? in.readUTF() : null);
+    } catch (EOFException | UTFDataFormatException ended) {
+      throw new InvalidPathHandleException("no handle of a file", ended);
+    }
+  }
+
+  @Override
+  public ByteBuffer bytes() {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (DataOutputStream out = new DataOutputStream(bytes)) {
+      out.writeInt(MAGIC);
+      out.writeUTF(key);
+      out.writeBoolean(version != null);
+      if (version != null) {
+        out.writeUTF(version);
+      }
+    } catch (IOException impossible) {
+      throw new UncheckedIOException(impossible);
+    }
+    return ByteBuffer.wrap(bytes.toByteArray());
+  }
+}

@@ -1,0 +1,112 @@
+package dev.laneway.hadoop;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** What the keys of S3A say. */
+final class S3Settings {
+  private static final Logger LOG = LoggerFactory.getLogger(S3Settings.class);
+
+  /** AWS' own endpoints: they say the region, and no more, so that buckets keep their place in the host's name. */
+  private static final Pattern AWS =
+      Pattern.compile("(?:https?://)?s3(?:-fips)?(?:[.-]([a-z0-9-]+))?\\.amazonaws\\.com(?:\\.cn)?/?");
+
+  /** S3A's own default (fs.s3a.bulk.delete.page.size). */
+  private static final int PAGE_SIZE = 250;
+
+  /** S3A's own default (fs.s3a.block.size). */
+  private static final long BLOCK_BYTES = 32 << 20;
+
+  private S3Settings() {}
+
+  static Settings of(String bucket, Values values) throws IOException {
+    Optional<String> endpoint = values.text("endpoint");
+    Optional<Matcher> aws = endpoint.map(AWS::matcher).filter(Matcher::matches);
+    Optional<String> url = aws.isPresent() ? Optional.empty() : endpoint.map(at -> url(at, values));
+    Optional<String> region = values.text("endpoint.region").or(() -> aws.map(matched -> matched.group(1)));
+    return new Settings(
+        Settings.Store.S3,
+        bucket,
+        url,
+        region,
+        values.flag("path.style.access"),
+        values.isOn("endpoint.fips"),
+        login(values),
+        values.isOn("requester.pays.enabled"),
+        Optional.empty(),
+        encryption(values),
+        values.text("user.agent.prefix"),
+        files(values));
+  }
+
+  /** An endpoint may stand there as a host alone; {@code fs.s3a.connection.ssl.enabled} then says whether by TLS. */
+  private static String url(String endpoint, Values values) {
+    if (endpoint.contains("://")) {
+      return endpoint;
+    }
+    return (values.flag("connection.ssl.enabled").orElse(true) ? "https://" : "http://") + endpoint;
+  }
+
+  /**
+   * Keys where there are any, else what the library finds. {@code fs.s3a.aws.credentials.provider} names classes of other connectors,
+   * which can't be asked: what they stand for is known of those that mean no credentials, or these keys.
+   */
+  private static Login login(Values values) throws IOException {
+    List<String> providers =
+        values.text("aws.credentials.provider").map(names -> Arrays.asList(names.split("\\s*,\\s*"))).orElse(List.of());
+    if (providers.size() == 1 && providers.get(0).contains("Anonymous")) {
+      return new Login.Anonymous();
+    }
+    Optional<String> id = values.secret("access.key");
+    Optional<String> secret = values.secret("secret.key");
+    if (id.isPresent() != secret.isPresent()) {
+      throw new IOException("fs.s3a.access.key and fs.s3a.secret.key are only good together");
+    }
+    for (String provider : providers) {
+      if (!provider.startsWith("org.apache.hadoop.fs.s3a.") && !provider.contains("amazonaws")
+          && !provider.contains("awssdk")) {
+        LOG.warn("{} is not asked for credentials: they come from keys in the configuration or from where AWS' own"
+            + " tools find them", provider);
+      }
+    }
+    return id.isPresent()
+        ? new Login.Keys(id.get(), secret.get(), values.secret("session.token"))
+        : new Login.Found();
+  }
+
+  private static Settings.Encryption encryption(Values values) throws IOException {
+    Optional<String> algorithm =
+        values.text("encryption.algorithm").or(() -> values.text("server-side-encryption-algorithm"));
+    Optional<String> key = values.secret("encryption.key");
+    if (key.isEmpty()) {
+      key = values.secret("server-side-encryption.key");
+    }
+    return new Settings.Encryption(algorithm, key);
+  }
+
+  private static Settings.Files files(Values values) {
+    boolean skipsChecks = values.isOn("create.performance")
+        || values.text("performance.flags").map(flags -> Arrays.asList(flags.split("\\s*,\\s*")))
+            .map(flags -> flags.contains("create") || flags.contains("*")).orElse(false);
+    return new Settings.Files(
+        values.bytes("block.size", BLOCK_BYTES),
+        values.text("experimental.input.fadvise").flatMap(ReadPolicy::first).orElse(ReadPolicy.ADAPTIVE),
+        skipsChecks,
+        values.number("bulk.delete.page.size", PAGE_SIZE),
+        values.text("create.storage.class").map(name -> name.toUpperCase(Locale.ROOT)),
+        values.text("acl.default").map(S3Settings::acl),
+        values.isOn("etag.checksum.enabled"));
+  }
+
+  /** S3A names ACLs as {@code BucketOwnerFullControl}, S3 as {@code bucket-owner-full-control}. */
+  private static String acl(String name) {
+    return name.replaceAll("(?<=[a-z])(?=[A-Z])", "-").toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,42 @@
+package dev.laneway.hadoop;
+
+import java.util.Arrays;
+import java.util.Optional;
+
+/**
+ * A file that a task's attempt writes, and that is to appear elsewhere once its job commits: {@code out/_laneway-JOB/ATTEMPT/base/p=1/part-0} is
+ * to be {@code out/p=1/part-0}. Nothing is ever stored under the first name.
+ *
+ * @param attempt the key of the attempt's directory: {@code out/_laneway-JOB/ATTEMPT}
+ * @param place the key that it is to have
+ */
+record Uncommitted(String attempt, String place) {
+  /** What the name of a job's directory begins with. Names that begin with an underscore are no data to MapReduce, Spark and Hive. */
+  static final String JOB = "_laneway-";
+
+  /** Below it lies what has its place in the output. */
+  static final String BASE = "base";
+
+  /** What a key means; empty where it is a file's like others. */
+  static Optional<Uncommitted> of(String key) {
+    if (!key.contains(JOB)) {
+      return Optional.empty();
+    }
+    String[] names = key.split("/");
+    for (int i = 0; i + 3 < names.length; i++) {
+      if (names[i].startsWith(JOB) && names[i + 2].equals(BASE)) {
+        return Optional.of(new Uncommitted(joined(names, 0, i + 2), place(names, i)));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static String place(String[] names, int job) {
+    String inside = joined(names, job + 3, names.length);
+    return job == 0 ? inside : joined(names, 0, job) + "/" + inside;
+  }
+
+  private static String joined(String[] names, int from, int to) {
+    return String.join("/", Arrays.copyOfRange(names, from, to));
+  }
+}

@@ -1,0 +1,123 @@
+package dev.laneway.hadoop;
+
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.JobStatus;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
+import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
+
+/**
+ * Commits a job's output without renames: its files are in the store under their last names when their tasks end, as uploads that nobody sees,
+ * and the job's commit completes all of them at once.
+ *
+ * <p>A task's commit writes down which uploads are its own; what an attempt leaves that failed or was killed is given up when the job ends.
+ * Two jobs that write to one directory at the same time need {@code fs.s3a.committer.abort.pending.uploads} to be false, as with S3A's
+ * committers: uploads don't say whose they are.
+ */
+public class UploadCommitter extends PathOutputCommitter {
+  private final Path output;
+  private final Path job;
+  private final Path work;
+
+  /**
+   * Made by Hadoop, for a task's attempt or, on the driver's side, for the job.
+   *
+   * @throws PathIOException where another filesystem is configured for the output
+   */
+  public UploadCommitter(Path output, TaskAttemptContext context) throws IOException {
+    super(output, context);
+    FileSystem files = output.getFileSystem(context.getConfiguration());
+    this.output = files.makeQualified(output);
+    this.job = new Path(this.output, Uncommitted.JOB + name(context));
+    this.work = new Path(new Path(job, context.getTaskAttemptID().toString()), Uncommitted.BASE);
+    commits(context);
+  }
+
+  @Override
+  public Path getOutputPath() {
+    return output;
+  }
+
+  /** Where an attempt writes its files: they are never there, but in the store under their last names, uncommitted. */
+  @Override
+  public Path getWorkPath() {
+    return work;
+  }
+
+  @Override
+  public void setupJob(JobContext context) throws IOException {
+    output.getFileSystem(context.getConfiguration()).mkdirs(output);
+  }
+
+  @Override
+  public void setupTask(TaskAttemptContext context) throws IOException {
+    // What a first try of the same attempt has left.
+    commits(context).abortTask(work.getParent());
+  }
+
+  @Override
+  public boolean needsTaskCommit(TaskAttemptContext context) throws IOException {
+    return commits(context).hasWritten(work.getParent());
+  }
+
+  @Override
+  public void commitTask(TaskAttemptContext context) throws IOException {
+    commits(context).commitTask(work.getParent(), new Path(job, context.getTaskAttemptID().getTaskID().toString()));
+  }
+
+  @Override
+  public void abortTask(TaskAttemptContext context) throws IOException {
+    commits(context).abortTask(work.getParent());
+  }
+
+  @Override
+  public void commitJob(JobContext context) throws IOException {
+    Commits commits = commits(context);
+    commits.commitJob(job);
+    Configuration conf = context.getConfiguration();
+    if (conf.getBoolean(FileOutputCommitter.SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, true)) {
+      Path success = new Path(output, FileOutputCommitter.SUCCEEDED_FILE_NAME);
+      output.getFileSystem(conf).create(success, true).close();
+    }
+    commits.cleanUp(output, job, abortsUploads(conf));
+  }
+
+  @Override
+  public void abortJob(JobContext context, JobStatus.State state) throws IOException {
+    commits(context).cleanUp(output, job, abortsUploads(context.getConfiguration()));
+  }
+
+  @Override
+  @Deprecated
+  public void cleanupJob(JobContext context) throws IOException {
+    commits(context).cleanUp(output, job, abortsUploads(context.getConfiguration()));
+  }
+
+  @Override
+  public String toString() {
+    return "UploadCommitter[" + output + "]";
+  }
+
+  private Commits commits(JobContext context) throws IOException {
+    FileSystem files = output.getFileSystem(context.getConfiguration());
+    if (files instanceof LanewayFileSystem ours) {
+      return ours.commits();
+    }
+    throw new PathIOException(output.toString(), "is of " + files.getClass().getName() + ", whose files can't be committed so");
+  }
+
+  private static boolean abortsUploads(Configuration conf) {
+    return conf.getBoolean("fs.s3a.committer.abort.pending.uploads", true);
+  }
+
+  /** Spark's jobs of a second share the name that Hadoop knows them by; Spark knows a better one. */
+  private static String name(JobContext context) {
+    String ofSpark = context.getConfiguration().getTrimmed("spark.sql.sources.writeJobUUID", "");
+    return ofSpark.isEmpty() ? context.getJobID().toString() : ofSpark;
+  }
+}

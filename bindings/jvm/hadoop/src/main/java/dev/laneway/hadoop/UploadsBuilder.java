@@ -1,0 +1,27 @@
+package dev.laneway.hadoop;
+
+import java.io.IOException;
+import java.util.function.Supplier;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.impl.MultipartUploaderBuilderImpl;
+
+/** Begins {@link Uploads}. Nothing of what Hadoop's builder can be told means anything to an object. */
+final class UploadsBuilder extends MultipartUploaderBuilderImpl<Uploads, UploadsBuilder> {
+  private final Supplier<Uploads> uploads;
+
+  UploadsBuilder(FileSystem files, Path base, Supplier<Uploads> uploads) {
+    super(files, base);
+    this.uploads = uploads;
+  }
+
+  @Override
+  public UploadsBuilder getThisBuilder() {
+    return this;
+  }
+
+  @Override
+  public Uploads build() throws IOException {
+    return uploads.get();
+  }
+}

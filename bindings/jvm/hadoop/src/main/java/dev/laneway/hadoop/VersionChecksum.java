@@ -1,0 +1,52 @@
+package dev.laneway.hadoop;
+
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import org.apache.hadoop.fs.FileChecksum;
+
+/** The version of a file as its checksum: equal ones are the same bytes in the same store, and no other's can be compared with it. */
+public final class VersionChecksum extends FileChecksum {
+  private String version;
+
+  /** To be {@linkplain #readFields read}. */
+  public VersionChecksum() {
+    this("");
+  }
+
+  VersionChecksum(String version) {
+    this.version = version;
+  }
+
+  /** S3A's name for the same. */
+  @Override
+  public String getAlgorithmName() {
+    return "etag";
+  }
+
+  @Override
+  public int getLength() {
+    return getBytes().length;
+  }
+
+  @Override
+  public byte[] getBytes() {
+    return version.getBytes(StandardCharsets.UTF_8);
+  }
+
+  @Override
+  public void write(DataOutput out) throws IOException {
+    out.writeUTF(version);
+  }
+
+  @Override
+  public void readFields(DataInput in) throws IOException {
+    version = in.readUTF();
+  }
+
+  @Override
+  public String toString() {
+    return "etag: \"" + version + '"';
+  }
+}

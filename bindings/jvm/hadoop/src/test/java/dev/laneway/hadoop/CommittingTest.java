@@ -1,0 +1,233 @@
+package dev.laneway.hadoop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.laneway.Bucket;
+import dev.laneway.ObjectMeta;
+import java.io.IOException;
+import java.net.URI;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.NullWritable;
+import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.JobStatus;
+import org.apache.hadoop.mapreduce.RecordWriter;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.TaskType;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
+import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
+import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
+import org.apache.hadoop.mapreduce.task.JobContextImpl;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@ParameterizedClass
+@ValueSource(strings = {"gs", "s3a"})
+class CommittingTest {
+  private final Configuration conf;
+  private final FileSystem files;
+  private final Connection connection;
+  private final Bucket bucket;
+  private final Path output;
+  private final String folder;
+
+  CommittingTest(String scheme) throws IOException {
+    Configuration store = EmbeddedStore.with("lake").configuration();
+    folder = "committing-" + scheme + "-" + System.nanoTime();
+    output = new Path(scheme + "://lake/" + folder);
+    files = EmbeddedStore.open(scheme + "://lake/", store);
+    connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), store));
+    bucket = connection.bucket();
+    JobConf job = new JobConf(store);
+    job.set("mapreduce.outputcommitter.factory.scheme." + scheme, UploadCommitterFactory.class.getName());
+    job.set("mapreduce.output.fileoutputformat.outputdir", output.toString());
+    conf = job;
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    files.delete(output, true);
+    connection.close();
+    files.close();
+  }
+
+  private TaskAttemptContext attempt(int task, int attempt) {
+    return new TaskAttemptContextImpl(conf, new TaskAttemptID("20260101", 1, TaskType.MAP, task, attempt));
+  }
+
+  private JobContext job() {
+    return new JobContextImpl(conf, attempt(0, 0).getJobID());
+  }
+
+  /** A task's attempt as MapReduce runs it, up to its end. */
+  private PathOutputCommitter run(TaskAttemptContext context, String line) throws Exception {
+    TextOutputFormat<NullWritable, Text> format = new TextOutputFormat<>();
+    PathOutputCommitter committer = assertInstanceOf(UploadCommitter.class, format.getOutputCommitter(context));
+    committer.setupTask(context);
+    RecordWriter<NullWritable, Text> writer = format.getRecordWriter(context);
+    writer.write(NullWritable.get(), new Text(line));
+    writer.close(context);
+    return committer;
+  }
+
+  private List<String> keys() {
+    try (Stream<ObjectMeta> objects = bucket.list(folder + "/")) {
+      return objects.map(object -> object.key().substring(folder.length() + 1)).filter(key -> !key.isEmpty()).toList();
+    }
+  }
+
+  private String read(String name) throws IOException {
+    try (FSDataInputStream in = files.open(new Path(output, name))) {
+      return new String(in.readAllBytes());
+    }
+  }
+
+  @Test
+  void nothingIsSeenBeforeTheCommitAndEverythingAfterIt() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    for (int task = 0; task < 5; task++) {
+      TaskAttemptContext context = attempt(task, 0);
+      PathOutputCommitter committer = run(context, "task " + task);
+      assertTrue(committer.needsTaskCommit(context));
+      committer.commitTask(context);
+    }
+    assertTrue(keys().stream().allMatch(key -> key.startsWith(Uncommitted.JOB)), () -> keys().toString());
+    driver.commitJob(job());
+    assertEquals(
+        List.of("_SUCCESS", "part-m-00000", "part-m-00001", "part-m-00002", "part-m-00003", "part-m-00004"), keys());
+    assertEquals("task 3\n", read("part-m-00003"));
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+  }
+
+  @Test
+  void anAttemptThatFailedOrWasKilledLeavesNothing() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    // One is aborted, one stops in the middle of its file, one ends and never commits.
+    TaskAttemptContext aborted = attempt(0, 0);
+    run(aborted, "aborted").abortTask(aborted);
+    TaskAttemptContext killed = attempt(1, 0);
+    PathOutputCommitter half = new UploadCommitterFactory().createOutputCommitter(output, killed);
+    FSDataOutputStream out = files.create(new Path(half.getWorkPath(), "part-m-00001"));
+    out.write(new byte[9 << 20]);
+    run(attempt(2, 0), "never committed");
+    // Each is tried again, which goes well.
+    for (int task = 0; task < 3; task++) {
+      TaskAttemptContext again = attempt(task, 1);
+      run(again, "again " + task).commitTask(again);
+    }
+    driver.commitJob(job());
+    assertEquals(List.of("_SUCCESS", "part-m-00000", "part-m-00001", "part-m-00002"), keys());
+    assertEquals("again 1\n", read("part-m-00001"));
+    assertEquals("again 2\n", read("part-m-00002"));
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+    out.abort();
+  }
+
+  @Test
+  void ofTwoAttemptsThatCommittedTheLastOneCounts() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    for (int attempt = 0; attempt < 2; attempt++) {
+      TaskAttemptContext context = attempt(0, attempt);
+      run(context, "attempt " + attempt).commitTask(context);
+    }
+    driver.commitJob(job());
+    assertEquals("attempt 1\n", read("part-m-00000"));
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+  }
+
+  @Test
+  void aJobThatIsAbortedLeavesNothing() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    TaskAttemptContext context = attempt(0, 0);
+    run(context, "x").commitTask(context);
+    run(attempt(1, 0), "y");
+    driver.abortJob(job(), JobStatus.State.FAILED);
+    assertEquals(List.of(), keys());
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+  }
+
+  @Test
+  void aCommitThatFailsTakesBackWhatItHasCompleted() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    for (int task = 0; task < 3; task++) {
+      TaskAttemptContext context = attempt(task, 0);
+      run(context, "task " + task).commitTask(context);
+    }
+    // Somebody's rule for old uploads has taken one away.
+    bucket.multipartUploads(folder + "/").get(0).abort();
+    assertThrows(IOException.class, () -> driver.commitJob(job()));
+    driver.abortJob(job(), JobStatus.State.FAILED);
+    assertEquals(List.of(), keys());
+  }
+
+  @Test
+  void filesOfPartitionsAndLargeOnesHaveTheirPlaces() throws Exception {
+    TaskAttemptContext context = attempt(0, 0);
+    PathOutputCommitter committer = new UploadCommitterFactory().createOutputCommitter(output, context);
+    committer.setupJob(job());
+    committer.setupTask(context);
+    Path large = new Path(committer.getWorkPath(), "p=1/q=a b/large");
+    byte[] some = new byte[1 << 20];
+    try (FSDataOutputStream out = files.create(large)) {
+      for (int i = 0; i < 19; i++) {
+        Arrays.fill(some, (byte) i);
+        out.write(some, 0, some.length - i);
+      }
+    }
+    files.create(new Path(committer.getWorkPath(), "empty")).close();
+    assertEquals(19L * (1 << 20) - 171, files.getFileStatus(large).getLen());
+    assertTrue(keys().isEmpty());
+    committer.commitTask(context);
+    committer.commitJob(job());
+    assertEquals(0, files.getFileStatus(new Path(output, "empty")).getLen());
+    try (FSDataInputStream in = files.open(new Path(output, "p=1/q=a b/large"))) {
+      for (int i = 0; i < 19; i++) {
+        byte[] read = in.readNBytes((1 << 20) - i);
+        assertEquals((byte) i, read[0]);
+        assertEquals((byte) i, read[read.length - 1]);
+      }
+      assertEquals(-1, in.read());
+    }
+  }
+
+  @Test
+  void aTaskThatWroteNothingNeedsNoCommit() throws Exception {
+    TaskAttemptContext context = attempt(0, 0);
+    PathOutputCommitter committer = new UploadCommitterFactory().createOutputCommitter(output, context);
+    committer.setupTask(context);
+    assertFalse(committer.needsTaskCommit(context));
+    assertEquals(output, FileOutputFormat.getOutputPath(context));
+  }
+
+  @Test
+  void namesThatOnlyLookAlikeAreFilesLikeOthers() {
+    assertEquals(
+        Optional.of(new Uncommitted("a/_laneway-1/t", "a/p=1/f")), Uncommitted.of("a/_laneway-1/t/base/p=1/f"));
+    assertEquals(Optional.of(new Uncommitted("_laneway-1/t", "f")), Uncommitted.of("_laneway-1/t/base/f"));
+    for (String key : List.of("a/_laneway-1/task", "a/_laneway-1/t/base", "a/_laneway-1/t/other/f", "a/b/c/d/e")) {
+      assertEquals(Optional.empty(), Uncommitted.of(key), key);
+    }
+  }
+}

@@ -1,0 +1,86 @@
+package dev.laneway.hadoop;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+
+/** The program's `serve`, in a process of its own for each run of tests, reached in both dialects. */
+public final class EmbeddedStore {
+  private static final Map<List<String>, EmbeddedStore> RUNNING = new ConcurrentHashMap<>();
+
+  private final String url;
+
+  private EmbeddedStore(List<String> options) {
+    String program = System.getProperty("laneway.program", "laneway");
+    List<String> command = new ArrayList<>(List.of(program, "serve", "--listen", "127.0.0.1:0"));
+    command.addAll(options);
+    try {
+      Process process = new ProcessBuilder(command).redirectError(new File("/dev/null")).start();
+      Runtime.getRuntime().addShutdownHook(new Thread(process::destroy));
+      BufferedReader said = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+      String line = said.readLine();
+      if (line == null) {
+        throw new IOException("it said nothing: " + String.join(" ", command));
+      }
+      url = line.substring(line.lastIndexOf(' ') + 1);
+    } catch (IOException failed) {
+      throw new UncheckedIOException(failed);
+    }
+  }
+
+  /** One with a bucket of this name. */
+  public static EmbeddedStore with(String bucket) {
+    return RUNNING.computeIfAbsent(List.of("--bucket", bucket), EmbeddedStore::new);
+  }
+
+  /** One that fails what the rules say; CONTRIBUTING.md tells how they are written. */
+  static EmbeddedStore broken(String bucket, String... rules) {
+    List<String> options = new ArrayList<>(List.of("--bucket", bucket));
+    for (String rule : rules) {
+      options.addAll(List.of("--fault", rule));
+    }
+    return RUNNING.computeIfAbsent(options, EmbeddedStore::new);
+  }
+
+  /** Where it answers. */
+  public String url() {
+    return url;
+  }
+
+  /** A configuration by which both schemes reach it, by keys that people have in theirs. */
+  public Configuration configuration() {
+    Configuration conf = new Configuration();
+    configure(conf);
+    return conf;
+  }
+
+  /** Sets those keys. */
+  public void configure(Configuration conf) {
+    for (String scheme : List.of("gs", "s3a", "s3")) {
+      conf.set("fs." + scheme + ".impl", LanewayFileSystem.class.getName());
+      conf.set("fs.AbstractFileSystem." + scheme + ".impl", LanewayFs.class.getName());
+    }
+    conf.set("fs.gs.storage.root.url", url + "/");
+    conf.set("fs.gs.auth.type", "UNAUTHENTICATED");
+    conf.set("fs.s3a.endpoint", url);
+    conf.set("fs.s3a.endpoint.region", "us-east-1");
+    conf.set("fs.s3a.path.style.access", "true");
+    conf.set("fs.s3a.access.key", "laneway");
+    conf.set("fs.s3a.secret.key", "lanewaysecret");
+  }
+
+  /** A filesystem of a bucket that nobody else has the instance of. */
+  public static FileSystem open(String url, Configuration conf) throws IOException {
+    return FileSystem.newInstance(URI.create(url), conf);
+  }
+}

@@ -1,0 +1,108 @@
+package dev.laneway.hadoop;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.laneway.Bucket;
+import dev.laneway.ObjectMeta;
+import dev.laneway.PutOptions;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.file.AccessDeniedException;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is left where the store refuses some of what an operation takes. */
+@ParameterizedClass
+@ValueSource(strings = {"gs", "s3a"})
+class FailingTest {
+  private final FileSystem files;
+  private final Connection connection;
+  private final Bucket bucket;
+  private final String folder;
+
+  FailingTest(String scheme) throws IOException {
+    EmbeddedStore store = EmbeddedStore.broken(
+        "lake",
+        "put key=*unwritten* status 403",
+        "part key=*unwritten* status 403",
+        "copy key=*uncopied* status 403",
+        "delete key=*kept* status 403");
+    Configuration conf = store.configuration();
+    files = EmbeddedStore.open(scheme + "://lake/", conf);
+    connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf));
+    bucket = connection.bucket();
+    folder = "failing-" + scheme + "-" + System.nanoTime();
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    connection.close();
+    files.close();
+  }
+
+  private Path path(String name) {
+    return new Path("/" + folder + "/" + name);
+  }
+
+  private void put(String... keys) throws IOException {
+    for (String key : keys) {
+      bucket.put(folder + "/" + key, ByteBuffer.wrap(key.getBytes()), PutOptions.NONE);
+    }
+  }
+
+  private List<String> keys() {
+    try (Stream<ObjectMeta> objects = bucket.list(folder + "/")) {
+      return objects.map(object -> object.key().substring(folder.length() + 1)).filter(key -> !key.isEmpty()).toList();
+    }
+  }
+
+  @Test
+  void aRenameThatFailsLeavesItsSourceAndNoCopies() throws IOException {
+    put("d/a", "d/b/c", "d/uncopied", "d/z");
+    assertThrows(AccessDeniedException.class, () -> files.rename(path("d"), path("e")));
+    assertEquals(List.of("d/a", "d/b/c", "d/uncopied", "d/z"), keys());
+  }
+
+  @Test
+  void aDeletionThatFailsSaysSoAndTriesTheRest() throws IOException {
+    put("d/a", "d/kept", "d/z");
+    assertThrows(IOException.class, () -> files.delete(path("d"), true));
+    assertEquals(List.of("d/kept"), keys());
+  }
+
+  @Test
+  void aFileWhoseEndFailsIsNotThere() throws IOException {
+    FSDataOutputStream out = files.create(path("unwritten"));
+    out.writeBytes("text");
+    assertThrows(AccessDeniedException.class, out::close);
+    out.close();
+    assertFalse(files.exists(path("unwritten")));
+  }
+
+  @Test
+  void aFileOfWhichAWriteHasFailedIsNeverThere() throws IOException {
+    FSDataOutputStream out = files.create(path("unwritten"));
+    byte[] some = new byte[4 << 20];
+    IOException failed = assertThrows(IOException.class, () -> {
+      for (int i = 0; i < 40; i++) {
+        out.write(some);
+      }
+    });
+    assertTrue(failed instanceof AccessDeniedException, failed::toString);
+    assertThrows(IOException.class, out::close);
+    assertEquals(List.of(), keys());
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+  }
+}

@@ -1,0 +1,13 @@
+package dev.laneway.hadoop.contract;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractFSContract;
+import org.apache.hadoop.fs.contract.AbstractContractAppendTest;
+
+/** Hadoop's tests of appending, which objects can't. */
+class AppendContractTest extends AbstractContractAppendTest {
+  @Override
+  protected AbstractFSContract createContract(Configuration conf) {
+    return new ObjectStoreContract(conf);
+  }
+}

@@ -1,0 +1,13 @@
+package dev.laneway.hadoop.contract;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractFSContract;
+import org.apache.hadoop.fs.contract.AbstractContractConcatTest;
+
+/** Hadoop's tests of joining files in place, which objects can't. */
+class ConcatContractTest extends AbstractContractConcatTest {
+  @Override
+  protected AbstractFSContract createContract(Configuration conf) {
+    return new ObjectStoreContract(conf);
+  }
+}

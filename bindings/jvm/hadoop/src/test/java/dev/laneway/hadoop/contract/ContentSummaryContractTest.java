@@ -1,0 +1,13 @@
+package dev.laneway.hadoop.contract;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractFSContract;
+import org.apache.hadoop.fs.contract.AbstractContractContentSummaryTest;
+
+/** Hadoop's tests of counting what is below a directory. */
+class ContentSummaryContractTest extends AbstractContractContentSummaryTest {
+  @Override
+  protected AbstractFSContract createContract(Configuration conf) {
+    return new ObjectStoreContract(conf);
+  }
+}

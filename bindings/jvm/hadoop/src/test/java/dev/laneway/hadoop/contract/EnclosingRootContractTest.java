@@ -1,0 +1,13 @@
+package dev.laneway.hadoop.contract;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractFSContract;
+import org.apache.hadoop.fs.contract.AbstractContractGetEnclosingRoot;
+
+/** Hadoop's tests of the root that a path lies in. */
+class EnclosingRootContractTest extends AbstractContractGetEnclosingRoot {
+  @Override
+  protected AbstractFSContract createContract(Configuration conf) {
+    return new ObjectStoreContract(conf);
+  }
+}

@@ -1,0 +1,45 @@
+package dev.laneway.hadoop.contract;
+
+import dev.laneway.hadoop.EmbeddedStore;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractBondedFSContract;
+
+/**
+ * What Hadoop's contract tests expect of the filesystem, as {@code contract/object-store.xml} says it, with the reason for each thing that isn't
+ * expected. The scheme that they are run by, {@code gs} or {@code s3a}, is the system property {@code laneway.contract.scheme}; with {@code
+ * laneway.contract.impl.SCHEME} they are run by another connector's class, for the table in README.md.
+ */
+final class ObjectStoreContract extends AbstractBondedFSContract {
+  private static final String BUCKET = "contract";
+
+  private final String scheme = System.getProperty("laneway.contract.scheme", "gs");
+
+  ObjectStoreContract(Configuration conf) {
+    super(conf);
+    EmbeddedStore.with(BUCKET).configure(conf);
+    conf.setInt("fs." + scheme + ".bulk.delete.page.size", 20);
+    String other = System.getProperty("laneway.contract.impl." + scheme, "");
+    if (!other.isEmpty()) {
+      conf.set("fs." + scheme + ".impl", other);
+      // Google's connector knows other names and forms of what Hadoop's own defaults say since 3.5.
+      conf.setLong("fs.gs.block.size", 64 << 20);
+      conf.setLong("fs.gs.outputstream.buffer.size", 8 << 20);
+      conf.setLong("fs.gs.inputstream.inplace.seek.limit", 8 << 20);
+      conf.setLong("fs.gs.inputstream.min.range.request.size", 2 << 20);
+      conf.setBoolean("fs.gs.auth.null.enable", true);
+      conf.setBoolean("fs.gs.auth.service.account.enable", false);
+      conf.set("fs.gs.project.id", "laneway");
+    }
+    addConfResource("contract/object-store.xml");
+  }
+
+  @Override
+  public String loadFilesystemName(String named) {
+    return named + "://" + BUCKET;
+  }
+
+  @Override
+  public String getScheme() {
+    return scheme;
+  }
+}

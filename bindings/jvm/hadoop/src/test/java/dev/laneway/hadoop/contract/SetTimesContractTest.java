@@ -1,0 +1,13 @@
+package dev.laneway.hadoop.contract;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.contract.AbstractFSContract;
+import org.apache.hadoop.fs.contract.AbstractContractSetTimesTest;
+
+/** Hadoop's tests of setting times, which are the store's alone to set. */
+class SetTimesContractTest extends AbstractContractSetTimesTest {
+  @Override
+  protected AbstractFSContract createContract(Configuration conf) {
+    return new ObjectStoreContract(conf);
+  }
+}

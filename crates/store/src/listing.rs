@@ -2,10 +2,19 @@
 
 pub(crate) mod arriving;
 pub(crate) mod cutter;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 
 use std::collections::HashSet;
 
 use crate::ObjectMeta;
+
+/// Most entries of a page. Stores send 1000, some a few thousand where they are set up so; a page with more ends the listing, since each
+/// takes twenty times the memory that its 50 bytes did on their way.
+pub(crate) const ENTRIES_MAX: usize = 50_000;
+
+/// What is wrong with a page that has more.
+pub(crate) const TOO_MANY: &str = "it has more than 50000 entries";
 
 /// One page of a listing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

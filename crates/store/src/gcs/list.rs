@@ -1,21 +1,23 @@
 //! `list` and `buckets`.
 
 use http::Method;
-use memchr::memmem;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::Gcs;
 use super::resource::{FIELDS, FIELDS_OF_VERSIONS, Resource};
 use crate::encode::{Query, component};
 use crate::exchange::{Exchange, Outgoing};
-use crate::listing::Tokens;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
-use crate::listing::cutter::Cutter;
+use crate::listing::cutter::{Cutter, Sought};
+use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
 /// What a page of objects says that it is. Anything else that comes with a 200, an error or a proxy's own answer, would pass for an
 /// empty page without it, since all that a page holds may be absent.
 const OBJECTS: &str = "storage#objects";
+/// The same as it stands in the page.
+const OBJECTS_QUOTED: &[u8] = b"\"storage#objects\"";
 /// What a page of buckets says that it is.
 const BUCKETS: &str = "storage#buckets";
 
@@ -48,24 +50,22 @@ struct Answer {
     kind: Option<String>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
+    /// What couldn't be cut out, because the array is named in another spelling of JSON.
+    items: Option<Vec<IgnoredAny>>,
 }
 
 /// Reads one answer as it arrives.
-struct Arriving {
+pub(super) struct Arriving {
     cutter: Cutter,
     /// What came before the answer has said that it is a page, which stores do at its beginning.
     held: Vec<ObjectMeta>,
-    is_page: bool,
+    /// Whether what stands beside the entries names the kind. It is only looked at more closely at the end.
+    names_kind: Sought,
 }
 
 impl Arriving {
-    fn new() -> Self {
-        Self { cutter: Cutter::json("items"), held: Vec::new(), is_page: false }
-    }
-
-    /// Whether what stands beside the entries names the kind. It is only looked at more closely at the end.
-    fn names_kind(&self) -> bool {
-        memmem::find(self.cutter.rest(), format!("\"{OBJECTS}\"").as_bytes()).is_some()
+    pub(super) fn new() -> Self {
+        Self { cutter: Cutter::json("items"), held: Vec::new(), names_kind: Sought::new(OBJECTS_QUOTED) }
     }
 }
 
@@ -81,14 +81,20 @@ impl Reader for Arriving {
             let meta = if list.versions { item.into_version(id) } else { item.into_meta(id, 0) };
             self.held.push(meta.ok_or_else(|| format!("{name} has a size or generation that is no number"))?);
         }
-        self.is_page = self.is_page || !self.held.is_empty() && self.names_kind();
-        Ok(if self.is_page { std::mem::take(&mut self.held) } else { Vec::new() })
+        match self.names_kind.has_come(self.cutter.rest()) {
+            true => Ok(std::mem::take(&mut self.held)),
+            false if self.held.len() > ENTRIES_MAX => Err(TOO_MANY.to_owned()),
+            false => Ok(Vec::new()),
+        }
     }
 
     fn end(self, _: &List) -> Result<Page, String> {
         let answer: Answer = serde_json::from_slice(&self.cutter.into_rest()).map_err(|e| e.to_string())?;
         if answer.kind.as_deref() != Some(OBJECTS) {
             return Err(format!("it is not of the kind {OBJECTS}"));
+        }
+        if answer.items.is_some_and(|items| !items.is_empty()) {
+            return Err("its entries can't be read".to_owned());
         }
         Ok(Page {
             objects: self.held,

@@ -47,6 +47,30 @@ impl Cutter {
     }
 }
 
+/// A text that is looked for in what comes beside entries, at each byte once: a document that comes in tiny chunks would otherwise
+/// be read through for each of them.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    text: &'static [u8],
+    looked_at: usize,
+    is_found: bool,
+}
+
+impl Sought {
+    pub(crate) fn new(text: &'static [u8]) -> Self {
+        Self { text, looked_at: 0, is_found: false }
+    }
+
+    /// Whether it has come, in what has only grown since this was asked last.
+    pub(crate) fn has_come(&mut self, rest: &[u8]) -> bool {
+        // It may have begun in what was there before.
+        let from = self.looked_at.saturating_sub(self.text.len());
+        self.is_found = self.is_found || find(&rest[from..], self.text).is_some();
+        self.looked_at = rest.len();
+        self.is_found
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Xml {
     tags: (&'static [u8], &'static [u8]),
@@ -200,6 +224,18 @@ mod tests {
         assert_eq!(cutter.take(br#"{"items":[{"n":1},{"n"#), [br#"{"n":1}"#.to_vec()]);
         let mut cutter = Cutter::xml("<E>", "</E>");
         assert_eq!(cutter.take(b"<R><E>1</E><E>2</"), [b"<E>1</E>".to_vec()]);
+    }
+
+    #[test]
+    fn what_is_sought_is_found_wherever_it_is_cut() {
+        let document = b"<R><EncodingType>url</EncodingType></R>";
+        for chunk_bytes in 1..document.len() {
+            let mut sought = Sought::new(b">url<");
+            let ends: Vec<_> = (0..document.len()).step_by(chunk_bytes).chain([document.len()]).collect();
+            let found: Vec<_> = ends.iter().map(|end| sought.has_come(&document[..*end])).collect();
+            assert!(found.is_sorted() && !found[0] && found.ends_with(&[true]), "{chunk_bytes}: {found:?}");
+        }
+        assert!(!Sought::new(b"url").has_come(b"<R>UR</R>"));
     }
 
     #[test]

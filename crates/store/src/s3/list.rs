@@ -1,7 +1,6 @@
 //! `list` and `buckets`.
 
 use http::{HeaderValue, Method};
-use memchr::memmem;
 use serde::Deserialize;
 
 use super::S3;
@@ -11,9 +10,9 @@ use super::restore_status::{self, Asking, RestoreStatus};
 use super::versions;
 use crate::encode::{Query, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
-use crate::listing::Tokens;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
-use crate::listing::cutter::Cutter;
+use crate::listing::cutter::{Cutter, Sought};
+use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
 
@@ -83,10 +82,11 @@ struct CommonPrefix {
 }
 
 /// Reads one answer as it arrives.
-struct Arriving {
+pub(super) struct Arriving {
     cutter: Cutter,
     /// Whether keys are percent-encoded, once the answer has said so: MinIO says it at its end.
     encoded: bool,
+    says_encoded: Sought,
     /// From the first entry on whose key would be another one if it were encoded.
     held: Vec<Content>,
     /// Whether there was something beyond the end that was asked for.
@@ -96,9 +96,9 @@ struct Arriving {
 }
 
 impl Arriving {
-    fn new(asked_restores: bool) -> Self {
-        let cutter = Cutter::xml("<Contents>", "</Contents>");
-        Self { cutter, encoded: false, held: Vec::new(), beyond: false, asked_restores }
+    pub(super) fn new(asked_restores: bool) -> Self {
+        let (cutter, says_encoded) = (Cutter::xml("<Contents>", "</Contents>"), Sought::new(URL_ENCODED));
+        Self { cutter, encoded: false, says_encoded, held: Vec::new(), beyond: false, asked_restores }
     }
 
     fn name(&self, text: String) -> Result<String, String> {
@@ -127,26 +127,33 @@ impl Arriving {
 impl Reader for Arriving {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         let entries = self.cutter.take(bytes);
-        self.encoded = self.encoded || memmem::find(self.cutter.rest(), URL_ENCODED).is_some();
-        let mut contents = std::mem::take(&mut self.held);
-        for entry in entries {
-            contents.push(xml::read(&entry)?);
-        }
+        self.encoded = self.says_encoded.has_come(self.cutter.rest());
         let mut objects = Vec::new();
-        let mut contents = contents.into_iter();
-        while let Some(content) = contents.next() {
-            if !self.encoded && content.key.contains(['%', '+']) {
-                self.held = std::iter::once(content).chain(contents).collect();
-                break;
+        if self.encoded {
+            for content in std::mem::take(&mut self.held) {
+                objects.extend(self.meta(list, content)?);
             }
-            objects.extend(self.meta(list, content)?);
         }
-        Ok(objects)
+        for entry in entries {
+            let content: Content = xml::read(&entry)?;
+            let is_doubtful = !self.held.is_empty() || content.key.contains(['%', '+']);
+            match !self.encoded && is_doubtful {
+                true => self.held.push(content),
+                false => objects.extend(self.meta(list, content)?),
+            }
+        }
+        match self.held.len() > ENTRIES_MAX {
+            true => Err(TOO_MANY.to_owned()),
+            false => Ok(objects),
+        }
     }
 
     fn end(mut self, list: &List) -> Result<Page, String> {
         let cutter = std::mem::replace(&mut self.cutter, Cutter::xml("", ""));
         let answer: Answer = xml::answer(&cutter.into_rest(), &["ListBucketResult"])?;
+        if answer.contents.len() > ENTRIES_MAX {
+            return Err(TOO_MANY.to_owned());
+        }
         self.encoded = answer.encoding_type.as_deref() == Some("url");
         let mut page = Page::default();
         for content in std::mem::take(&mut self.held).into_iter().chain(answer.contents) {

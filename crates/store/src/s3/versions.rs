@@ -9,6 +9,7 @@ use super::conditions::unquoted;
 use crate::encode::{Query, decode_listed};
 use crate::exchange::Outgoing;
 use crate::listing::arriving::{PAGE_ASSUMED, Reader};
+use crate::listing::{ENTRIES_MAX, TOO_MANY};
 use crate::timestamp::rfc3339;
 use crate::{List, ObjectId, ObjectMeta, Page, Version, xml};
 
@@ -77,6 +78,9 @@ impl Reader for Arriving {
 
     fn end(self, list: &List) -> Result<Page, String> {
         let (entries, rest) = cut(&self.0)?;
+        if entries.len() > ENTRIES_MAX {
+            return Err(TOO_MANY.to_owned());
+        }
         let answer: Answer = xml::answer(&rest, &["ListVersionsResult"])?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let name = |text: String| match is_encoded {

@@ -6,6 +6,8 @@
 //! of its own, which costs a copy and a wake-up for each.
 
 mod framing;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod gathering;
 mod head;
 
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use framing::{Chunked, Framing};
 use gathering::Gathering;
 use head::Heads;
+pub(crate) use head::INFORMATIONAL_MAX;
 use http::header::CONTENT_LENGTH;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 

@@ -8,11 +8,13 @@ mod first_flights;
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
-use ::h2::client::{Builder, SendRequest};
+use ::h2::client::{Builder, ResponseFuture, SendRequest};
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
@@ -24,6 +26,7 @@ use first_flights::FirstFlights;
 use crate::body::{Segment, gathered, read_exact_at};
 use crate::dispatch::{LaneId, Role};
 use crate::error::{Error, Kind};
+use crate::h1::INFORMATIONAL_MAX;
 use crate::incoming::Incoming;
 use crate::shared::{Sending, Shared, with_timeout};
 use crate::stream::{Progress, Stream};
@@ -151,7 +154,7 @@ impl H2 {
             failed("sending a request", e)
         };
         let (answer, mut out) = self.send.send_request(head, body.is_empty()).map_err(lost)?;
-        let mut answer = std::pin::pin!(async move { answer.await.map_err(io_error) });
+        let mut answer = pin!(final_answer(answer));
         let (mut early, sending) = (None, shared.sending(request));
         match small {
             Some(_) if body.is_empty() => {}
@@ -171,7 +174,11 @@ impl H2 {
             Some(answered) => answered.map_err(|e| interrupted("waiting for an answer", e)),
             None => with_timeout(answer, &self.progress, timeout, "waiting for an answer").await,
         };
-        let (parts, body) = answered.map_err(unprocessed)?.into_parts();
+        let Some(answered) = answered.map_err(unprocessed)? else {
+            let why = format!("the server sends more than {INFORMATIONAL_MAX} informational answers");
+            return Err(Error::new(Kind::Protocol, why));
+        };
+        let (parts, body) = answered.into_parts();
         self.answers.fetch_add(1, Relaxed);
         let route = incoming.begin(Head { status: parts.status, headers: parts.headers })?;
         Ok(Pending { body, progress: self.progress, route })
@@ -207,6 +214,24 @@ impl Pending {
         }
         Ok(false)
     }
+}
+
+/// The answer behind informational ones; `None` where those are too many.
+async fn final_answer(mut answer: ResponseFuture) -> io::Result<Option<http::Response<RecvStream>>> {
+    let mut informational = 0;
+    let answered = poll_fn(|cx| {
+        while let Poll::Ready(Some(skipped)) = answer.poll_informational(cx) {
+            informational += 1;
+            if let Err(e) = skipped {
+                return Poll::Ready(Err(e));
+            }
+            if informational > INFORMATIONAL_MAX {
+                return Poll::Ready(Ok(None));
+            }
+        }
+        Pin::new(&mut answer).poll(cx).map_ok(Some)
+    });
+    answered.await.map_err(io_error)
 }
 
 fn head(request: &mut Request) -> Result<http::Request<()>, Error> {

@@ -62,6 +62,12 @@ impl Origin {
             _ => return Err(invalid("it must start with http:// or https://")),
         };
         let host = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| invalid("it names no host"))?;
+        // What stands behind the host and is no port would be left out, and the scheme's own port taken.
+        let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
+        let port = named.and_then(|named| named.strip_prefix(host)?.strip_prefix(':'));
+        if uri.port_u16().is_none() && port.is_some_and(|port| !port.is_empty()) {
+            return Err(invalid("its port is no number up to 65535"));
+        }
         Ok(Self {
             scheme,
             host: host.trim_matches(['[', ']']).to_ascii_lowercase().into(),
@@ -113,6 +119,14 @@ mod tests {
     fn an_ipv6_host_keeps_its_brackets_in_the_authority_only() {
         let origin = Origin::parse("http://[::1]:9000").unwrap();
         assert_eq!((&*origin.host, origin.authority().as_str()), ("::1", "[::1]:9000"));
+    }
+
+    #[test]
+    fn a_port_that_is_none_is_refused_and_an_empty_one_is_the_schemes_own() {
+        for url in ["http://h:65536", "http://h:99999/x", "http://[::1]:70000"] {
+            assert!(Origin::parse(url).is_err(), "{url}");
+        }
+        assert_eq!(Origin::parse("http://h:/x").unwrap().port, 80);
     }
 
     #[test]

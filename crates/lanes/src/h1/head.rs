@@ -16,7 +16,7 @@ const HEAD_MAX: usize = 64 * 1024;
 
 /// Most informational answers (1xx) to one request. They are skipped, for nothing here asks for any; a server that sends
 /// more ends the request as broken HTTP.
-const INFORMATIONAL_MAX: usize = 16;
+pub(crate) const INFORMATIONAL_MAX: usize = 16;
 
 /// Most headers of an answer.
 const HEADERS_MAX: usize = 256;

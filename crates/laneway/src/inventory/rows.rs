@@ -1,6 +1,6 @@
 //! The rows of a data file, whichever its format.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::SystemTime;
 
 use csv::StringRecord;
@@ -9,6 +9,7 @@ use laneway_store::Retention;
 use super::origin::DataFile;
 use super::parquet;
 use crate::Error;
+use crate::lines::LINE_MAX;
 
 /// A row: what its columns hold, as text.
 #[derive(Default)]
@@ -33,15 +34,34 @@ impl Row {
     }
 }
 
+/// A data file of which no row takes more than [`LINE_MAX`] bytes: a few KiB that are compressed may be gigabytes without an end of line.
+pub(super) struct Bounded {
+    input: Box<dyn Read>,
+    /// What the row may still have.
+    left: u64,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+        }
+        let read = self.input.by_ref().take(self.left).read(buffer)?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
 /// The rows of a data file, one at a time.
 pub(super) enum Rows {
-    Csv(Box<csv::Reader<Box<dyn Read>>>),
+    Csv(Box<csv::Reader<Bounded>>),
     Parquet(parquet::Rows),
 }
 
 impl Rows {
     pub(super) fn csv(data: DataFile, has_header: bool) -> Self {
-        let rows = csv::ReaderBuilder::new().has_headers(has_header).from_reader(data.decoded());
+        let input = Bounded { input: data.decoded(), left: LINE_MAX };
+        let rows = csv::ReaderBuilder::new().has_headers(has_header).from_reader(input);
         Self::Csv(Box::new(rows))
     }
 
@@ -72,10 +92,51 @@ impl Rows {
         match self {
             Self::Csv(rows) => {
                 let line = rows.position().line();
+                rows.get_mut().left = LINE_MAX;
                 let is_there = rows.read_record(&mut row.texts).map_err(|e| (line, e.to_string()))?;
                 Ok(is_there.then_some(line))
             }
             Self::Parquet(rows) => rows.next(row),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::io::{Seek as _, Write as _};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    /// A data file of these bytes, compressed.
+    fn compressed(chunks: &[&[u8]]) -> DataFile {
+        let mut gzip = GzEncoder::new(tempfile::tempfile().unwrap(), Compression::fast());
+        chunks.iter().for_each(|chunk| gzip.write_all(chunk).unwrap());
+        let mut file = gzip.finish().unwrap();
+        file.rewind().unwrap();
+        DataFile { name: "data.csv.gz".to_owned(), file }
+    }
+
+    #[test]
+    fn a_row_that_is_small_and_becomes_large_is_an_error() {
+        let mib = vec![b'x'; 1 << 20];
+        let mut rows = Rows::csv(compressed(&[b"a,b\nc,", &mib, &mib, b"\n"]), false);
+        let mut row = Row::default();
+        assert_eq!(rows.next(&mut row), Ok(Some(1)));
+        let (line, why) = rows.next(&mut row).unwrap_err();
+        assert!(line == 2 && why.contains("longer than 1 MiB"), "{line} {why}");
+    }
+
+    #[test]
+    fn any_number_of_rows_may_be_as_long_as_one() {
+        let long = vec![b'x'; (1 << 20) - 3];
+        let mut rows = Rows::csv(compressed(&[&long, b"\n", &long, b"\n", &long, b"\n"]), false);
+        let mut row = Row::default();
+        let read = std::iter::from_fn(|| rows.next(&mut row).unwrap()).count();
+        assert_eq!(read, 3);
     }
 }

@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::body::Held;
 use crate::service::{Caller, Shared};
 use crate::socket::{Control, Socket, Transport};
 
@@ -22,8 +23,8 @@ const STREAMS_MAX: u32 = 100;
 /// connection; a connection holds at most that much unread.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// What is queued to be sent on one h2 stream.
-const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// What is queued to be sent on one h2 stream: a client that reads nothing has a hundred of them on each of its connections.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Largest head of an h2 request; h1 takes hyper's 100 headers in a buffer of [`H1_BUFFER_BYTES`]. Beyond it: 431.
 const HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H1_BUFFER_BYTES: usize = 256 << 10;
@@ -70,6 +71,7 @@ async fn speak_h1(
         shared,
         control: control.clone(),
         streams: Arc::new(AtomicU64::new(0)),
+        documents: Held::default(),
         h2: false,
     });
     let service = service_fn(move |request: http::Request<Incoming>| caller.clone().answer(request));
@@ -93,8 +95,13 @@ async fn speak_h2(
 ) {
     shared.tally.h2_connections.fetch_add(1, Relaxed);
     let streams_max = shared.streams_max.unwrap_or(STREAMS_MAX);
-    let caller =
-        Arc::new(Caller { shared, control: control.clone(), streams: Arc::new(AtomicU64::new(0)), h2: true });
+    let caller = Arc::new(Caller {
+        shared,
+        control: control.clone(),
+        streams: Arc::new(AtomicU64::new(0)),
+        documents: Held::default(),
+        h2: true,
+    });
     let service = service_fn(move |request: http::Request<Incoming>| caller.clone().answer(request));
     let mut connection = std::pin::pin!(
         hyper::server::conn::http2::Builder::new(TokioExecutor::new())

@@ -88,6 +88,8 @@ pub(crate) enum Refused {
     BucketNotEmpty,
     BadBucketName,
     Precondition(Failed),
+    /// No more uploads are kept that nobody has completed.
+    TooManyUploads,
     Io(io::Error),
 }
 
@@ -280,7 +282,7 @@ impl Objects {
         checksum: Option<UploadChecksum>,
     ) -> Result<Arc<Upload>, Refused> {
         let bucket = self.bucket_to_write(bucket)?;
-        Ok(self.uploads.insert(Upload {
+        let upload = self.uploads.insert(Upload {
             id: self.unguessable_id(),
             bucket: bucket.name.clone(),
             key: key.to_owned(),
@@ -288,7 +290,8 @@ impl Objects {
             checksum,
             initiated_us: now_us(),
             parts: Default::default(),
-        }))
+        });
+        upload.ok_or(Refused::TooManyUploads)
     }
 
     /// An id for uploads and sessions: whoever knows it may go on with it, so it is random.

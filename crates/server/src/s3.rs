@@ -286,6 +286,9 @@ fn refusal(refused: Refused) -> S3Error {
         Refused::Precondition(_) => {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }
+        Refused::TooManyUploads => {
+            s3_error!(SlowDown, "Too many uploads were begun that nobody has completed")
+        }
         Refused::Io(error) => S3Error::with_source(S3ErrorCode::InternalError, Box::new(error)),
     }
 }

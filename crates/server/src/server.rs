@@ -87,6 +87,7 @@ impl Server {
             idle_max: config.idle_max,
             acceptor,
             streams_max: config.max_streams,
+            documents: Default::default(),
         });
         runtime.spawn(accept(listener, shared.clone()));
         Ok(Server { runtime: Some(runtime), shared, addr, ca_pem })

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use s3s::StdError;
 use tokio_rustls::TlsAcceptor;
 
-use crate::body::{RequestBody, ResponseBody, UnderWay};
+use crate::body::{Coming, Held, RequestBody, ResponseBody, UnderWay};
 use crate::counters::Tally;
 use crate::fault::body::{Damage, Direction};
 use crate::fault::draws::Draws;
@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) idle_max: Option<Duration>,
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
+    /// Documents that all connections hold.
+    pub(crate) documents: Held,
 }
 
 /// One connection as its requests see it.
@@ -52,6 +54,8 @@ pub(crate) struct Caller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) control: Arc<Control>,
     pub(crate) streams: Arc<AtomicU64>,
+    /// Documents that it holds.
+    pub(crate) documents: Held,
     pub(crate) h2: bool,
 }
 
@@ -72,9 +76,12 @@ impl Caller {
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)
             && (shared.habits.lengths_demanded || !has_ended);
+        // What is read from it is held until the answer is there.
+        let is_document = !has_ended && !route.verb.uploads();
+        let document = is_document.then(|| Arc::new(Coming::new(&shared.documents, &self.documents)));
         if effects.fired == 0 {
             // The usual case: nothing to imitate.
-            let body = RequestBody::incoming(body, None);
+            let body = RequestBody::incoming(body, None).counted(document.clone());
             if lacks_length {
                 let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
                 return Ok(answer.map(|body| body.with(None, under_way)));
@@ -119,7 +126,7 @@ impl Caller {
         }
         let request_damage =
             effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));
-        let body = RequestBody::incoming(body, request_damage);
+        let body = RequestBody::incoming(body, request_damage).counted(document.clone());
         let is_content = route.verb == Verb::Get;
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
         let refusal = refusal.or_else(|| lacks_length.then_some(Refusal::LENGTH_REQUIRED));

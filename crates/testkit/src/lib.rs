@@ -4,7 +4,9 @@
 
 mod bytes;
 mod changes;
+pub mod frames;
 mod journal;
+mod peer;
 mod power_cut;
 mod program;
 mod scripted;
@@ -15,6 +17,7 @@ mod wire;
 pub use bytes::random_bytes;
 pub use changes::Changes;
 pub use journal::{claimed, recorded_parts};
+pub use peer::{Peer, Played, connect, connect_tls};
 pub use power_cut::{Loss, cut_power};
 pub use program::{Program, Run, Running};
 pub use scripted::{Asked, Scripted, answer};

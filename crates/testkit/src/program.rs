@@ -155,6 +155,29 @@ impl Running {
         self.child.id()
     }
 
+    /// The most memory that it has had at once, in bytes; `None` once it has ended, and where the system doesn't tell.
+    pub fn memory_peak(&self) -> Option<u64> {
+        memory_peak(self.id())
+    }
+
+    /// Waits for its end, with the most memory that it has had at once, as far as was seen.
+    pub fn end_watched(self) -> (Run, u64) {
+        let id = self.id();
+        let (over, is_over) = mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            let mut peak = 0;
+            loop {
+                peak = memory_peak(id).unwrap_or(peak);
+                if is_over.recv_timeout(SAMPLED_EVERY) != Err(RecvTimeoutError::Timeout) {
+                    return peak;
+                }
+            }
+        });
+        let run = self.end();
+        drop(over);
+        (run, watch.join().expect("it is watched"))
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Run {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
@@ -174,6 +197,15 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// How often it is asked for the memory that a process has had, which only grows.
+const SAMPLED_EVERY: Duration = Duration::from_millis(10);
+
+fn memory_peak(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
 fn read(pipe: Option<impl Read>) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! The bodies of requests.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use hyper::body::Incoming;
 use s3s::StdError;
 
 use super::aws_chunked::{Trailers, Unframing};
+use super::documents::Coming;
 use crate::fault::body::Damage;
 
 /// What a client sends.
@@ -17,6 +19,8 @@ pub(crate) struct RequestBody {
     damage: Option<Box<Damage>>,
     /// Takes off the frames that the content comes in.
     unframing: Option<Box<Unframing>>,
+    /// What it counts as, where it is read whole.
+    document: Option<Arc<Coming>>,
 }
 
 enum RequestKind {
@@ -27,11 +31,16 @@ enum RequestKind {
 
 impl RequestBody {
     pub(crate) fn incoming(body: Incoming, damage: Option<Box<Damage>>) -> RequestBody {
-        RequestBody { kind: RequestKind::Incoming(body), damage, unframing: None }
+        RequestBody { kind: RequestKind::Incoming(body), damage, unframing: None, document: None }
     }
 
     pub(crate) fn whole(bytes: Bytes) -> RequestBody {
-        RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None }
+        RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None, document: None }
+    }
+
+    /// The same body, which is read whole if at all.
+    pub(crate) fn counted(self, document: Option<Arc<Coming>>) -> RequestBody {
+        RequestBody { document, ..self }
     }
 
     /// The same body with the frames of `aws-chunked` taken off `decoded` bytes of content, and where its trailers will be.
@@ -92,6 +101,11 @@ impl RequestBody {
             }
             RequestKind::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
         };
+        if let (Some(document), Some(Ok(frame))) = (&self.document, &frame)
+            && let Some(bytes) = frame.data_ref()
+        {
+            document.take(bytes.len())?;
+        }
         Poll::Ready(match (frame, &mut self.damage) {
             (Some(Ok(frame)), Some(damage)) => Some(Ok(frame.map_data(|bytes| damage.pass(bytes)))),
             (frame, _) => frame,

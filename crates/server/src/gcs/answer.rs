@@ -74,6 +74,12 @@ impl Problem {
         Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
     }
 
+    /// As many uploads are under way as are kept.
+    pub(crate) fn too_many_uploads() -> Problem {
+        let message = "Too many uploads were begun that nobody has completed.";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
+    }
+
     /// The client's body broke off. It will hardly read this.
     pub(crate) fn interrupted(error: StdError) -> Problem {
         Problem::invalid(format!("the request body ended early: {error}"))
@@ -105,6 +111,7 @@ impl Problem {
                 "conditionNotMet",
                 "At least one of the pre-conditions you specified did not hold.",
             ),
+            Refused::TooManyUploads => Problem::too_many_uploads(),
             Refused::Io(error) => Problem::io(&error),
         }
     }

@@ -1,7 +1,7 @@
 //! `multipart/related` as uploads use it: JSON metadata, then the media, of any length, as the last part.
 
-/// Metadata and part headers beyond this are refused.
-const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Metadata and part headers beyond this are refused: all custom metadata of an object has at most 8 KiB.
+const HEAD_BYTES_MAX: usize = 128 << 10;
 /// Bytes after the closing delimiter that are tolerated.
 const EPILOGUE_BYTES_MAX: usize = 16;
 
@@ -15,6 +15,8 @@ pub(crate) struct Related {
     /// `--` and the boundary.
     dashes: Vec<u8>,
     head: Vec<u8>,
+    /// How long the head has to be until it is looked at again: a body that comes byte by byte would otherwise be read through for each.
+    look_at: usize,
     found: Option<Found>,
     tail: Vec<u8>,
 }
@@ -42,7 +44,7 @@ impl Related {
     pub(crate) fn new(content_type: &str) -> Result<Related, Malformed> {
         let boundary = boundary(content_type).ok_or(Malformed("the Content-Type names no boundary"))?;
         let dashes = [b"--", boundary.as_bytes()].concat();
-        Ok(Related { dashes, head: Vec::new(), found: None, tail: Vec::new() })
+        Ok(Related { dashes, head: Vec::new(), look_at: 0, found: None, tail: Vec::new() })
     }
 
     /// Takes the next bytes; `media` gets what is certainly media, with the head that came before it.
@@ -55,6 +57,17 @@ impl Related {
             return pass(&mut self.tail, found, bytes, media);
         }
         self.head.extend_from_slice(bytes);
+        if self.head.len() < self.look_at {
+            return Ok(());
+        }
+        self.look_at = self.head.len() + self.head.len() / 8;
+        self.look(media)
+    }
+
+    fn look<E: From<Malformed>>(
+        &mut self,
+        media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         match parse_head(&self.head, &self.dashes)? {
             Some((found, media_start)) => {
                 let rest = std::mem::take(&mut self.head);
@@ -62,7 +75,7 @@ impl Related {
                 pass(&mut self.tail, found, &rest[media_start..], media)
             }
             None if self.head.len() > HEAD_BYTES_MAX => {
-                Err(Malformed("the metadata is larger than 1 MiB").into())
+                Err(Malformed("the metadata is larger than 128 KiB").into())
             }
             None => Ok(()),
         }
@@ -70,9 +83,12 @@ impl Related {
 
     /// Lets the rest of the media through and checks that it was closed.
     pub(crate) fn finish<E: From<Malformed>>(
-        self,
+        mut self,
         media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
     ) -> Result<Head, E> {
+        if self.found.is_none() {
+            self.look(media)?;
+        }
         let Found { head, closing } = self.found.ok_or(Malformed("the body ended before the media part"))?;
         let end =
             find(&self.tail, &closing).ok_or(Malformed("the media part is not closed by its boundary"))?;

@@ -21,7 +21,8 @@ use crate::objects::{Attributes, NewObject, Object};
 
 /// All chunks but the last have to be multiples of this.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// Sessions remembered; beyond it those that are over are forgotten, and answer 404 instead of their object.
+/// Sessions remembered; beyond it those that are over are forgotten, and answer 404 instead of their object. Where all of them are open, no more
+/// are begun.
 const SESSIONS_MAX: usize = 10_000;
 /// "Resume Incomplete", in Google's words.
 const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
@@ -63,12 +64,16 @@ impl Sessions {
         of_bucket.filter_map(|(id, session)| Some((id.clone(), size(session)?))).collect()
     }
 
-    fn insert(&self, id: String, session: Session) {
+    fn insert(&self, id: String, session: Session) -> Result<(), Problem> {
         let mut map = self.map();
         if map.len() >= SESSIONS_MAX {
             map.retain(|_, session| session.is_open());
         }
+        if map.len() >= SESSIONS_MAX {
+            return Err(Problem::too_many_uploads());
+        }
         map.insert(id, Arc::new(session));
+        Ok(())
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -118,7 +123,7 @@ pub(super) async fn begin(mut call: JsonCall<'_>) -> Answer {
         call.base_url(),
         call.bucket
     );
-    call.state.sessions.insert(id.clone(), session);
+    call.state.sessions.insert(id.clone(), session)?;
     let mut answer = empty(StatusCode::OK);
     if let Ok(url) = HeaderValue::try_from(url) {
         answer.headers_mut().insert(LOCATION, url);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use bytes::Bytes;
 
 /// What one read takes from a file at most. Larger reads gained nothing on a page cache.
-const FILE_READ_BYTES: u64 = 256 << 10;
+const FILE_READ_BYTES: u64 = 64 << 10;
 
 /// Stretches put end to end. Composing, completing and copying only make new lists of them.
 #[derive(Debug, Clone, Default)]

@@ -7,6 +7,10 @@ use super::object::Attributes;
 use super::writer::Written;
 use crate::checksum::Algorithm;
 
+/// Most uploads that are begun and neither completed nor aborted: who begins more is refused until some are. Each keeps its key and metadata,
+/// some KiB.
+const UPLOADS_MAX: usize = 10_000;
+
 /// One upload that has been begun and neither completed nor aborted.
 #[derive(Debug)]
 pub(crate) struct Upload {
@@ -52,10 +56,15 @@ impl Upload {
 pub(crate) struct Uploads(Mutex<HashMap<String, Arc<Upload>>>);
 
 impl Uploads {
-    pub(crate) fn insert(&self, upload: Upload) -> Arc<Upload> {
+    /// Keeps it; `None` where there are too many.
+    pub(crate) fn insert(&self, upload: Upload) -> Option<Arc<Upload>> {
+        let mut map = self.map();
+        if map.len() >= UPLOADS_MAX {
+            return None;
+        }
         let upload = Arc::new(upload);
-        self.map().insert(upload.id.clone(), upload.clone());
-        upload
+        map.insert(upload.id.clone(), upload.clone());
+        Some(upload)
     }
 
     /// The upload of that id, if it is for that key.
@@ -81,5 +90,29 @@ impl Uploads {
 
     fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Upload>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_completes_is_kept_up_to_a_number() {
+        let uploads = Uploads::default();
+        let upload = |number: usize| Upload {
+            id: number.to_string(),
+            bucket: "b".to_owned(),
+            key: "k".to_owned(),
+            attributes: Attributes::default(),
+            checksum: None,
+            initiated_us: 0,
+            parts: Default::default(),
+        };
+        assert!((0..UPLOADS_MAX).all(|number| uploads.insert(upload(number)).is_some()));
+        assert!(uploads.insert(upload(UPLOADS_MAX)).is_none());
+        uploads.remove("7");
+        assert!(uploads.insert(upload(UPLOADS_MAX)).is_some());
+        assert_eq!(uploads.len(), UPLOADS_MAX);
     }
 }

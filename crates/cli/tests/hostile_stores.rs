@@ -1,0 +1,262 @@
+//! The program against stores that mean harm: each ends it with an error of its own, in bounded time and memory.
+
+use std::path::PathBuf;
+use std::thread;
+
+use laneway_testkit::frames::{
+    ACK, CONTINUATION, DATA, END_HEADERS, HEADERS, INITIAL_WINDOW_SIZE, PING, SETTINGS, frame, header,
+    indexed_header, remembered_header, settings, status, window_update,
+};
+use laneway_testkit::{Peer, Played, Program, Run, Scripted, answer};
+
+const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
+
+/// What the program may have at most: a page of a listing may be 64 MiB.
+const MEMORY_MAX: u64 = 256 << 20;
+
+/// How much a store sends of a flood. What takes them all is found out by its memory.
+const FLOOD: usize = 48 << 20;
+
+/// The program with a home, and what it moves.
+struct Stage {
+    laneway: Program,
+    home: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::write(home.path().join("f"), vec![7; 3 << 20]).expect("a file");
+        let laneway = Program::new(LANEWAY, home.path()).in_folder(home.path());
+        Self { laneway: laneway.with("LANEWAY_RETRY_FOR", "0s"), home }
+    }
+
+    /// A client of this store, in both dialects.
+    fn at(&self, url: &str, ca_pem: Option<&str>) -> Program {
+        let program =
+            self.laneway.clone().with("STORAGE_EMULATOR_HOST", url).with("AWS_ENDPOINT_URL_S3", url);
+        let Some(ca_pem) = ca_pem else { return program };
+        let path = self.path("ca.pem");
+        std::fs::write(&path, ca_pem).expect("written");
+        program.with("AWS_CA_BUNDLE", path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+/// Runs a command that has to fail, and not by much memory.
+#[track_caller]
+fn fails(program: &Program, command: &[&str], about: &str) -> Run {
+    let (run, peak) = program.start(command.iter().chain(&["--anonymous"])).end_watched();
+    assert_eq!(run.status, Some(1), "{about} {command:?}: {} {}", run.text(), run.stderr);
+    assert!(peak > 0 && peak < MEMORY_MAX, "{about} {command:?}: {} MiB", peak >> 20);
+    assert!(run.stderr.contains("laneway: "), "{about} {command:?}: {}", run.stderr);
+    run
+}
+
+/// A store that speaks HTTP/2, begins as one does, and then plays.
+fn plays(play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
+    plays_with(&[], play)
+}
+
+fn plays_with(own: &'static [(u16, u32)], play: impl Fn(&mut dyn Peer) + Send + Sync + 'static) -> Played {
+    Played::serve(move |peer| {
+        // Both take the other's settings, whatever those are.
+        if peer.send(&[settings(own), frame(SETTINGS, ACK, 0, &[])].concat()) {
+            peer.drain();
+            play(peer);
+        }
+    })
+}
+
+/// The commands that a store is tried by.
+const COMMANDS: [&[&str]; 3] =
+    [&["ls", "gs://bkt/"], &["cp", "s3://bkt/k", "got"], &["cp", "f", "gs://bkt/k"]];
+
+/// Tries a store by each command, side by side.
+fn try_all(about: &str, url: &str, ca_pem: Option<&str>) {
+    thread::scope(|scope| {
+        for command in COMMANDS {
+            scope.spawn(move || {
+                let stage = Stage::new();
+                fails(&stage.at(url, ca_pem), command, about);
+                assert!(!stage.path("got").exists(), "{about}");
+            });
+        }
+    });
+}
+
+#[test]
+fn frames_without_end_that_bring_nothing() {
+    let floods = [
+        ("settings", settings(&[])),
+        ("settings that change", [settings(&[(4, 1)]), settings(&[(4, 70_000)])].concat()),
+        ("pings", frame(PING, 0, 0, &[1; 8])),
+        ("unknown frames", frame(99, 0, 0, &[1; 100])),
+        ("windows", window_update(0, 1)),
+    ];
+    for (about, flood) in floods {
+        let store = plays(move |peer| {
+            peer.flood(&flood, FLOOD / 8);
+        });
+        try_all(about, store.url(), Some(store.ca_pem()));
+    }
+}
+
+#[test]
+fn heads_without_end_and_heads_that_become_large() {
+    let more = frame(CONTINUATION, 0, 1, &header("x-more", &"x".repeat(8000)).repeat(2));
+    let endless = plays(move |peer| {
+        peer.send(&frame(HEADERS, 0, 1, &status(200)));
+        peer.flood(&more, FLOOD);
+    });
+    try_all("a head without end", endless.url(), Some(endless.ca_pem()));
+    let empty = plays(|peer| {
+        peer.send(&frame(HEADERS, 0, 1, &status(200)));
+        peer.flood(&frame(CONTINUATION, 0, 1, &[]), FLOOD);
+    });
+    try_all("a head of nothing", empty.url(), Some(empty.ca_pem()));
+    let bomb = plays(|peer| {
+        let remembered = [status(103), remembered_header("x-bomb", &"b".repeat(4000))].concat();
+        peer.send(&frame(HEADERS, END_HEADERS, 1, &remembered));
+        let bomb = [status(200), vec![indexed_header(62); 16_000]].concat();
+        peer.send(&frame(HEADERS, END_HEADERS, 1, &bomb));
+        peer.drain();
+    });
+    try_all("a small head that is a large one", bomb.url(), Some(bomb.ca_pem()));
+}
+
+#[test]
+fn informational_answers_without_end() {
+    let hints = plays(|peer| {
+        peer.flood(&frame(HEADERS, END_HEADERS, 1, &status(103)), FLOOD);
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let stage = Stage::new();
+            let run = fails(&stage.at(hints.url(), Some(hints.ca_pem())), COMMANDS[0], "h2");
+            assert!(run.stderr.contains("informational"), "{}", run.stderr);
+        });
+        scope.spawn(|| try_all("103 over h2", hints.url(), Some(hints.ca_pem())));
+        scope.spawn(|| {
+            let scripted =
+                Scripted::serve(|_| b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n".repeat(1 << 16));
+            try_all("103 over h1", &scripted.url(), None);
+        });
+        scope.spawn(|| {
+            let scripted =
+                Scripted::serve(|_| [b"HTTP/1.1 200 OK\r\n".to_vec(), b"A: b\r\n".repeat(1 << 20)].concat());
+            try_all("headers", &scripted.url(), None);
+        });
+        scope.spawn(|| {
+            let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;".to_vec();
+            let scripted = Scripted::serve(move |_| [chunked.clone(), vec![b'x'; 8 << 20]].concat());
+            try_all("a chunk's extension", &scripted.url(), None);
+        });
+        scope.spawn(|| {
+            let ended = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n".to_vec();
+            let scripted = Scripted::serve(move |_| [ended.clone(), b"A: b\r\n".repeat(1 << 20)].concat());
+            try_all("trailers", &scripted.url(), None);
+        });
+    });
+}
+
+#[test]
+fn windows_that_overflow_and_bodies_beyond_them() {
+    let overflowing = plays(|peer| {
+        peer.send(&window_update(0, 0x7fff_ffff).repeat(2));
+        peer.drain();
+    });
+    try_all("the connection's window", overflowing.url(), Some(overflowing.ca_pem()));
+    let of_stream = plays(|peer| {
+        peer.drain();
+        peer.send(&window_update(1, 0x7fff_ffff).repeat(2));
+        peer.drain();
+    });
+    try_all("a stream's window", of_stream.url(), Some(of_stream.ca_pem()));
+    let setting = plays_with(&[(INITIAL_WINDOW_SIZE, u32::MAX)], |peer| {
+        peer.drain();
+    });
+    try_all("a window larger than any", setting.url(), Some(setting.ca_pem()));
+    // As if there were no windows.
+    let beyond = plays(|peer| {
+        peer.send(&frame(HEADERS, END_HEADERS, 1, &status(200)));
+        peer.flood(&frame(DATA, 0, 1, &[7; 16_000]), 4 * FLOOD);
+    });
+    try_all("more than the window", beyond.url(), Some(beyond.ca_pem()));
+    // Each takes the room of a frame.
+    let tiny = plays(|peer| {
+        peer.send(&frame(HEADERS, END_HEADERS, 1, &status(200)));
+        peer.flood(&frame(DATA, 0, 1, b"x"), FLOOD);
+    });
+    try_all("a body of tiny frames", tiny.url(), Some(tiny.ca_pem()));
+}
+
+/// What is read whole comes byte by byte, beginning like what it should be, and is large.
+#[test]
+fn listings_that_come_in_tiny_chunks_or_have_too_many_entries() {
+    let beginnings = [
+        ("s3://bkt/", "<ListBucketResult><Contents><Key>%41</Key><Size>1</Size></Contents><Name>"),
+        ("gs://bkt/", "{\"items\":[{\"name\":\"a\",\"size\":\"1\"}],\"prefixes\":[\""),
+    ];
+    let many = [
+        ("s3://bkt/", "<ListBucketResult>", "<Contents><Key>KEY</Key><Size>1</Size></Contents>"),
+        ("gs://bkt/", "{\"kind\":\"storage#objects\",\"items\":[", "{\"name\":\"KEY\",\"size\":\"1\"},"),
+    ];
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    thread::scope(|scope| {
+        for (url, beginning) in beginnings {
+            scope.spawn(move || {
+                let whole = format!("{HEAD}{:x}\r\n{beginning}\r\n", beginning.len());
+                let scripted =
+                    Scripted::serve(move |_| [whole.as_bytes(), &b"1\r\nx\r\n".repeat(3 << 20)].concat());
+                let stage = Stage::new();
+                fails(&stage.at(&scripted.url(), None), &["ls", url], "byte by byte");
+            });
+        }
+        for (url, beginning, entry) in many {
+            scope.spawn(move || {
+                let entries: String =
+                    (0..400_000).map(|n| entry.replace("KEY", &format!("{n:06}"))).collect();
+                let scripted = Scripted::serve(move |_| answer(200, &[], format!("{beginning}{entries}")));
+                let stage = Stage::new();
+                let run = fails(&stage.at(&scripted.url(), None), &["ls", "-r", url], "many entries");
+                assert!(run.stderr.contains("50000 entries"), "{}", run.stderr);
+            });
+        }
+    });
+}
+
+/// What says that it is compressed: objects are stored as they come and compared, documents are not unpacked.
+#[test]
+fn gzip_that_is_none_and_gzip_that_nobody_asked_for() {
+    let bytes = b"these bytes are not gzip";
+    let crc32c = "KCdQbA==";
+    let cases: [(&str, &[u8], bool); 2] =
+        [("right", bytes, true), ("wrong", b"those bytes are other ones", false)];
+    for (about, body, is_right) in cases {
+        let scripted = Scripted::serve(move |_| {
+            let sum = format!("crc32c={crc32c}");
+            let headers =
+                [("Content-Encoding", "gzip"), ("x-goog-generation", "1"), ("x-goog-hash", sum.as_str())];
+            answer(200, &headers, body)
+        });
+        let stage = Stage::new();
+        let program = stage.at(&scripted.url(), None);
+        if is_right {
+            program.run(["cp", "gs://bkt/k", "got", "--anonymous"]).succeeds();
+            assert_eq!(std::fs::read(stage.path("got")).expect("a file"), body, "{about}");
+        } else {
+            fails(&program, &["cp", "gs://bkt/k", "got"], about);
+            assert!(!stage.path("got").exists());
+        }
+    }
+    let packed = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0xae, 5, 0, 0x43, 0xbf, 0xa6, 0xa3, 2, 0, 0, 0];
+    let scripted = Scripted::serve(move |_| answer(200, &[("Content-Encoding", "gzip")], packed));
+    let stage = Stage::new();
+    for url in ["gs://bkt/", "s3://bkt/"] {
+        fails(&stage.at(&scripted.url(), None), &["ls", url], "a listing in gzip");
+    }
+}

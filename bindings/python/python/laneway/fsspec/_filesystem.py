@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from glob import has_magic
 from pathlib import Path
@@ -16,13 +17,17 @@ from fsspec.utils import isfilelike, tokenize  # type: ignore[import-untyped, un
 
 from laneway._jobs import run_async
 from laneway._laneway import Job
-from laneway.exceptions import InvalidRangeError
+from laneway.exceptions import GenericError, InvalidRangeError
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
 from laneway.fsspec._options import of_gcs, of_s3
 from laneway.store import GCSStore, S3Store
 from laneway.types import Progress, SignMethod
+
+
+# Whether what paths stand for becomes files of this machine, whose names are made of theirs.
+_becomes_files: ContextVar[bool] = ContextVar("_becomes_files", default=False)
 
 
 class LanewayFileSystem(Listing):
@@ -163,11 +168,25 @@ class LanewayFileSystem(Listing):
         path = self._strip_protocol(rpath)
         is_job = recursive and maxdepth is None and not (kwargs.keys() - {"batch_size"}) and _is_plain(rpath, lpath)
         if not is_job or await self._isfile(path) or not await self._has_files(path):
-            return await super()._get(rpath, lpath, recursive, callback, maxdepth, **kwargs)
+            token = _becomes_files.set(True)
+            try:
+                return await super()._get(rpath, lpath, recursive, callback, maxdepth, **kwargs)
+            finally:
+                _becomes_files.reset(token)
         local = cast("str", make_path_posix(lpath))
         if (trailing_sep(lpath) or os.path.isdir(local)) and not trailing_sep(rpath):
             local = f"{local.rstrip('/')}/{path.rpartition('/')[2]}"
         await self._job(f"{self._scheme}://{path}/", local, callback)
+
+    async def _expand_path(self, *args: Any, **kwargs: Any) -> Any:
+        """What a pattern or a directory stands for. A store's keys may hold `..`, and older releases of fsspec make paths of them as they are: nothing is
+        made of any where one would lead elsewhere."""
+        paths = await super()._expand_path(*args, **kwargs)
+        if _becomes_files.get():
+            for path in paths:
+                if ".." in path.split("/"):
+                    raise GenericError(f"{self._scheme}://{path} can't become a file: its name would lead elsewhere")
+        return paths
 
     async def _put(
         self,

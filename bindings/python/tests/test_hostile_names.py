@@ -1,0 +1,79 @@
+"""Names of objects that would lead out of the directory that they are copied to."""
+
+import os
+
+import laneway
+import pytest
+
+HOSTILE = ["../evil", "../../evil", "a/../../evil", "..", "a/..", "./evil", "a//evil", "/etc/evil", "a/./evil", "../lake/evil"]
+GOOD = ["good", "a..b", "..c", "d.."]
+
+
+@pytest.fixture
+def hostile(filesystem, store):
+    """A filesystem, and a folder of such objects in it."""
+    scheme = "s3" if store.url.startswith("s3") else "gs"
+    for key in HOSTILE + GOOD:
+        store.put(key, key.encode())
+    return filesystem(scheme, skip_instance_cache=True), store.url.partition("://")[2].rstrip("/")
+
+
+def outside(tmp_path, but):
+    """What lies beside a directory."""
+    found = []
+    for folder, folders, files in os.walk(tmp_path):
+        folders[:] = [name for name in folders if os.path.join(folder, name) != str(but)]
+        found += [os.path.join(folder, name) for name in [*folders, *files]]
+    return sorted(found)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A directory some way down, with its surroundings."""
+    folder = tmp_path / "deep" / "er" / "out"
+    folder.mkdir(parents=True)
+    (tmp_path / "deep" / "theirs").write_text("theirs")
+    return folder
+
+
+def tries(fs, folder, out):
+    """All that writes files of many names."""
+    return {
+        "recursive": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True),
+        "two levels": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True, maxdepth=2),
+        "many levels": lambda: fs.get(f"{folder}/", f"{out}/", recursive=True, maxdepth=9),
+        "a pattern": lambda: fs.get(f"{folder}/*", f"{out}/"),
+        "any depth": lambda: fs.get(f"{folder}/**", f"{out}/"),
+        "names": lambda: fs.get([f"{folder}/good", f"{folder}/../evil", f"{folder}/a/.."], f"{out}/"),
+    }
+
+
+def test_nothing_is_written_beside_the_directory_that_fsspec_gets_into(hostile, out, tmp_path):
+    fs, folder = hostile
+    before = outside(tmp_path, out)
+    for way, get in tries(fs, folder, out).items():
+        try:
+            get()
+        except (laneway.exceptions.BaseError, OSError, ValueError):
+            pass
+        assert outside(tmp_path, out) == before, way
+        assert (tmp_path / "deep" / "theirs").read_text() == "theirs"
+    # What leads nowhere else is fine, whatever dots it holds.
+    for key in GOOD:
+        fs.get(f"{folder}/{key}", f"{out}/{key}")
+        assert (out / key).read_bytes() == key.encode()
+
+
+def test_nothing_is_written_beside_the_directory_that_a_job_copies_to(store, server, out, tmp_path):
+    for key in HOSTILE + GOOD:
+        store.put(key, key.encode())
+    config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
+    before = outside(tmp_path, out)
+    with pytest.raises(laneway.exceptions.BaseError):
+        laneway.copy(store.url, out, recursive=True, contents=True, config=config)
+    assert outside(tmp_path, out) == before
+    assert sorted(os.listdir(out)) == sorted(GOOD)
+    assert all((out / key).read_bytes() == key.encode() for key in GOOD)
+    with pytest.raises(laneway.exceptions.BaseError):
+        laneway.sync(store.url, out, config=config)
+    assert outside(tmp_path, out) == before

@@ -219,6 +219,51 @@ fn no_redirect_is_followed_to_another_host() {
     }
 }
 
+/// Manifests that say anything but what this job has done: it is refused before anything is asked for or changed.
+#[test]
+fn manifests_that_others_have_written_are_refused() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.object("k", b"good");
+    let at = stage.path("manifest");
+    let job = || {
+        let request = CopyRequest::new(vec![stage.url("k")], Location::Local(stage.path("out")));
+        stage.copy(request.manifest(at.clone()))
+    };
+    job().all_done();
+    let whole = std::fs::read_to_string(&at).unwrap();
+    let (first, item) = whole.split_once('\n').unwrap();
+    let with = |line: &str, from: &str, to: &str| {
+        assert!(line.contains(from), "{from} is not in {line}");
+        line.replace(from, to)
+    };
+    let deep = "[".repeat(200_000);
+    let cases = [
+        ("another format", format!("{}\n{item}", with(first, "\"format\":1", "\"format\":2"))),
+        (
+            "an enormous format",
+            format!("{}\n{item}", with(first, "\"format\":1", "\"format\":99999999999999999999")),
+        ),
+        ("another job", format!("{}\n{item}", with(first, "\"job\":\"copy\"", "\"job\":\"remove\""))),
+        ("foreign JSON", "{\"name\": \"mine\", \"version\": 3}\n".to_owned()),
+        ("depth without end", format!("{deep}\n")),
+        (
+            "an enormous size",
+            format!("{first}\n{}", with(item, "\"source_size\":4", "\"source_size\":1e400")),
+        ),
+        ("a size below none", format!("{first}\n{}", with(item, "\"source_size\":4", "\"source_size\":-4"))),
+        ("depth in an item", format!("{first}\n{{\"kind\":\"item\",\"x\":{deep}\n")),
+        ("a line without end", format!("{first}\n{{\"kind\":\"{}", "x".repeat(3 << 20))),
+    ];
+    for (about, text) in cases {
+        std::fs::write(&at, &text).unwrap();
+        let asked = stage.server.counters().requests;
+        let (_, why) = job().failure();
+        assert!(why.contains("manifest"), "{about}: {why}");
+        assert_eq!(stage.server.counters().requests, asked, "{about}");
+        assert_eq!(std::fs::read_to_string(&at).unwrap(), text, "{about}: it is left as it is");
+    }
+}
+
 /// Documents that are small and would be large, or deep, if they were read as they ask to be.
 #[test]
 fn documents_that_grow_or_have_no_end_of_depth_are_errors() {

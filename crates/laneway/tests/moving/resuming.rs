@@ -193,3 +193,57 @@ fn bytes_that_turn_out_wrong_are_not_kept() {
         assert!(names(&stage.path("out")).is_empty(), "{kind:?}");
     });
 }
+
+/// What becomes of a journal's bytes.
+type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+/// Whatever lies where a journal and its file do: the same command makes the object exactly, and leaves nothing beside it.
+#[test]
+fn a_journal_that_others_have_written_or_damaged_leaves_the_file_exact() {
+    at_once(&DIALECTS, |kind| {
+        let stage = halting(kind);
+        let bytes = noise(SIZE, 1);
+        stage.object("k", &bytes);
+        fail_half_way(&stage);
+        let out = stage.path("out");
+        let left: Vec<_> = names(&out)
+            .into_iter()
+            .map(|name| (out.join(&name), std::fs::read(out.join(name)).unwrap()))
+            .collect();
+        let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "journal");
+        let header_len = |journal: &[u8]| {
+            let number = |at: usize| u32::from_le_bytes(journal[at..at + 4].try_into().unwrap()) as usize;
+            let url = number(28);
+            (32 + url + 4 + number(32 + url)).next_multiple_of(32)
+        };
+        let damages: [(&str, Damage<'_>); 6] = [
+            ("foreign JSON", &|journal| {
+                *journal = b"{\"format\": 1, \"size\": 18446744073709551615}\n".repeat(100)
+            }),
+            ("another format", &|journal| journal[16] = 9),
+            ("an enormous object", &|journal| journal[20..28].fill(0xff)),
+            ("enormous numbers", &|journal| {
+                let from = header_len(journal);
+                journal[from..].fill(0xff);
+            }),
+            ("half of each record", &|journal| {
+                let from = header_len(journal);
+                journal[from..].chunks_mut(32).for_each(|record| record[..8].fill(0));
+            }),
+            ("its end alone", &|journal| drop(journal.drain(..40))),
+        ];
+        for (about, damage) in damages {
+            for (path, contents) in &left {
+                let mut contents = contents.clone();
+                if is_journal(path) {
+                    damage(&mut contents);
+                }
+                std::fs::write(path, contents).unwrap();
+            }
+            stage.copy(download(&stage)).all_verified();
+            assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes, "{kind:?} {about}");
+            assert_eq!(names(&out), ["k"], "{kind:?} {about}");
+            std::fs::remove_file(stage.path("out/k")).unwrap();
+        }
+    });
+}

@@ -402,3 +402,45 @@ fn each_store_is_rid_of_its_abandoned_uploads_whichever_is_uploaded_to_first() {
         assert_eq!((upload.open(), names(upload.journals.path()).len()), (0, 0), "{kind:?}");
     });
 }
+
+/// A line as a journal has it.
+fn checked_line(record: &serde_json::Value) -> String {
+    let json = record.to_string();
+    let check = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, json.as_bytes());
+    format!("{check:016x} {json}\n")
+}
+
+/// Whatever a journal tells, the same command makes the object exactly.
+#[test]
+fn a_journal_that_others_have_written_leaves_the_object_exact() {
+    let damages: [fn(&mut Vec<serde_json::Value>); 4] = [
+        |records| *records = vec![serde_json::json!({"Begun": {"format": 1, "job": "ours"}})],
+        |records| records[0]["Begun"]["subject"]["url"] = "s3://other/one".into(),
+        |records| {
+            // It says that nothing is left to do.
+            let (size, part) = (u64::MAX, records[1].clone());
+            for number in [0, 2, 3, 4, u32::MAX] {
+                let mut part = part.clone();
+                (part["Part"]["number"], part["Part"]["size"]) = (number.into(), size.into());
+                records.push(part);
+            }
+        },
+        |records| {
+            let subject = &mut records[0]["Begun"]["subject"];
+            (subject["part_len"], subject["file"]["size"]) = (0.into(), u64::MAX.into());
+        },
+    ];
+    at_once(&DIALECTS, |kind| {
+        for damage in damages {
+            let mut upload = Interrupted::new(kind, false);
+            upload.fail_half_way();
+            let text = std::fs::read_to_string(upload.journal()).unwrap();
+            let records = text.lines().filter_map(|line| serde_json::from_str(line.split_once(' ')?.1).ok());
+            let mut records: Vec<serde_json::Value> = records.collect();
+            assert_eq!(records.len() as u64, 1 + SENT);
+            damage(&mut records);
+            std::fs::write(upload.journal(), records.iter().map(checked_line).collect::<String>()).unwrap();
+            upload.again();
+        }
+    });
+}

@@ -4,7 +4,7 @@ CARGO ?= cargo
 BINDINGS = --features laneway-object-store/object_store_0_13,laneway-object-store/http-connector
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test python jvm consumers soak lint platforms bench docs public-api interop
+.PHONY: help demo test python jvm consumers soak fuzz lint platforms bench docs public-api interop
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ soak: ## run the dispatcher against 100000 random networks, kill transfers at 20
 		$(CARGO) test --release -p laneway --locked --test moving long_jobs
 	LANEWAY_SOAK_MINUTES=$${LANEWAY_SOAK_MINUTES:-60} CARGO_PROFILE_RELEASE_LTO=off \
 		$(CARGO) test --release -p laneway-cli --locked --test soak -- --nocapture --test-threads 1
+
+fuzz: ## feed every parser for a minute each (FUZZ_SECONDS), driven by libFuzzer
+	.ci/fuzz
 
 lint: ## formatting, clippy, documentation, licences and duplicates of dependencies
 	$(CARGO) fmt --all --check

@@ -26,6 +26,9 @@ mod distribution;
 mod driver;
 mod engine;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod h1;
 mod h2;
 mod hedge;

@@ -2,6 +2,8 @@
 //! else does to the tree meanwhile: each directory is opened from its parent without following links.
 
 mod flushed;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod journal;
 mod partial;
 mod place;

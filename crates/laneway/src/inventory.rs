@@ -2,6 +2,8 @@
 //! bounded memory, as they come.
 
 mod fetched;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod gcs;
 mod listed;
 mod origin;

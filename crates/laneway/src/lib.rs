@@ -111,6 +111,9 @@ mod files;
 mod filter;
 mod folder;
 mod fork;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod glob;
 mod gzip;
 mod hash;

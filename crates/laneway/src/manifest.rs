@@ -1,6 +1,8 @@
 //! The manifest of a job: a file to which each item's outcome is written as it comes, and by which the same job, begun again, leaves out
 //! what is done.
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod known;
 mod line;
 mod settings;

@@ -109,7 +109,7 @@ fn hand_on(
 ///
 /// # Errors
 /// For a line that can't be a name.
-fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {
+pub(crate) fn name(line: &[u8], reading: Reading, is_first: bool) -> Result<Option<String>, &'static str> {
     let line = if is_first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
     let whole = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8")?;
     let text = whole.trim();

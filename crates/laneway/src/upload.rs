@@ -1,5 +1,7 @@
 //! From this machine into a store.
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod input;
 mod journal;
 mod large;

@@ -7,6 +7,8 @@ mod compose;
 mod conditions;
 mod copy;
 mod encryption;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod hash;
 mod list;
 pub(crate) mod managed_folders;

@@ -25,6 +25,9 @@ mod counters;
 mod customer_key;
 mod error;
 pub mod fault;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gcs;
 pub mod habits;
 mod iso8601;

@@ -2,6 +2,8 @@
 //!
 //! Where both files have a setting of a profile, the credentials file's counts, as for botocore.
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod ini;
 
 use std::collections::BTreeMap;

@@ -216,7 +216,7 @@ fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option
 }
 
 /// Reads `bytes 0-9/100`, with the total `*` where it isn't known, as a half-open range.
-fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
+pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     let (range, total) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
     let (first, last) = range.split_once('-')?;
     let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

@@ -6,6 +6,8 @@ mod buckets;
 mod delete;
 mod encryption;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod get;
 mod head;
 mod lacking;

@@ -19,12 +19,17 @@ mod credentials;
 mod delete_many;
 mod delivery;
 mod download;
+#[cfg(feature = "fuzzing")]
+mod drawn_head;
 mod encode;
 mod encryption;
 mod endpoint;
 mod environment;
 mod error;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gcs;
 mod get_range;
 mod judge;

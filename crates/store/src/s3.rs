@@ -10,6 +10,8 @@ mod delete;
 mod delete_many;
 mod encryption;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod get;
 mod guarded;
 mod head;

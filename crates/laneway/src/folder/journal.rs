@@ -90,7 +90,7 @@ impl Subject {
 }
 
 /// Ties records to their header, so that those of an older journal in the same file say nothing.
-fn seal(header: &[u8]) -> u32 {
+pub(super) fn seal(header: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, header) as u32
 }
 
@@ -101,7 +101,7 @@ fn check(seal: u32, record: &[u8]) -> u32 {
     crc.finalize() as u32
 }
 
-fn encode(claim: &Claim, seal: u32) -> [u8; RECORD] {
+pub(super) fn encode(claim: &Claim, seal: u32) -> [u8; RECORD] {
     let mut record = [0; RECORD];
     record[..8].copy_from_slice(&claim.start.to_le_bytes());
     record[8..16].copy_from_slice(&claim.sum.to_le_bytes());

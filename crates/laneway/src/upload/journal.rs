@@ -82,7 +82,7 @@ pub(crate) struct Left {
     pub(crate) parts: BTreeMap<u32, Part>,
 }
 
-fn crc64(bytes: &[u8]) -> u64 {
+pub(super) fn crc64(bytes: &[u8]) -> u64 {
     crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
 }
 
@@ -98,13 +98,13 @@ fn record<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
 }
 
 /// Whether the journal is of a newer format, whatever else that may hold.
-fn is_newer(bytes: &[u8]) -> bool {
+pub(super) fn is_newer(bytes: &[u8]) -> bool {
     let first = bytes.split(|byte| *byte == b'\n').next().and_then(record);
     matches!(first, Some(First::Begun { format }) if format > FORMAT)
 }
 
 /// What a journal's bytes tell; `None` where they are none. A line that is torn or damaged says nothing, the others hold.
-fn read(bytes: &[u8]) -> Option<Left> {
+pub(super) fn read(bytes: &[u8]) -> Option<Left> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let Some(Record::Begun { format: FORMAT, subject, upload }) = record(lines.next()?) else { return None };
     let parts = lines.filter_map(record).filter_map(|record| match record {

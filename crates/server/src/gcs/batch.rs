@@ -18,7 +18,7 @@ const ANSWER_BOUNDARY: &str = "batch_laneway";
 
 /// One call inside a batch.
 #[derive(Debug)]
-struct Inner {
+pub(super) struct Inner {
     content_id: Option<String>,
     method: Method,
     uri: Uri,
@@ -111,7 +111,7 @@ fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<Resp
     out.extend_from_slice(b"\r\n");
 }
 
-fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem> {
+pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem> {
     let delimiter = format!("--{boundary}");
     let refuse = || Problem::invalid("Failed to parse batch request.");
     let mut rest = &bytes[..];

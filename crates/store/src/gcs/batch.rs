@@ -39,14 +39,14 @@ fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
 
 /// One call's answer in a batch's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Answer {
+pub(super) struct Answer {
     index: usize,
     status: StatusCode,
     body: String,
 }
 
 /// Reads the answers of a batch; what can't be read is left out, and its call counts as unanswered.
-fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
+pub(super) fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
     let Some(boundary) = boundary(content_type) else { return Vec::new() };
     let text = String::from_utf8_lossy(body);
     text.split(&format!("--{boundary}")).skip(1).filter_map(answer).collect()

@@ -61,7 +61,7 @@ fn session_request(session: &Resumable, method: Method) -> Result<Outgoing, Stri
 }
 
 /// The first byte that a session doesn't have, from a 308's `Range: bytes=0-N`; without one it has nothing.
-fn next_offset(head: &Head) -> Option<u64> {
+pub(super) fn next_offset(head: &Head) -> Option<u64> {
     match head.header("range") {
         None => Some(0),
         Some(range) => range.trim().strip_prefix("bytes=0-")?.parse::<u64>().ok()?.checked_add(1),

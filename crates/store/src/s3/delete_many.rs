@@ -68,7 +68,7 @@ struct Answer {
 
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct KeyError {
+pub(super) struct KeyError {
     #[serde(default)]
     key: String,
     version_id: Option<String>,
@@ -94,9 +94,9 @@ impl KeyError {
 }
 
 /// The errors by key and version. In the quiet form whatever isn't named was deleted.
-type Errors = HashMap<(String, Option<String>), KeyError>;
+pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
 
-fn errors(body: &[u8]) -> Result<Errors, String> {
+pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
     let answer: Answer = xml::answer(body, &["DeleteResult"])?;
     let named = |error: KeyError| {
         let version = error.version_id.clone().filter(|version| !version.is_empty());

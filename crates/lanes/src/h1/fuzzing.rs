@@ -1,0 +1,96 @@
+//! An answer as a server may send it, for fuzzers.
+
+use http::Method;
+
+use super::framing::{Chunked, Framing};
+use super::head::{self, Heads};
+use crate::Head;
+
+/// What came of an answer.
+#[derive(PartialEq, Eq, Debug)]
+enum Read {
+    /// It is no HTTP.
+    Broken,
+    /// It isn't whole.
+    Unfinished,
+    Whole {
+        status: u16,
+        keep_alive: bool,
+        body: Vec<u8>,
+        /// Bytes that belong to it.
+        used: usize,
+    },
+}
+
+/// Reads the answer to a request, whose method the first byte draws. However its bytes are cut on their way, it is the same answer.
+pub fn answer(input: &[u8]) {
+    let Some((drawn, bytes)) = input.split_first() else { return };
+    let method = if drawn.is_multiple_of(2) { Method::GET } else { Method::HEAD };
+    let whole = read(&method, bytes, bytes.len().max(1));
+    for step in [1, 2, 5, 1000] {
+        assert_eq!(read(&method, bytes, step), whole, "in reads of {step} bytes");
+    }
+    if let Read::Whole { body, used, .. } = whole {
+        assert!(body.len() <= used && used <= bytes.len());
+    }
+}
+
+fn read(method: &Method, bytes: &[u8], step: usize) -> Read {
+    let mut left = bytes;
+    let next = |left: &[u8]| left.len().min(step);
+    let mut heads = Heads::default();
+    let answer = loop {
+        if left.is_empty() {
+            return Read::Unfinished;
+        }
+        match heads.feed(&left[..next(left)]) {
+            Ok((used, answer)) => {
+                assert!(used > 0, "nothing was taken of a head");
+                left = &left[used..];
+                match answer {
+                    Some(answer) => break answer,
+                    None => continue,
+                }
+            }
+            Err(_) => return Read::Broken,
+        }
+    };
+    let Head { status, headers } = &answer.head;
+    if let Some(value) = headers.get("keep-alive").and_then(|value| value.to_str().ok()) {
+        let _ = head::keep_alive_timeout(value);
+    }
+    let body = match Framing::of(method, &answer.head) {
+        Err(_) => return Read::Broken,
+        Ok(Framing::UntilClose) => std::mem::take(&mut left).to_vec(),
+        Ok(Framing::Sized(length)) => {
+            match usize::try_from(length).ok().and_then(|l| left.split_at_checked(l)) {
+                Some((body, rest)) => {
+                    left = rest;
+                    body.to_vec()
+                }
+                None => return Read::Unfinished,
+            }
+        }
+        Ok(Framing::Chunked) => {
+            let (mut chunked, mut body) = (Chunked::default(), Vec::new());
+            loop {
+                match chunked.left() {
+                    Some(0) => break body,
+                    _ if left.is_empty() => return Read::Unfinished,
+                    Some(data) => {
+                        let taken = next(left).min(usize::try_from(data).unwrap_or(usize::MAX));
+                        body.extend_from_slice(&left[..taken]);
+                        chunked.took(taken as u64);
+                        left = &left[taken..];
+                    }
+                    None => match chunked.feed(&left[..next(left)]) {
+                        Ok(used) => left = &left[used..],
+                        Err(_) => return Read::Broken,
+                    },
+                }
+            }
+        }
+    };
+    let used = bytes.len() - left.len();
+    Read::Whole { status: status.as_u16(), keep_alive: answer.keep_alive, body, used }
+}

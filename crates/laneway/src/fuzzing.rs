@@ -1,0 +1,100 @@
+//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+
+pub use crate::folder::fuzzing::download_journal;
+pub use crate::inventory::fuzzing::inventory;
+pub use crate::manifest::fuzzing::manifest;
+use crate::names_from::{Reading, name};
+use crate::pattern::Pattern;
+use crate::relative::Relative;
+pub use crate::upload::fuzzing::upload_journal;
+use crate::{ByteRange, Filter, Location};
+
+/// A text, and the rest behind its first line.
+fn first_line(input: &[u8]) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(input).ok()?;
+    Some(text.split_once('\n').unwrap_or((text, "")))
+}
+
+/// What a user wrote for one end of a copy. The URL of an object is read again as the same.
+pub fn location(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(location) = text.parse::<Location>() {
+        let (_, _) = (location.is_pattern(), location.is_written_as_folder());
+        if location.is_object() {
+            assert_eq!(location.to_string().parse::<Location>().ok(), Some(location), "{text:?}");
+        }
+    }
+    if let Ok(range) = text.parse::<ByteRange>() {
+        assert_eq!(range.to_string().parse::<ByteRange>().ok(), Some(range), "{text:?}");
+        for size in [0, 1, 1000, u64::MAX] {
+            let within = range.within(size);
+            assert!(within.is_none_or(|within| within.start <= within.end && within.end <= size), "{text:?}");
+        }
+    }
+    if let Ok(relative) = Relative::new(text.to_owned()) {
+        let parts: Vec<_> = std::path::Path::new(text).components().collect();
+        let is_plain = |part: &std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+        assert!(!parts.is_empty() && parts.iter().all(is_plain), "{text:?}");
+        assert_eq!(parts.last().and_then(|last| last.as_os_str().to_str()), Some(relative.name()));
+    }
+}
+
+/// A pattern, and on the next line a text that it is compared with: another way to compare says the same.
+pub fn pattern(input: &[u8]) {
+    let Some((glob, text)) = first_line(input) else { return };
+    let Some(pattern) = Pattern::parse(glob) else { return };
+    let matches = pattern.matches(text);
+    if matches {
+        let rest = text.strip_prefix(pattern.literal_prefix()).expect("a match begins with the prefix");
+        assert!(!pattern.is_one_level() || !rest.contains('/'), "{glob:?} {text:?}");
+    }
+    if let Some(folder) = pattern.matching_folder(text) {
+        assert!(pattern.matches(folder) && text[folder.len()..].starts_with('/'), "{glob:?} {text:?}");
+    }
+    // Sets have a syntax of their own, and the other way takes exponential time.
+    if !glob.contains('[') && glob.len() <= 12 && text.len() <= 24 {
+        let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
+        assert_eq!(matches, is_match(&glob, &text), "{glob:?} {text:?}");
+    }
+}
+
+/// Whether a text is matched, by trying all that a star may stand for.
+fn is_match(glob: &[char], text: &[char]) -> bool {
+    match glob {
+        [] => text.is_empty(),
+        ['*', '*', rest @ ..] => (0..=text.len()).any(|taken| is_match(rest, &text[taken..])),
+        ['*', rest @ ..] => {
+            let most = text.iter().take_while(|c| **c != '/').count();
+            (0..=most).any(|taken| is_match(rest, &text[taken..]))
+        }
+        ['?', rest @ ..] => text.split_first().is_some_and(|(c, after)| *c != '/' && is_match(rest, after)),
+        [own, rest @ ..] => text.split_first().is_some_and(|(c, after)| c == own && is_match(rest, after)),
+    }
+}
+
+/// A name, and on the lines behind it the rules of a filter.
+pub fn filter(input: &[u8]) {
+    let Some((path, rules)) = first_line(input) else { return };
+    let Ok(filter) = Filter::default().lines(rules) else { return };
+    let takes = filter.takes(path, 1, None);
+    for (at, _) in path.match_indices('/').filter(|(at, _)| *at > 0) {
+        let is_left_out = filter.leaves_out_all_below(&path[..at]);
+        assert!(
+            !(takes && is_left_out),
+            "{path:?} is taken, and nothing below {:?} by {rules:?}",
+            &path[..at]
+        );
+    }
+}
+
+/// A line of names that a user has written.
+pub fn names_from(input: &[u8]) {
+    for reading in [Reading::Exact, Reading::Rclone] {
+        for line in input.split(|byte| *byte == b'\n') {
+            if let Ok(Some(name)) = name(line, reading, false) {
+                assert!(!name.is_empty() && !name.starts_with('/'));
+                assert!(reading == Reading::Rclone || name.as_bytes() == line);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Inventories as anybody may have written them, for fuzzers.
+
+use std::io::Write as _;
+use std::sync::LazyLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use laneway_store::Provider;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+use super::origin::{Opener, Origin};
+use super::{BATCH_MAX, Batch, Place, Taker, read};
+use crate::Error;
+
+/// What inventories are read on. Those of this machine ask it nothing.
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
+
+const S3_CSV: &str = r#"{"sourceBucket":"b","fileFormat":"CSV","fileSchema":"Bucket, Key, Size, LastModifiedDate, ETag, IsLatest, IsDeleteMarker","files":[{"key":"data"}]}"#;
+const S3_GZIP: &str =
+    r#"{"sourceBucket":"b","fileFormat":"CSV","fileSchema":"Bucket, Key, Size","files":[{"key":"data.gz"}]}"#;
+const S3_PARQUET: &str =
+    r#"{"sourceBucket":"b","fileFormat":"Parquet","fileSchema":"","files":[{"key":"data.parquet"}]}"#;
+const GCS_CSV: &str = r#"{"report_shards_file_names":["data"]}"#;
+
+/// What the first byte draws: a manifest or a listing by itself, or the data file of a manifest that is right.
+pub fn inventory(input: &[u8]) {
+    let Some((drawn, data)) = input.split_first() else { return };
+    let (provider, manifest, name) = match drawn % 7 {
+        0 => (Provider::S3, None, "data"),
+        1 => (Provider::Gcs, None, "data"),
+        2 => (Provider::S3, Some(S3_CSV), "data"),
+        3 => (Provider::Gcs, Some(GCS_CSV), "data"),
+        4 => (Provider::S3, Some(S3_GZIP), "data.gz"),
+        5 => (Provider::S3, Some(S3_PARQUET), "data.parquet"),
+        _ => {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            let _ = gzip.write_all(data);
+            let data = gzip.finish().unwrap_or_default();
+            return check(Provider::S3, Some(S3_GZIP), "data.gz", &data);
+        }
+    };
+    check(provider, manifest, name, data);
+}
+
+fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
+    let held = tempfile::tempdir().expect("a folder");
+    let folder = held.path();
+    let at = folder.join("manifest.json");
+    let written = match manifest {
+        Some(manifest) => {
+            std::fs::write(&at, manifest).and_then(|()| std::fs::write(folder.join(name), data))
+        }
+        None => std::fs::write(&at, data),
+    };
+    written.expect("a file can be written");
+    let Ok(batches) = batches(Origin::File(at), provider) else { return };
+    let mut objects = 0;
+    for batch in batches {
+        assert!(!batch.objects.is_empty() && batch.objects.len() <= BATCH_MAX);
+        for (line, meta) in &batch.objects {
+            assert!(*line > 0 && meta.id.bucket == "b" && meta.id.key.starts_with('p'));
+        }
+        objects += batch.objects.len();
+    }
+    assert!(manifest.is_some() || objects <= data.len());
+}
+
+fn batches(origin: Origin, provider: Provider) -> Result<Vec<Batch>, Error> {
+    let _entered = RUNTIME.enter();
+    // More than any input has batches: nobody takes them meanwhile.
+    let (out, mut batches) = mpsc::channel(1 << 16);
+    let opener = Opener::new(origin, out.clone());
+    let place = Place { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };
+    let batch = Batch { file: String::new(), objects: Vec::new() };
+    let mut taker = Taker { place, out, batch };
+    let read = read(&opener, &mut taker).map(drop);
+    let taken = std::iter::from_fn(|| batches.try_recv().ok()).filter_map(|batch| batch.ok().flatten());
+    let taken = taken.collect();
+    read.map(|()| taken)
+}

@@ -1,0 +1,32 @@
+//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+
+pub use crate::body::fuzzing::aws_chunked;
+pub use crate::gcs::fuzzing::{batch, related};
+use crate::parse_fault;
+use crate::query::Query;
+use crate::route::Route;
+
+/// A rule of `--fault`.
+pub fn fault(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Err(error) = parse_fault(text) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// What a request asks for. The first line draws its method and says what it names, headers stand on the others.
+pub fn route(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let mut lines = text.lines();
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let mut request = http::Request::builder().method(words.next().unwrap_or_default());
+    request = request.uri(words.next().unwrap_or_default());
+    for (name, value) in lines.filter_map(|line| line.split_once(':')).take(32) {
+        request = request.header(name, value.trim());
+    }
+    let Ok(request) = request.body(()) else { return };
+    let head = request.into_parts().0;
+    let query = Query::parse(head.uri.query());
+    let route = Route::of(&head, &query);
+    let _ = route.fault_key();
+}

@@ -1,0 +1,43 @@
+//! Requests in several parts, for fuzzers.
+
+use bytes::Bytes;
+
+use super::batch;
+use super::related::{Malformed, Related, boundary};
+
+/// The content type stands in the first line.
+fn split(input: &[u8]) -> Option<(&str, &[u8])> {
+    let at = input.iter().position(|byte| *byte == b'\n')?;
+    Some((std::str::from_utf8(&input[..at]).ok()?, &input[at + 1..]))
+}
+
+/// The calls of a batch.
+pub fn batch(input: &[u8]) {
+    let Some((content_type, body)) = split(input) else { return };
+    if let Some(boundary) = boundary(content_type) {
+        let _ = batch::parse(&Bytes::copy_from_slice(body), &boundary);
+    }
+}
+
+/// Metadata and media of an upload: the same however they are cut on their way.
+pub fn related(input: &[u8]) {
+    let Some((content_type, body)) = split(input) else { return };
+    let whole = read(content_type, body, body.len().max(1)).ok();
+    for step in [1, 2, 50] {
+        assert_eq!(read(content_type, body, step).ok(), whole, "in chunks of {step}");
+    }
+}
+
+fn read(content_type: &str, body: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
+    let mut related = Related::new(content_type)?;
+    let mut content = Vec::new();
+    let mut media = |_: &super::related::Head, bytes: &[u8]| {
+        content.extend_from_slice(bytes);
+        Ok::<_, Malformed>(())
+    };
+    for chunk in body.chunks(step) {
+        related.push(chunk, &mut media)?;
+    }
+    let head = related.finish(&mut media)?;
+    Ok((head.metadata, content))
+}

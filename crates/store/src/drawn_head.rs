@@ -1,0 +1,19 @@
+//! Heads that fuzzers draw.
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use laneway_lanes::Head;
+
+/// A head of one header a line, as `name: value`. The first byte draws the status.
+pub(crate) fn drawn_head(input: &[u8]) -> Head {
+    let (status, lines) = input.split_first().unwrap_or((&0, &[]));
+    let status = [200, 206, 204, 308, 404][usize::from(*status) % 5];
+    let mut headers = HeaderMap::new();
+    for line in lines.split(|byte| *byte == b'\n').take(64) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(line[colon + 1..].trim_ascii())) {
+            headers.append(name, value);
+        }
+    }
+    Head { status: StatusCode::from_u16(status).expect("a status"), headers }
+}

@@ -1,0 +1,83 @@
+//! What fuzzers feed, each a function of any bytes that panics where something doesn't hold. Built for `crates/fuzz` alone.
+
+pub use crate::aws_files::fuzzing::ini;
+use crate::delivery::content_range;
+pub use crate::gcs::fuzzing::{gcs_batch, gcs_error, gcs_headers, gcs_listing};
+use crate::listing::cutter::Cutter;
+use crate::listing::fuzzing::CHUNKS;
+pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
+use crate::timestamp::{rfc3339, to_rfc3339};
+use crate::{checksum, judge};
+
+/// JSON with an array of objects, cut while it comes: where the whole is JSON, entries and rest are what `serde_json` has.
+pub fn json_cutter(input: &[u8]) {
+    let (entries, rest) = cut(|| Cutter::json("items"), input);
+    let Ok(serde_json::Value::Object(mut whole)) = serde_json::from_slice(input) else { return };
+    let text = String::from_utf8_lossy(input);
+    // `serde_json` keeps the last of two fields, and reads escapes in their names.
+    let is_plain = text.matches("items").count() == 1 && !text.contains('\\');
+    let Some(serde_json::Value::Array(items)) = whole.get_mut("items").filter(|_| is_plain) else { return };
+    if !items.iter().all(serde_json::Value::is_object) {
+        return;
+    }
+    let items = std::mem::take(items);
+    let parsed: Vec<serde_json::Value> =
+        entries.iter().map(|entry| serde_json::from_slice(entry).expect("an entry is JSON")).collect();
+    assert_eq!(parsed, items);
+    let rest: serde_json::Value = serde_json::from_slice(&rest).expect("the rest is JSON");
+    assert_eq!(rest, serde_json::Value::Object(whole));
+}
+
+/// XML with entries, cut while it comes: nothing is lost, nothing is added, and entries are whole.
+pub fn xml_cutter(input: &[u8]) {
+    let (entries, rest) = cut(|| Cutter::xml("<E>", "</E>"), input);
+    assert!(entries.iter().all(|entry| entry.starts_with(b"<E>") && entry.ends_with(b"</E>")));
+    let bytes: usize = entries.iter().map(Vec::len).sum();
+    assert_eq!(bytes + rest.len(), input.len());
+}
+
+fn cut(cutter: impl Fn() -> Cutter, input: &[u8]) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let cut = |chunk_bytes: usize| {
+        let mut cutter = cutter();
+        let entries: Vec<_> = input.chunks(chunk_bytes).flat_map(|chunk| cutter.take(chunk)).collect();
+        (entries, cutter.into_rest())
+    };
+    let whole = cut(CHUNKS[0]);
+    for chunk_bytes in &CHUNKS[1..] {
+        assert_eq!(cut(*chunk_bytes), whole, "in chunks of {chunk_bytes}");
+    }
+    whole
+}
+
+/// A `Content-Range`.
+pub fn range(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Some((range, total)) = content_range(text) {
+        assert!(range.start < range.end && total.is_none_or(|total| range.end <= total), "{text:?}");
+    }
+}
+
+/// Times as documents and headers have them. What is read is written so that it is read again as the same second.
+pub fn timestamp(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Some(time) = rfc3339(text) {
+        let again = rfc3339(&to_rfc3339(time)).expect("what was written is a time");
+        let lost = time.duration_since(again).expect("it isn't later");
+        assert!(lost.as_secs() == 0, "{text:?}");
+    }
+    let _ = crate::timestamp::end(text);
+    let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1 << 31);
+    let _ = judge::retry_after(Some(text), now);
+}
+
+/// Checksums in base64. What is read is written as it stood, but for space around it.
+pub fn checksum(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Some(crc32c) = checksum::decode_crc32c(text) {
+        assert_eq!(checksum::encode_crc32c(crc32c), text.trim());
+    }
+    if let Some(md5) = checksum::decode_md5(text) {
+        assert_eq!(checksum::encode_md5(md5), text.trim());
+    }
+    let _ = (checksum::decode_crc64(text), checksum::decode_composite(text));
+}

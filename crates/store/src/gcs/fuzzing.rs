@@ -1,0 +1,49 @@
+//! What a GCS server may answer, for fuzzers.
+
+use http::{HeaderMap, StatusCode};
+use laneway_lanes::Head;
+use serde_json::{Value, json};
+
+use super::{batch, failure, list, resource, resumable};
+use crate::drawn_head::drawn_head;
+use crate::listing::fuzzing::{page, page_in_any_chunks};
+use crate::{List, ObjectId};
+
+/// A page of a listing: any bytes, and a document that has one name a line of them.
+pub fn gcs_listing(input: &[u8]) {
+    let list = List::new("b", "");
+    page_in_any_chunks(&list, input, list::Arriving::new);
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let names: Vec<&str> = text.lines().filter(|name| !name.is_empty()).collect();
+    let item = |name: &&str| json!({"name": name, "size": "1", "metadata": {(name.to_string()): [name, {"items": [name]}]}});
+    let items: Vec<Value> = names.iter().map(item).collect();
+    let document = json!({"kind": "storage#objects", "items": items, "prefixes": names}).to_string();
+    let found = page(&list, document.as_bytes(), 13, list::Arriving::new()).expect("a page");
+    let keys: Vec<&str> = found.objects.iter().map(|object| object.id.key.as_str()).collect();
+    assert_eq!(keys, names);
+    assert_eq!(found.prefixes, names);
+}
+
+/// The body of an error, under any status.
+pub fn gcs_error(input: &[u8]) {
+    let Some((status, body)) = input.split_first() else { return };
+    let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
+    let read = failure::read(&Head { status, headers: HeaderMap::new() }, body);
+    let _ = (failure::kind(&read), crate::judge::is_passing(&read));
+}
+
+/// The headers that describe an object, and where an upload stands.
+pub fn gcs_headers(input: &[u8]) {
+    let head = drawn_head(input);
+    let _ = resource::from_head(&ObjectId::new("b", "k"), &head);
+    let _ = resumable::next_offset(&head);
+}
+
+/// The answers of a batch: the first line of the input is its content type.
+pub fn gcs_batch(input: &[u8]) {
+    let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let (content_type, body) = input.split_at(at);
+    let Ok(content_type) = std::str::from_utf8(content_type) else { return };
+    let answers = batch::answers(content_type, body);
+    assert!(answers.len() <= body.len());
+}

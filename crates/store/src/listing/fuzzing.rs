@@ -1,0 +1,35 @@
+//! Pages whose bytes are cut anywhere, for fuzzers.
+
+use super::arriving::Reader;
+use super::{List, Page};
+
+/// Lengths of chunks that a document comes in; the first is the whole.
+pub(crate) const CHUNKS: [usize; 4] = [usize::MAX, 1, 7, 64];
+
+/// A page that is the same however its bytes are cut on their way.
+pub(crate) fn page_in_any_chunks<R: Reader>(list: &List, body: &[u8], reader: impl Fn() -> R) {
+    let whole = page(list, body, CHUNKS[0], reader());
+    for chunk_bytes in &CHUNKS[1..] {
+        // Which of several things is wrong may depend on it.
+        assert_eq!(
+            page(list, body, *chunk_bytes, reader()).ok(),
+            whole.clone().ok(),
+            "chunks of {chunk_bytes}"
+        );
+    }
+}
+
+pub(crate) fn page(
+    list: &List,
+    body: &[u8],
+    chunk_bytes: usize,
+    mut reader: impl Reader,
+) -> Result<Page, String> {
+    let mut objects = Vec::new();
+    for chunk in body.chunks(chunk_bytes) {
+        objects.extend(reader.take(list, chunk)?);
+    }
+    let page = reader.end(list)?;
+    objects.extend(page.objects);
+    Ok(Page { objects, ..page })
+}

@@ -1,0 +1,69 @@
+//! What an S3 server may answer, for fuzzers.
+
+use http::{Method, StatusCode};
+use laneway_lanes::Head;
+
+use super::{delete_many, failure, headers, list, versions};
+use crate::drawn_head::drawn_head;
+use crate::listing::fuzzing::{page, page_in_any_chunks};
+use crate::{List, ObjectId};
+
+/// A page of a listing: any bytes, and a document that has one key a line of them.
+pub fn s3_listing(input: &[u8]) {
+    let list = List::new("b", "");
+    page_in_any_chunks(&list, input, || list::Arriving::new(false));
+    page_in_any_chunks(&list, input, versions::Arriving::default);
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let keys: Vec<&str> = text.lines().filter(|key| crate::encode::xml_text(key).is_some()).collect();
+    let entry = |key: &&str| {
+        let key = crate::encode::xml_text(key).unwrap_or_default();
+        format!("<Contents><Key>{key}</Key><Size>{}</Size></Contents>", key.len())
+    };
+    let entries: String = keys.iter().map(entry).collect();
+    let document = format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>");
+    let found = page(&list, document.as_bytes(), 11, list::Arriving::new(false)).expect("a page");
+    let found: Vec<&str> = found.objects.iter().map(|object| object.id.key.as_str()).collect();
+    // As quick-xml reads the whole: white space around an element's text isn't the text's.
+    assert_eq!(found, oracle(&document), "{document}");
+    assert_eq!(found.len(), keys.len(), "{document}");
+}
+
+/// The keys of a document as it is read without being cut.
+fn oracle(document: &str) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Whole {
+        #[serde(default)]
+        contents: Vec<Content>,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Content {
+        key: String,
+    }
+    let whole: Whole = quick_xml::de::from_str(document).expect("a document");
+    whole.contents.into_iter().map(|content| content.key).collect()
+}
+
+/// The body of an error, under any status.
+pub fn s3_error(input: &[u8]) {
+    let Some((status, body)) = input.split_first() else { return };
+    let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
+    for method in [Method::GET, Method::HEAD] {
+        let head = Head { status, headers: http::HeaderMap::new() };
+        let read = failure::read(&method, &head, body);
+        let _ = (failure::kind(&read), failure::is_elsewhere(&read), failure::is_stale(&read));
+        let _ = (failure::may_be_skewed(&read), failure::is_conflict(&read), crate::judge::is_passing(&read));
+        let _ = failure::inside(&head, body);
+    }
+    let _ = delete_many::errors(body);
+}
+
+/// The headers that describe an object: checksums, versions, times, protection.
+pub fn s3_headers(input: &[u8]) {
+    let head = drawn_head(input);
+    let meta = headers::meta(&ObjectId::new("b", "k"), &head);
+    let sums = headers::checksums(&head);
+    assert!(sums.crc32c.is_none() || sums.parts.is_none(), "both a part's and the whole's");
+    assert_eq!(meta.etag.is_some(), meta.version.is_some());
+}

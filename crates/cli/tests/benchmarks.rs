@@ -156,6 +156,22 @@ fn installed_programs_are_rivals_and_one_that_fails_or_does_nothing_says_so() {
 }
 
 #[test]
+fn installed_programs_list_and_clean_beside_this_one_and_are_counted() {
+    let home = tempfile::tempdir().expect("a folder");
+    let laneway = program(home.path());
+    tool(home.path(), "s5cmd", "[ $1 = version ] && echo v1.0.0 && exit; echo one; echo two");
+    for (bench, why) in [("list", "2 keys came of 30"), ("clean", "30 objects are still there")] {
+        let words = ["--json", "bench", bench, "--objects", "30", "--runs", "1", "--rtt", "0s"];
+        let lines = laneway.run(words).exits(1).json();
+        let row = |rung: &str| lines.iter().find(|line| line["rung"] == rung).expect("a row").clone();
+        assert!(row("program-s5cmd")["error"].as_str().expect("a failure").contains(why), "{lines:?}");
+        let own = row("program-laneway-s3");
+        assert_eq!((&own["error"], &own["group"]), (&Value::Null, &"S3, whole programs".into()));
+        assert!(own["requests"].as_u64() > Some(0), "{own}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_said_before_anything_is_measured() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());

@@ -23,7 +23,7 @@ fn stocked() -> (Endpoint, Program) {
 }
 
 fn attributes(endpoint: &Endpoint, key: &str) -> Attributes {
-    endpoint.server().store().object("bucket", key).expect("it is there").attributes.clone()
+    Attributes::clone(&endpoint.server().store().object("bucket", key).expect("it is there").attributes)
 }
 
 #[test]

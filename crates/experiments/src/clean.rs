@@ -9,8 +9,9 @@ use ::laneway::Provider;
 use serde::{Deserialize, Serialize};
 
 use crate::counted::{Bench, Counted, Found};
-use crate::errand;
+use crate::errand::{self, Measured};
 use crate::place::Target;
+use crate::program::{self, Chore, Job, versions, with_programs};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
@@ -23,6 +24,8 @@ pub struct Plan {
     pub objects: usize,
     /// How often each rung runs, in turns.
     pub runs: usize,
+    /// Whether installed programs are rivals, where the store is one in this process.
+    pub programs: bool,
     /// The store. An embedded one is spoken with in both tongues.
     pub target: Target,
 }
@@ -139,10 +142,17 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         .map(|n| Supply { name: format!("old/part-{n:06}.parquet"), seed: n as u64, size: 16 })
         .collect();
     let keys: Vec<String> = supplies.iter().map(|supply| stage.key(&supply.name)).collect();
-    let one = |(provider, broom), _| {
+    let one = |way, _| {
         stage.stock(&supplies)?;
-        let errand = Errand { broom, prefix: stage.key("old/"), keys: keys.clone() };
-        let ran = stage.carry_as(provider, errand)?;
+        let prefix = stage.key("old/");
+        let ran = match way {
+            program::Way::Own((provider, broom)) => {
+                stage.carry_as(provider, Errand { broom, prefix, keys: keys.clone() })?
+            }
+            program::Way::Program(program) => {
+                stage.run(program, &Job::Clean { prefix: &prefix })?.map(Measured::of_program)
+            }
+        };
         let left = stage.count("old/")?;
         if left > 0 {
             let _ = stage.clear("old/");
@@ -152,10 +162,13 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
             left => Err(Failure::Different(format!("{left} objects are still there"))),
         }))
     };
-    let rungs: Vec<_> = match &plan.target {
+    let own: Vec<_> = match &plan.target {
         Target::Embedded(_) => RUNGS.to_vec(),
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
+    let rungs = with_programs(&own, Chore::Clean, &stage.programs(plan.programs));
     let what = format!("{} deletes", plan.objects);
-    Counted::find(Bench::Clean, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)
+    let found =
+        Counted::find(Bench::Clean, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
+    Ok(Counted { programs: versions(&rungs), ..found })
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counted::{Bench, Counted, Found};
 use crate::errand::{self, Measured};
-use crate::program::{self, Job, versions, with_programs};
+use crate::program::{self, Chore, Job, versions, with_programs};
 use crate::site::Site;
 use crate::stage::{Stage, local, on_stage};
 use crate::turns::Event;
@@ -94,7 +94,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let cleared = stage.clear(&below).map_err(|left| left.failure);
         Ok(ran.and_then(|measured| checked.and(cleared).map(|()| measured)))
     };
-    let rungs = with_programs(&RUNGS, &stage.programs(plan.programs));
+    let rungs = with_programs(&RUNGS, Chore::Copy, &stage.programs(plan.programs));
     let what = match plan.size {
         0 => format!("{} empty files up", plan.files),
         bytes => format!("{} files of {} up", plan.files, size(bytes)),

@@ -10,8 +10,9 @@ use ::laneway::Provider;
 use serde::{Deserialize, Serialize};
 
 use crate::counted::{Bench, Counted, Found};
-use crate::errand;
+use crate::errand::{self, Measured};
 use crate::place::Target;
+use crate::program::{self, Chore, Job, versions, with_programs};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Rung};
@@ -20,6 +21,9 @@ use crate::{Error, Failure, Stop, Workers};
 /// Below this everything lies that is listed.
 const BELOW: &str = "lake/";
 
+/// Names of objects that are made and stored at a time.
+const STOCKED_AT_ONCE: usize = 10_000;
+
 /// What to list, and where.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -27,6 +31,8 @@ pub struct Plan {
     pub objects: usize,
     /// How often each rung runs, in turns.
     pub runs: usize,
+    /// Whether installed programs are rivals, where the store is one in this process.
+    pub programs: bool,
     /// The store. An embedded one is spoken with in both tongues.
     pub target: Target,
 }
@@ -116,19 +122,39 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let floor_s = stage.rtt.as_secs_f64() * if stage.tls() { 3.0 } else { 2.0 };
     // Objects are empty: it is their names that are listed.
     let supply = |name: String| Supply { name: format!("{BELOW}{name}"), seed: 0, size: 0 };
-    let supplies: Vec<Supply> = (0..plan.objects).map(|n| supply(shape::name(n))).collect();
-    stage.stock(&supplies)?;
-    drop(supplies);
+    for begun in (0..plan.objects).step_by(STOCKED_AT_ONCE) {
+        let some = begun..plan.objects.min(begun + STOCKED_AT_ONCE);
+        let supplies: Vec<Supply> = some.map(|n| supply(shape::name(n))).collect();
+        stage.stock(&supplies)?;
+    }
     let folders: Vec<String> =
         shape::folders(plan.objects).map(|folder| stage.key(&format!("{BELOW}{folder}"))).collect();
-    let one = |(provider, way), _| {
-        let (prefix, folders) = (stage.key(BELOW), folders.clone());
-        stage.carry_as(provider, Errand { way, prefix, folders, objects: plan.objects })
+    let one = |way, _| {
+        let prefix = stage.key(BELOW);
+        match way {
+            program::Way::Own((provider, way)) => {
+                let folders = folders.clone();
+                stage.carry_as(provider, Errand { way, prefix, folders, objects: plan.objects })
+            }
+            program::Way::Program(program) => {
+                let ran = stage.run(program, &Job::List { prefix: &prefix })?;
+                Ok(ran.and_then(|(took, tally)| match took.lines == plan.objects as u64 {
+                    true => Ok(Measured::of_program((took, tally))),
+                    false => {
+                        let why = format!("{} keys came of {}", took.lines, plan.objects);
+                        Err(Failure::Different(why))
+                    }
+                }))
+            }
+        }
     };
-    let rungs: Vec<_> = match &plan.target {
+    let own: Vec<_> = match &plan.target {
         Target::Embedded(_) => RUNGS.to_vec(),
         Target::Remote(remote) => RUNGS.into_iter().filter(|rung| rung.method.0 == remote.provider).collect(),
     };
+    let rungs = with_programs(&own, Chore::List, &stage.programs(plan.programs));
     let what = format!("{} keys listed", plan.objects);
-    Counted::find(Bench::List, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)
+    let found =
+        Counted::find(Bench::List, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
+    Ok(Counted { programs: versions(&rungs), ..found })
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Arrivals;
 use crate::errand;
 use crate::latency::Latencies;
-use crate::program::{Way, versions, with_programs};
+use crate::program::{Chore, Way, versions, with_programs};
 use crate::rival::Tally;
 use crate::site::Site;
 use crate::stage::{PARTED_FROM, Stage, on_stage};
@@ -183,7 +183,7 @@ fn climb(
     };
     // Programs that upload don't tell when which object was there.
     let programs = stage.programs(plan.programs && !plan.puts);
-    let rungs = with_programs(own, &programs);
+    let rungs = with_programs(own, Chore::Copy, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {
         let ran = match way {
             Way::Own(mover) => carry(errand(mover, true, &[]))?,

@@ -30,6 +30,14 @@ pub(crate) enum Program {
     S5cmd,
 }
 
+/// What an experiment has programs do, by which their rungs are described.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Chore {
+    Copy,
+    List,
+    Clean,
+}
+
 /// A rung's method: one of an experiment's own, or a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way<M> {
@@ -50,15 +58,36 @@ impl Program {
         }
     }
 
-    fn rung<M>(self) -> Rung<Way<M>> {
-        let (name, description) = match self {
-            Self::Aws => ("program-aws", "S3, the program aws s3 cp"),
-            Self::Gcloud => ("program-gcloud", "GCS, the program gcloud storage cp"),
-            Self::Laneway(Provider::Gcs) => ("program-laneway-gcs", "GCS, the program laneway cp"),
-            Self::Laneway(Provider::S3) => ("program-laneway-s3", "S3, the program laneway cp"),
-            Self::Obstore => ("program-obstore", "GCS, a Python script with obstore (takes any certificate)"),
-            Self::Rclone => ("program-rclone", "S3, the program rclone copy, 50 transfers"),
-            Self::S5cmd => ("program-s5cmd", "S3, the program s5cmd cp"),
+    fn rung<M>(self, chore: Chore) -> Rung<Way<M>> {
+        let name = match self {
+            Self::Aws => "program-aws",
+            Self::Gcloud => "program-gcloud",
+            Self::Laneway(Provider::Gcs) => "program-laneway-gcs",
+            Self::Laneway(Provider::S3) => "program-laneway-s3",
+            Self::Obstore => "program-obstore",
+            Self::Rclone => "program-rclone",
+            Self::S5cmd => "program-s5cmd",
+        };
+        let description = match (self, chore) {
+            (Self::Aws, Chore::Copy) => "S3, the program aws s3 cp",
+            (Self::Aws, Chore::List) => "S3, the program aws s3 ls --recursive",
+            (Self::Aws, Chore::Clean) => "S3, the program aws s3 rm --recursive",
+            (Self::Gcloud, Chore::Copy) => "GCS, the program gcloud storage cp",
+            (Self::Gcloud, Chore::List) => "GCS, the program gcloud storage ls",
+            (Self::Gcloud, Chore::Clean) => "GCS, the program gcloud storage rm",
+            (Self::Laneway(Provider::Gcs), Chore::Copy) => "GCS, the program laneway cp",
+            (Self::Laneway(Provider::Gcs), Chore::List) => "GCS, the program laneway ls -r",
+            (Self::Laneway(Provider::Gcs), Chore::Clean) => "GCS, the program laneway rm -r",
+            (Self::Laneway(Provider::S3), Chore::Copy) => "S3, the program laneway cp",
+            (Self::Laneway(Provider::S3), Chore::List) => "S3, the program laneway ls -r",
+            (Self::Laneway(Provider::S3), Chore::Clean) => "S3, the program laneway rm -r",
+            (Self::Obstore, _) => "GCS, a Python script with obstore (takes any certificate)",
+            (Self::Rclone, Chore::Copy) => "S3, the program rclone copy, 50 transfers",
+            (Self::Rclone, Chore::List) => "S3, the program rclone lsf -R --fast-list",
+            (Self::Rclone, Chore::Clean) => "S3, the program rclone delete --fast-list, 50 checkers",
+            (Self::S5cmd, Chore::Copy) => "S3, the program s5cmd cp",
+            (Self::S5cmd, Chore::List) => "S3, the program s5cmd ls",
+            (Self::S5cmd, Chore::Clean) => "S3, the program s5cmd rm",
         };
         let group = match self.provider() {
             Provider::Gcs => "GCS, whole programs",
@@ -79,7 +108,7 @@ impl Program {
             scratch: &at.scratch,
             laneway: &at.laneway,
         };
-        process::run(command(self, job, &place)?).await
+        process::run(command(self, job, &place)?, job.is_listing()).await
     }
 }
 
@@ -104,7 +133,7 @@ pub(crate) struct Reached {
 }
 
 /// An experiment's rungs, and those of the rivals that are there, each tongue's with Laneway's program at their end.
-pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], rivals: &[Program]) -> Vec<Rung<Way<M>>> {
+pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], chore: Chore, rivals: &[Program]) -> Vec<Rung<Way<M>>> {
     let own = own.iter().map(|rung| Rung {
         method: Way::Own(rung.method),
         name: rung.name,
@@ -114,10 +143,10 @@ pub(crate) fn with_programs<M: Copy>(own: &[Rung<M>], rivals: &[Program]) -> Vec
     let mut rungs: Vec<_> = own.collect();
     for provider in [Provider::Gcs, Provider::S3] {
         let of_provider = rivals.iter().filter(|rival| rival.provider() == provider);
-        let programs: Vec<_> = of_provider.map(|rival| rival.rung()).collect();
+        let programs: Vec<_> = of_provider.map(|rival| rival.rung(chore)).collect();
         if !programs.is_empty() {
             rungs.extend(programs);
-            rungs.push(Program::Laneway(provider).rung());
+            rungs.push(Program::Laneway(provider).rung(chore));
         }
     }
     rungs
@@ -142,7 +171,7 @@ mod tests {
     fn programs_are_compared_within_their_tongue_and_with_laneway_as_a_program() {
         let own = [Rung { method: 7, name: "laneway", description: "Laneway", group: "" }];
         let names = |rivals: &[Program]| -> Vec<_> {
-            with_programs(&own, rivals).into_iter().map(|rung| (rung.name, rung.group)).collect()
+            with_programs(&own, Chore::List, rivals).into_iter().map(|rung| (rung.name, rung.group)).collect()
         };
         assert_eq!(names(&[]), [("laneway", "")]);
         assert_eq!(

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::errand::{self, Measured};
 use crate::place::{Imitated, Target};
-use crate::program::{Job, Took, Way, versions, with_programs};
+use crate::program::{Chore, Job, Took, Way, versions, with_programs};
 use crate::random::Random;
 use crate::rival::Tally;
 use crate::site::Site;
@@ -195,7 +195,7 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
         let _ = std::fs::remove_file(&to);
         Ok(ran)
     };
-    let rungs = with_programs(&RUNGS, &stage.programs(plan.programs));
+    let rungs = with_programs(&RUNGS, Chore::Copy, &stage.programs(plan.programs));
     let rows = turns(&rungs, plan.runs, tell, one)?;
     let (store, programs) = (stage.store().to_owned(), versions(&rungs));
     Ok(Slices { store, link: stage.link, programs, rtt_s, floor_s, size: plan.size, rows })

@@ -186,7 +186,7 @@ fn ranges_come_right_in_every_way() {
 
 #[test]
 fn every_broom_leaves_nothing() {
-    let plan = clean::Plan { objects: 205, runs: 1, target: embedded(GCS) };
+    let plan = clean::Plan { objects: 205, runs: 1, programs: false, target: embedded(GCS) };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     let gcs = ["gcs-one-by-one", "gcs-batch", "gcs-laneway-keys", "gcs-list-batch", "gcs-laneway"];
     let s3 = ["s3-one-by-one", "s3-delete-objects", "s3-laneway-keys", "s3-list-delete", "s3-laneway"];
@@ -199,7 +199,7 @@ fn every_broom_leaves_nothing() {
 
 #[test]
 fn every_way_of_listing_brings_every_key() {
-    let plan = list::Plan { objects: 6000, runs: 1, target: embedded(GCS) };
+    let plan = list::Plan { objects: 6000, runs: 1, programs: false, target: embedded(GCS) };
     let found = list::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     let rungs = |tongue: &str| {
         ["chain", "ahead", "folders", "laneway", "laneway-arriving"].map(|way| format!("{tongue}-{way}"))
@@ -216,7 +216,7 @@ fn every_way_of_listing_brings_every_key() {
 
 #[test]
 fn what_lists_first_deletes_every_page() {
-    let plan = clean::Plan { objects: 2100, runs: 1, target: embedded(GCS) };
+    let plan = clean::Plan { objects: 2100, runs: 1, programs: false, target: embedded(GCS) };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     names(&found.rows);
 }
@@ -228,7 +228,7 @@ fn a_store_elsewhere_is_filled_used_and_left_as_it_was() {
     server.store().put("lake", &before, b"x").unwrap();
     assert_eq!(names(&commits(target.clone()).rows).len(), 3);
     assert_eq!(names(&slices_of(100_000, target.clone()).rows).len(), 3);
-    let plan = clean::Plan { objects: 5, runs: 1, target };
+    let plan = clean::Plan { objects: 5, runs: 1, programs: false, target };
     let found = clean::run(&plan, &Workers::ThisProcess, &Stop::default(), &mut tell).unwrap();
     assert_eq!(names(&found.rows).len(), 5);
     assert_eq!(server.store().keys("lake"), [before]);

@@ -33,6 +33,23 @@ pub(crate) enum Job<'a> {
         /// The folder, which is there and empty.
         folder: &'a Path,
     },
+    /// The names of everything below a prefix that ends with a slash, a line each.
+    List {
+        /// The prefix.
+        prefix: &'a str,
+    },
+    /// Everything below a prefix that ends with a slash removed.
+    Clean {
+        /// The prefix.
+        prefix: &'a str,
+    },
+}
+
+impl Job<'_> {
+    /// Whether what the program prints is what was asked for.
+    pub(super) fn is_listing(&self) -> bool {
+        matches!(self, Self::List { .. })
+    }
 }
 
 /// Where a job is done.
@@ -108,24 +125,39 @@ fn aws_variables(place: &Place<'_>) -> Vec<(&'static str, OsString)> {
 
 fn aws(job: &Job<'_>, place: &Place<'_>) -> Command {
     let url = |key: &str| format!("s3://{}/{key}", place.bucket);
-    let mut arguments = words(["s3", "cp", "--only-show-errors", "--endpoint-url"].map(os));
-    arguments.push(place.endpoint.into());
+    let mut arguments = match job {
+        Job::Up { .. } | Job::Down { .. } | Job::Tree { .. } => {
+            words(["s3", "cp", "--only-show-errors"].map(os))
+        }
+        Job::List { .. } => words(["s3", "ls"].map(os)),
+        Job::Clean { .. } => words(["s3", "rm", "--only-show-errors"].map(os)),
+    };
+    arguments.extend(words([os("--endpoint-url"), os(place.endpoint)]));
     arguments.extend(match job {
         Job::Up { folder, prefix } => words([os("--recursive"), folder.as_os_str(), os(&url(prefix))]),
         Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
         Job::Tree { prefix, folder } => words([os("--recursive"), os(&url(prefix)), folder.as_os_str()]),
+        Job::List { prefix } | Job::Clean { prefix } => words([os("--recursive"), os(&url(prefix))]),
     });
     Command { program: "aws".into(), arguments, variables: aws_variables(place) }
 }
 
 fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
     let url = |key: &str| format!("gs://{}/{key}", place.bucket);
-    let mut arguments = words(["storage", "cp", "-q"].map(os));
-    arguments.extend(match job {
-        Job::Up { folder, prefix } => words([&within(folder, "/*"), os(&url(prefix))]),
-        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
-        Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
-    });
+    let arguments = match job {
+        Job::Up { folder, prefix } => {
+            words([os("storage"), os("cp"), os("-q"), &within(folder, "/*"), os(&url(prefix))])
+        }
+        Job::Down { key, file } => {
+            words([os("storage"), os("cp"), os("-q"), os(&url(key)), file.as_os_str()])
+        }
+        Job::Tree { prefix, folder } => {
+            let from = url(&format!("{prefix}*"));
+            words([os("storage"), os("cp"), os("-q"), os(&from), &within(folder, "/")])
+        }
+        Job::List { prefix } => words([os("storage"), os("ls"), os(&url(&format!("{prefix}**")))]),
+        Job::Clean { prefix } => words([os("storage"), os("rm"), os("-q"), os(&url(&format!("{prefix}**")))]),
+    };
     let variables = vec![
         ("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", format!("{}/storage/v1/", place.endpoint).into()),
         ("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true".into()),
@@ -143,8 +175,12 @@ fn gcloud(job: &Job<'_>, place: &Place<'_>) -> Command {
 
 fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
     let url = |key: &str| format!("{}://{}/{key}", provider.scheme(), place.bucket);
-    let mut arguments = words(["cp", "-q", "--ca-cert"].map(os));
-    arguments.push(place.ca_file.into());
+    let verb = match job {
+        Job::Up { .. } | Job::Down { .. } | Job::Tree { .. } => "cp",
+        Job::List { .. } => "ls",
+        Job::Clean { .. } => "rm",
+    };
+    let mut arguments = words([os(verb), os("-q"), os("--ca-cert"), place.ca_file.as_os_str()]);
     let mut variables = Vec::new();
     match provider {
         Provider::Gcs => {
@@ -162,6 +198,8 @@ fn laneway(provider: Provider, job: &Job<'_>, place: &Place<'_>) -> Command {
         }
         Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
         Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
+        Job::List { prefix } => words([os("-r"), os(&url(prefix))]),
+        Job::Clean { prefix } => words([os("-r"), os("--yes"), os(&url(prefix))]),
     });
     Command { program: place.laneway.into(), arguments, variables }
 }
@@ -182,6 +220,8 @@ fn obstore(job: &Job<'_>, place: &Place<'_>) -> Result<Command, Failure> {
         Job::Up { folder, prefix } => words([os("up"), folder.as_os_str(), os(prefix)]),
         Job::Down { key, file } => words([os("down"), os(key), file.as_os_str()]),
         Job::Tree { prefix, folder } => words([os("tree"), os(prefix), folder.as_os_str()]),
+        Job::List { prefix } => words([os("list"), os(prefix), os("")]),
+        Job::Clean { prefix } => words([os("clean"), os(prefix), os("")]),
     });
     Ok(Command { program: "python3".into(), arguments, variables: Vec::new() })
 }
@@ -200,6 +240,10 @@ fn rclone(job: &Job<'_>, place: &Place<'_>) -> Command {
             file.as_os_str(),
         ]),
         Job::Tree { prefix, folder } => words([os("copy"), os(&path(prefix)), folder.as_os_str()]),
+        Job::List { prefix } => {
+            words([os("lsf"), os("-R"), os("--files-only"), os("--fast-list"), os(&path(prefix))])
+        }
+        Job::Clean { prefix } => words([os("delete"), os("--fast-list"), os(&path(prefix))]),
     };
     let variables = vec![
         ("RCLONE_CONFIG", place.scratch.join("rclone.conf").into()),
@@ -224,11 +268,14 @@ fn s5cmd(job: &Job<'_>, place: &Place<'_>) -> Command {
     let url = |key: &str| format!("s3://{}/{key}", place.bucket);
     let mut arguments = words(["--log", "error", "--endpoint-url"].map(os));
     arguments.push(place.endpoint.into());
-    arguments.push("cp".into());
     arguments.extend(match job {
-        Job::Up { folder, prefix } => words([&within(folder, "/"), os(&url(prefix))]),
-        Job::Down { key, file } => words([os(&url(key)), file.as_os_str()]),
-        Job::Tree { prefix, folder } => words([os(&url(&format!("{prefix}*"))), &within(folder, "/")]),
+        Job::Up { folder, prefix } => words([os("cp"), &within(folder, "/"), os(&url(prefix))]),
+        Job::Down { key, file } => words([os("cp"), os(&url(key)), file.as_os_str()]),
+        Job::Tree { prefix, folder } => {
+            words([os("cp"), os(&url(&format!("{prefix}*"))), &within(folder, "/")])
+        }
+        Job::List { prefix } => words([os("ls"), os(&url(&format!("{prefix}*")))]),
+        Job::Clean { prefix } => words([os("rm"), os(&url(&format!("{prefix}*")))]),
     });
     Command { program: "s5cmd".into(), arguments, variables: aws_variables(place) }
 }
@@ -251,6 +298,8 @@ mod tests {
             Job::Up { folder, prefix: "p/" },
             Job::Down { key: "p/k", file },
             Job::Tree { prefix: "p/", folder: file },
+            Job::List { prefix: "p/" },
+            Job::Clean { prefix: "p/" },
         ];
         let line = |job| {
             let Command { program, arguments, variables } = command(program, &job, &place).unwrap();
@@ -270,6 +319,8 @@ mod tests {
                 "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 --recursive in s3://b/p/",
                 "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 s3://b/p/k out",
                 "aws s3 cp --only-show-errors --endpoint-url https://127.0.0.1:9 --recursive s3://b/p/ out",
+                "aws s3 ls --endpoint-url https://127.0.0.1:9 --recursive s3://b/p/",
+                "aws s3 rm --only-show-errors --endpoint-url https://127.0.0.1:9 --recursive s3://b/p/",
             ]
         );
         assert_eq!(
@@ -278,6 +329,8 @@ mod tests {
                 "gcloud storage cp -q in/* gs://b/p/",
                 "gcloud storage cp -q gs://b/p/k out",
                 "gcloud storage cp -q gs://b/p/* out/",
+                "gcloud storage ls gs://b/p/**",
+                "gcloud storage rm -q gs://b/p/**",
             ]
         );
         assert_eq!(
@@ -286,6 +339,8 @@ mod tests {
                 "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 -r in s3://b/p",
                 "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 s3://b/p/k out",
                 "/bin/laneway cp -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 s3://b/p/* out/",
+                "/bin/laneway ls -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 -r s3://b/p/",
+                "/bin/laneway rm -q --ca-cert ca.pem --s3-endpoint https://127.0.0.1:9 -r --yes s3://b/p/",
             ]
         );
         assert_eq!(
@@ -294,6 +349,8 @@ mod tests {
                 "python3 -c scratch/obstore.json b up in p/",
                 "python3 -c scratch/obstore.json b down p/k out",
                 "python3 -c scratch/obstore.json b tree p/ out",
+                "python3 -c scratch/obstore.json b list p/ ",
+                "python3 -c scratch/obstore.json b clean p/ ",
             ]
         );
         assert_eq!(
@@ -302,6 +359,8 @@ mod tests {
                 "rclone copy --no-traverse in store:b/p",
                 "rclone copyto --multi-thread-streams=8 --multi-thread-chunk-size=16M store:b/p/k out",
                 "rclone copy store:b/p out",
+                "rclone lsf -R --files-only --fast-list store:b/p",
+                "rclone delete --fast-list store:b/p",
             ]
         );
         assert_eq!(
@@ -310,6 +369,8 @@ mod tests {
                 "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp in/ s3://b/p/",
                 "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp s3://b/p/k out",
                 "s5cmd --log error --endpoint-url https://127.0.0.1:9 cp s3://b/p/* out/",
+                "s5cmd --log error --endpoint-url https://127.0.0.1:9 ls s3://b/p/*",
+                "s5cmd --log error --endpoint-url https://127.0.0.1:9 rm s3://b/p/*",
             ]
         );
     }

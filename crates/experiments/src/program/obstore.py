@@ -1,4 +1,4 @@
-# obstore.py ACCOUNT BUCKET up FOLDER PREFIX | down KEY FILE | tree PREFIX FOLDER
+# obstore.py ACCOUNT BUCKET up FOLDER PREFIX | down KEY FILE | tree PREFIX FOLDER | list PREFIX '' | clean PREFIX ''
 import asyncio, os, sys
 import obstore
 from obstore.store import GCSStore
@@ -36,8 +36,19 @@ async def tree():
             async for chunk in (await obstore.get_async(store, key)).stream(1 << 20):
                 file.write(chunk)
 
-    keys = [entry["path"] for page in obstore.list(store, source) for entry in page]
-    await asyncio.gather(*map(one, keys))
+    await asyncio.gather(*map(one, keys()))
 
 
-asyncio.run({"up": up, "down": down, "tree": tree}[job]())
+def keys():
+    return [entry["path"] for page in obstore.list(store, source) for entry in page]
+
+
+async def list_keys():
+    print("\n".join(keys()))
+
+
+async def clean():
+    await obstore.delete_async(store, keys())
+
+
+asyncio.run({"up": up, "down": down, "tree": tree, "list": list_keys, "clean": clean}[job]())

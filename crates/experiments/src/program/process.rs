@@ -4,13 +4,15 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::command::Command;
 use crate::Failure;
 
 /// How long a program may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of what it prints is read at a time.
+const READ_BYTES: usize = 64 << 10;
 /// How much of what it said is shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
@@ -21,6 +23,8 @@ pub(crate) struct Took {
     pub(crate) seconds: f64,
     /// When it was started, in seconds since the epoch.
     pub(crate) begun_s: f64,
+    /// How many lines it has printed, where that is what it was to do.
+    pub(crate) lines: u64,
 }
 
 /// The process and those that it has started, which end with this value.
@@ -39,37 +43,57 @@ impl Drop for Group {
 ///
 /// # Errors
 /// [`Failure::Process`].
-pub(super) async fn run(command: Command) -> Result<Took, Failure> {
-    within(command, TIMEOUT).await
+pub(super) async fn run(command: Command, prints: bool) -> Result<Took, Failure> {
+    within(command, prints, TIMEOUT).await
 }
 
-async fn within(command: Command, timeout: Duration) -> Result<Took, Failure> {
+async fn within(command: Command, prints: bool, timeout: Duration) -> Result<Took, Failure> {
     let name = command.program.to_string_lossy().into_owned();
     let failed = |why: String| Failure::Process(format!("{name} {why}"));
     let mut process = tokio::process::Command::new(&command.program);
     process.args(command.arguments).envs(command.variables).process_group(0);
-    process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let stdout = if prints { Stdio::piped() } else { Stdio::null() };
+    process.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).kill_on_drop(true);
     // Nobody is between this machine and itself.
     process.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     let begun_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let started = Instant::now();
     let mut child = process.spawn().map_err(|e| failed(format!("can't be started: {e}")))?;
     let _group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let mut said = Vec::new();
-    let mut stderr = child.stderr.take();
+    let (mut said, mut lines) = (Vec::new(), 0);
+    let (mut stderr, stdout) = (child.stderr.take(), child.stdout.take());
     let ended = tokio::time::timeout(timeout, async {
-        if let Some(stderr) = &mut stderr {
-            // What it said is only for people.
-            let _ = stderr.read_to_end(&mut said).await;
-        }
+        let complaining = async {
+            if let Some(stderr) = &mut stderr {
+                // What it said is only for people.
+                let _ = stderr.read_to_end(&mut said).await;
+            }
+        };
+        let printing = async {
+            if let Some(stdout) = stdout {
+                lines = count_lines(stdout).await;
+            }
+        };
+        tokio::join!(complaining, printing);
         child.wait().await
     });
     let status = ended.await.map_err(|_| failed(format!("took longer than {} s", timeout.as_secs())))?;
     let seconds = started.elapsed().as_secs_f64();
     let status = status.map_err(|e| failed(e.to_string()))?;
     match status.success() {
-        true => Ok(Took { seconds, begun_s }),
+        true => Ok(Took { seconds, begun_s, lines }),
         false => Err(failed(complaint(status, &said))),
+    }
+}
+
+/// Reads to the end, however much that is; what can't be read is not counted, and then missed.
+async fn count_lines(mut stdout: impl AsyncRead + Unpin) -> u64 {
+    let (mut buffer, mut lines) = (vec![0; READ_BYTES], 0);
+    loop {
+        match stdout.read(&mut buffer).await {
+            Ok(0) | Err(_) => return lines,
+            Ok(read) => lines += buffer[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
+        }
     }
 }
 
@@ -93,12 +117,13 @@ mod tests {
         let arguments = vec!["-c".into(), script.into()];
         let variables = vec![("SAID", "gone".into())];
         let command = Command { program: "sh".into(), arguments, variables };
-        crate::stage::runtime().unwrap().block_on(within(command, timeout))
+        crate::stage::runtime().unwrap().block_on(within(command, true, timeout))
     }
 
     #[test]
     fn a_program_that_fails_says_why() {
         assert!(shell("exit 0", TIMEOUT).unwrap().seconds > 0.0);
+        assert_eq!(shell("echo a; echo b", TIMEOUT).unwrap().lines, 2);
         let failed = shell("echo first >&2; echo \"bucket $SAID\" >&2; exit 3", TIMEOUT).unwrap_err();
         assert_eq!(failed.reason(), "sh ended badly: exit status 3: bucket gone");
         let failed =
@@ -106,7 +131,7 @@ mod tests {
         assert_eq!(failed.reason(), "sh ended badly: exit status 1: ERROR: gone");
         let missing =
             Command { program: "no-such-program".into(), arguments: Vec::new(), variables: Vec::new() };
-        let missing = crate::stage::runtime().unwrap().block_on(run(missing)).unwrap_err();
+        let missing = crate::stage::runtime().unwrap().block_on(run(missing, false)).unwrap_err();
         assert!(missing.reason().starts_with("no-such-program can't be started"), "{}", missing.reason());
     }
 

@@ -10,7 +10,7 @@ use super::resource::{ObjectResource, apply};
 use super::{JsonCall, conditions, encryption};
 use crate::objects::asked::Asked;
 use crate::objects::versions::Which;
-use crate::objects::{NewObject, Object, Objects, Refused};
+use crate::objects::{Attributes, NewObject, Object, Objects, Refused};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +79,7 @@ async fn carry_out(
     key: &str,
 ) -> Result<Arc<Object>, Problem> {
     let resource = call.json_body().await?;
-    let mut attributes = source.attributes.clone();
+    let mut attributes = Attributes::clone(&source.attributes);
     // Neither encryption nor access nor locks are copied.
     attributes.asked = Asked {
         encryption: encryption::sent(&call.head.headers)?,

@@ -135,7 +135,8 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     let object = call.state.objects.find_version(bucket, key, which);
     let object = object.map_err(|refused| Problem::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
-    let attributes = if replaces { attributes(&call.head.headers)? } else { object.attributes.clone() };
+    let attributes =
+        if replaces { attributes(&call.head.headers)? } else { Attributes::clone(&object.attributes) };
     let new = NewObject { attributes, components: object.components, ..Default::default() };
     let precondition = conditions::in_headers(&call.head.headers)?;
     let written = Objects::written_from(&object);

@@ -63,7 +63,7 @@ impl Objects {
             components: new.components,
             parts: new.parts,
             part_sizes: new.part_sizes,
-            attributes: new.attributes,
+            attributes: new.attributes.shared(),
             created_us: now,
             updated_us: now,
             standing: Standing { has_id: versioning == Versioning::Enabled, ..Standing::default() },
@@ -122,7 +122,7 @@ impl Objects {
         source.check(Some(&old)).map_err(Refused::Precondition)?;
         destination.check(keys.live(to).map(|object| &**object)).map_err(Refused::Precondition)?;
         let new = NewObject {
-            attributes: old.attributes.clone(),
+            attributes: Attributes::clone(&old.attributes),
             checksum: old.checksum.clone(),
             components: old.components,
             ..Default::default()
@@ -153,7 +153,7 @@ impl Objects {
         let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker).cloned();
         precondition.check(present.as_deref()).map_err(Refused::Precondition)?;
         let mut object = Object::clone(&*present.ok_or(Refused::NoObject)?);
-        change(&mut object.attributes);
+        change(Arc::make_mut(&mut object.attributes));
         object.metageneration += 1;
         object.updated_us = now_us();
         self.put_back(&bucket, &mut keys, object)

@@ -1,6 +1,7 @@
 //! One generation of an object: its metadata and its content.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,31 @@ pub struct Attributes {
     pub asked: Asked,
 }
 
+impl Attributes {
+    /// The same to be held by an object: those of whom nobody has said anything, which may be millions, hold one together.
+    pub(crate) fn shared(self) -> Arc<Attributes> {
+        static NONE: LazyLock<Arc<Attributes>> = LazyLock::new(Arc::default);
+        if self == **NONE { NONE.clone() } else { Arc::new(self) }
+    }
+}
+
+/// How attributes that are shared are written down: each object's for itself.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::Attributes;
+
+    pub(super) fn serialize<S: Serializer>(attributes: &Arc<Attributes>, to: S) -> Result<S::Ok, S::Error> {
+        Attributes::serialize(attributes, to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Attributes>, D::Error> {
+        Attributes::deserialize(from).map(Attributes::shared)
+    }
+}
+
 /// One generation of an object. Objects are never changed: writing makes another one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Object {
@@ -65,7 +91,8 @@ pub struct Object {
     #[serde(default)]
     pub(crate) part_sizes: Vec<u64>,
     /// What its writer said about it.
-    pub attributes: Attributes,
+    #[serde(with = "shared")]
+    pub attributes: Arc<Attributes>,
     #[serde(default)]
     pub(crate) restore: Option<Restore>,
     /// Microseconds since 1970.
@@ -104,7 +131,7 @@ impl Object {
             components: None,
             parts: None,
             part_sizes: Vec::new(),
-            attributes: Attributes::default(),
+            attributes: Attributes::default().shared(),
             restore: None,
             created_us: 0,
             updated_us: 0,

@@ -70,7 +70,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
             ..Default::default()
         }
     } else {
-        object.attributes.clone()
+        Attributes::clone(&object.attributes)
     };
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
     attributes.archive_status = None;

@@ -229,13 +229,13 @@ impl<'a> All<'a> {
 
     fn clean(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let Scale { deletes: objects, runs, .. } = self.scale;
-        let plan = clean::Plan { objects, runs, target: self.target()? };
+        let plan = clean::Plan { objects, runs, programs: self.scale.programs, target: self.target()? };
         self.one(|workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 
     fn list(&mut self) -> anyhow::Result<Result<bool, Exit>> {
         let Scale { keys: objects, runs, .. } = self.scale;
-        let plan = list::Plan { objects, runs, target: self.target()? };
+        let plan = list::Plan { objects, runs, programs: self.scale.programs, target: self.target()? };
         self.one(|workers, stop, tell| list::run(&plan, workers, stop, tell))
     }
 

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 ///
 /// One by one over a pool of 50 HTTP/1.1 connections; S3's DeleteObjects and GCS's batches, all at once; and Laneway's own
 /// removing of a prefix, which has to list it first. The store in this process is spoken with in both tongues;
-/// one elsewhere in its own.
+/// one elsewhere in its own. Programs that are installed (s5cmd, rclone, aws, gcloud, obstore) are rivals on the one in this process.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = self.setting.target(context, Tongue::Gcs)?;
-        let plan = Plan { objects: self.objects, runs: self.setting.runs, target };
+        let plan = Plan { objects: self.objects, runs: self.setting.runs, programs: true, target };
         self.setting.measure(context, |workers, stop, tell| clean::run(&plan, workers, stop, tell))
     }
 }

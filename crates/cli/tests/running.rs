@@ -62,3 +62,35 @@ fn records_of_all_commands_stand_line_by_line() {
     let last = run.record("commands");
     assert_eq!((records.len(), &last["done"], &last["failed"]), (51, &50.into(), &0.into()));
 }
+
+#[test]
+fn lines_that_are_done_are_left_out_when_the_same_run_begins_again() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    let store = endpoint.server().store();
+    for key in ["a", "b"] {
+        store.put("bucket", key, b"x").expect("stored");
+    }
+    let lines =
+        "# moves\nmv s3://bucket/a s3://bucket/moved/\nrm gs://bucket/b\nrm s3://bucket/none\nnonsense\n";
+    std::fs::write(endpoint.folder().join("lines"), lines).expect("written");
+    let run = || laneway.run(["run", "--manifest", "done", "lines"]).exits(1);
+    assert!(run().stderr.contains("2 commands done, 2 failed"));
+    store.put("bucket", "none", b"x").expect("stored");
+    // Done again, the move would fail: there is nothing any more.
+    let requests = endpoint.server().counters().requests;
+    let again = run();
+    assert!(again.stderr.contains("1 command done, 2 done before, 1 failed"), "{}", again.stderr);
+    assert!(endpoint.server().counters().requests - requests <= 3);
+    let record = laneway.run(["run", "--json", "--manifest", "done", "lines"]).exits(1).record("commands");
+    assert_eq!((&record["done"], &record["skipped"], &record["failed"]), (&0.into(), &3.into(), &1.into()));
+    std::fs::write(endpoint.folder().join("lines"), "rm s3://bucket/none\nrm s3://bucket/none\n")
+        .expect("written");
+    // It was done once and stands here twice.
+    assert!(run().stderr.contains("1 done before, 1 failed"));
+    std::fs::write(endpoint.folder().join("other"), "{}\n").expect("written");
+    laneway
+        .run(["run", "--manifest", "other", "lines"])
+        .exits(2)
+        .complains(&["other:1: this is no manifest", "nothing was done"]);
+}

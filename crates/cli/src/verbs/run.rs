@@ -1,14 +1,16 @@
 //! `laneway run`: many commands, a line each, over one engine.
 
+mod manifest;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
@@ -18,6 +20,7 @@ use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit, Tally};
 use crate::interrupt::Interrupt;
 use crate::together::Together;
+use manifest::Manifest;
 
 /// Commands that are carried out side by side. Most are one object and wait for its round trip; the engine bounds what is on its way.
 const AT_ONCE: usize = 256;
@@ -29,8 +32,14 @@ const STACK: usize = 1 << 20;
 ///
 /// A line is what would stand behind `laneway`, quoted as for a shell, without the options that all commands share: those are given
 /// to run. Empty lines and those that begin with # are passed over. Commands go in no order; what fails is told, and the rest is done.
+///
+/// With --manifest the same lines, begun again, leave out those that were done, and do those that failed or never came to their end.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
+    /// Write to FILE how each command has ended, a line of JSON each. The same commands with the same FILE, in the same folder, leave out what
+    /// is done
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
     /// A file of commands, or - for standard input
     #[arg(value_name = "FILE")]
     file: OsString,
@@ -42,6 +51,8 @@ struct Record {
     kind: &'static str,
     done: u64,
     failed: u64,
+    /// Those that a manifest says are done.
+    skipped: u64,
 }
 
 /// How often it is looked whether the end was asked for while no line comes.
@@ -61,6 +72,16 @@ impl Run {
                 BadUsage::of(Path::new(&self.file).display().to_string(), format!("can't be read: {error}"))
             })?)),
         };
+        let manifest = match &self.manifest {
+            Some(path) => {
+                let (manifest, warning) = Manifest::open(path, &std::env::current_dir()?)?;
+                if let Some(warning) = warning {
+                    complain(&format!("{}: {warning}", path.display()));
+                }
+                Some(manifest)
+            }
+            None => None,
+        };
         let client = context.client()?;
         let together = Arc::new(Together::new(client.clone()));
         let stopped = Arc::clone(&together);
@@ -72,19 +93,21 @@ impl Run {
             context: context.one_of(Arc::clone(&together)),
             file: self.file.to_string_lossy().into_owned(),
             carry_out,
+            manifest,
             tally: Mutex::default(),
         };
         let read = commands.carry_out_all(lines);
-        let Counts { tally, done, failed } =
+        let Counts { tally, done, failed, skipped } =
             commands.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         read?;
         if context.options.json {
-            context.output.json(&Record { kind: "commands", done, failed })?;
+            context.output.json(&Record { kind: "commands", done, failed, skipped })?;
         } else if !context.options.quiet {
             context.output.flush()?;
             let commands = if done == 1 { "command" } else { "commands" };
             let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-            say(&format!("{done} {commands} done{failed}"));
+            let skipped = if skipped > 0 { format!(", {skipped} done before") } else { String::new() };
+            say(&format!("{done} {commands} done{skipped}{failed}"));
         }
         context.print_stats(&client)?;
         Ok(if together.is_stopped() { Exit::Interrupted } else { tally.exit() })
@@ -99,6 +122,7 @@ struct Commands {
     /// What lines are told to stand in.
     file: String,
     carry_out: CarryOut,
+    manifest: Option<Manifest>,
     tally: Mutex<Counts>,
 }
 
@@ -107,6 +131,7 @@ struct Counts {
     tally: Tally,
     done: u64,
     failed: u64,
+    skipped: u64,
 }
 
 impl Commands {
@@ -150,39 +175,53 @@ impl Commands {
         loop {
             let line = coming.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((number, line)) = line else { return };
-            if let Some(exit) = self.line(number, &line) {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") || self.context.is_stopped() {
+                continue;
+            }
+            if self.manifest.as_ref().is_some_and(|manifest| manifest.has_done(line)) {
                 let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-                match exit {
-                    Exit::Done => {
-                        counts.tally.done();
-                        counts.done += 1;
-                    }
-                    // It is told once that the rest was given up.
-                    Exit::Interrupted => {}
-                    failed => {
-                        counts.tally.failed(failed == Exit::Usage);
-                        counts.failed += 1;
-                    }
+                counts.tally.done();
+                counts.skipped += 1;
+                continue;
+            }
+            let exit = self.line(number, line);
+            let mut counts = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+            match exit {
+                Exit::Done => {
+                    counts.tally.done();
+                    counts.done += 1;
+                }
+                // It is told once that the rest was given up.
+                Exit::Interrupted => {}
+                failed => {
+                    counts.tally.failed(failed == Exit::Usage);
+                    counts.failed += 1;
                 }
             }
         }
     }
 
-    /// Carries out one line, if a command stands in it.
-    fn line(&self, number: usize, line: &[u8]) -> Option<Exit> {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") || self.context.is_stopped() {
-            return None;
-        }
+    /// Carries out one line, and writes down how it has ended.
+    fn line(&self, number: usize, line: &[u8]) -> Exit {
         let context = Context { line: Some(format!("{}:{number}", self.file)), ..self.context.clone() };
-        let ended = verb(line).and_then(|verb| (self.carry_out)(verb, &context));
-        Some(ended.unwrap_or_else(|error| {
+        let begun = Instant::now();
+        let mut ended = verb(line).and_then(|verb| (self.carry_out)(verb, &context));
+        // What was interrupted has not ended.
+        if let Some(manifest) = self.manifest.as_ref().filter(|_| !matches!(ended, Ok(Exit::Interrupted))) {
+            let is_done = matches!(ended, Ok(Exit::Done));
+            let written = manifest.record((number, line), is_done, begun.elapsed().as_secs_f64());
+            if let Err(error) = written {
+                ended = ended.and(Err(error));
+            }
+        }
+        ended.unwrap_or_else(|error| {
             let usage = error.is::<BadUsage>();
             let class = if usage { laneway::ErrorKind::Usage } else { laneway::ErrorKind::Local };
             // Nobody is left to be told where this can't be printed.
             let _ = context.report_failure(None, &format!("{error:#}"), class.name());
             if usage { Exit::Usage } else { Exit::Failed }
-        }))
+        })
     }
 }
 

@@ -158,9 +158,24 @@ fn du_counts_what_an_inventory_shows_and_lists_nothing() {
             laneway.run(["du", "-s", "--inventory", "i", &url("p")]).succeeds().text().starts_with("4710 ")
         );
         laneway.run(["du", "--inventory", "i", &url("none/")]).exits(1);
-        for refused in [vec![url("p"), url("q")], vec![url("p*")]] {
+        // The whole of it is read once for all sums, whatever its order.
+        let sums = ["du", "-s", "-c", "--inventory", "i", &url("p"), &url("p/q/"), &url("none")];
+        let run = laneway.run(sums).exits(1);
+        let counted: Vec<_> =
+            run.lines().iter().map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
+        assert_eq!(counted, ["4710", "10", "4720"].map(|sum| Some(sum.to_owned())));
+        run.complains(&[&url("none"), "nothing below it"]);
+        lines.reverse();
+        write(&lines);
+        let run = laneway.run(["du", "--inventory", "i", &url("p/"), &url("p/q/")]).succeeds();
+        assert!(run.lines().len() > expected.len() && run.lines().starts_with(&expected), "{}", run.text());
+        for (refused, why) in [
+            (vec![url("p"), format!("{scheme}://other/q")], "in several"),
+            (vec![url("p*")], "one bucket or prefix"),
+            (vec![url("p*"), url("q")], "not of patterns"),
+        ] {
             let command = ["du", "--inventory", "i"].map(str::to_owned).into_iter().chain(refused);
-            laneway.run(command).exits(2).complains(&["i: ", "one bucket or prefix"]);
+            laneway.run(command).exits(2).complains(&["i: ", why]);
         }
         assert_eq!(endpoint.server().counters().requests_by_verb.get("list").copied(), listed);
     }

@@ -133,7 +133,12 @@ impl Args for Filters {
             let is_rule = matches!(id, "include" | "exclude" | "exclude-from");
             let action = if is_rule { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(id).long(id).value_name(value).help(help).action(action);
-            arg.value_parser(parser(id)).help_heading(HEADING)
+            let arg = arg.value_parser(parser(id)).help_heading(HEADING);
+            match id {
+                "newer" => arg.visible_alias("newer-than"),
+                "older" => arg.visible_alias("older-than"),
+                _ => arg,
+            }
         }))
     }
 
@@ -211,7 +216,7 @@ mod tests {
     #[test]
     fn times_are_moments_or_so_long_ago() {
         let at = |s| Some(UNIX_EPOCH + Duration::from_secs(s));
-        let (newer, older) = (filter(&["--newer", "100s"]), filter(&["--older", "1970-01-02"]));
+        let (newer, older) = (filter(&["--newer", "100s"]), filter(&["--older-than", "1970-01-02"]));
         assert!(newer.takes("a", 0, at(900)) && !newer.takes("a", 0, at(899)));
         assert!(older.takes("a", 0, at(86_399)) && !older.takes("a", 0, at(86_400)));
         assert!(filters(&["--newer", "yesterday"]).is_err() && filters(&["--min-size", "big"]).is_err());

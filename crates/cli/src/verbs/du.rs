@@ -5,7 +5,7 @@ use std::io;
 use std::time::SystemTime;
 
 use clap::Args;
-use laneway::{Entry, ListRequest, Location, ObjectMeta};
+use laneway::{Client, Entry, ErrorKind, Filter, ListRequest, Location, ObjectMeta};
 
 use crate::arguments::filters::Filters;
 use crate::arguments::inventory::Inventory;
@@ -19,7 +19,7 @@ use crate::report::object::{ObjectRecord, UsageRecord};
 ///
 /// Each object and each folder is a line; a folder's comes after what is in it. With -s there is one line for each URL. Counted
 /// are the bytes of the objects as they are listed, without old versions and unfinished uploads. An inventory that isn't in the
-/// order of its keys, as those of S3 needn't be, is counted by -s alone.
+/// order of its keys, as those of S3 needn't be, is counted by -s alone, which reads it once for all URLs of its bucket.
 #[derive(Args, Debug)]
 pub(crate) struct Du {
     /// What to count: gs://bucket/prefix/, an object or a pattern
@@ -107,13 +107,34 @@ impl Du {
         let places = locations::remote(&self.urls)?;
         let filter = self.filters.filter(SystemTime::now())?;
         let inventory = self.inventory.location()?;
-        if let Some(at) = inventory.as_ref().filter(|_| places.len() > 1) {
-            let why = "an inventory stands for the listing of one bucket or prefix";
-            return Err(BadUsage::of(at.to_string(), why).into());
+        if let Some(at) = &inventory {
+            check_together(at, &places)?;
         }
         let client = context.client()?;
         let printer = Printer { du: &self, context, terminal: context.output.is_terminal() };
         let (mut tally, mut total) = (Tally::default(), Sum::default());
+        if let Some(inventory) = inventory.as_ref().filter(|_| self.summarize && places.len() > 1) {
+            let mut listing = client.list(bucket_of(&places[0]).inventory(inventory.clone()));
+            match printer.sums(&places, &filter, || listing.next_blocking())? {
+                Ok(sums) => {
+                    for (at, (found, sum)) in places.iter().zip(sums) {
+                        let url = at.to_string();
+                        if found.objects == 0 {
+                            let why = format!("{url}: the inventory has nothing below it");
+                            context.report_failure(Some(&url), &why, ErrorKind::NotFound.name())?;
+                            tally.failed(false);
+                            continue;
+                        }
+                        printer.sum(Some(&url), sum)?;
+                        self.say_where_filtered(at, sum, &filter);
+                        total.add(sum);
+                        tally.done();
+                    }
+                }
+                Err(error) => context.fail(&places[0], &error, &mut tally)?,
+            }
+            return self.end(context, &client, &printer, (tally, total));
+        }
         for at in places {
             let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter.clone());
             request.inventory.clone_from(&inventory);
@@ -121,20 +142,68 @@ impl Du {
             let mut listing = client.list(request.in_order(!self.summarize));
             match printer.place(&at, || listing.next_blocking())? {
                 Ok(sum) => {
-                    if sum.objects == 0 && !filter.is_empty() {
-                        complain(&format!("{at}: the filters leave nothing of it"));
-                    }
+                    self.say_where_filtered(&at, sum, &filter);
                     total.add(sum);
                     tally.done();
                 }
                 Err(error) => context.fail(&at, &error, &mut tally)?,
             }
         }
+        self.end(context, &client, &printer, (tally, total))
+    }
+
+    fn say_where_filtered(&self, at: &Location, sum: Sum, filter: &Filter) {
+        if sum.objects == 0 && !filter.is_empty() {
+            complain(&format!("{at}: the filters leave nothing of it"));
+        }
+    }
+
+    fn end(
+        &self,
+        context: &Context,
+        client: &Client,
+        printer: &Printer<'_>,
+        (tally, total): (Tally, Sum),
+    ) -> anyhow::Result<Exit> {
         if self.total {
             printer.sum(None, total)?;
         }
-        context.print_stats(&client)?;
+        context.print_stats(client)?;
         Ok(tally.exit())
+    }
+}
+
+/// An inventory is one bucket's, and what of it is counted lies below prefixes.
+fn check_together(inventory: &Location, places: &[Location]) -> anyhow::Result<()> {
+    let bucket = |at: &Location| match at {
+        Location::Object { provider, bucket, .. } => Some((*provider, bucket.clone())),
+        _ => None,
+    };
+    let refused = |why: &str| Err(BadUsage::of(inventory.to_string(), why.to_owned()).into());
+    if places.iter().any(|at| bucket(at) != bucket(&places[0])) {
+        return refused("an inventory is one bucket's, and these places are in several");
+    }
+    if places.len() > 1 && places.iter().any(Location::is_pattern) {
+        return refused("an inventory stands for the listing of buckets and prefixes, and not of patterns");
+    }
+    Ok(())
+}
+
+/// All of the bucket that a place is in, in no order.
+fn bucket_of(at: &Location) -> ListRequest {
+    let at = match at {
+        Location::Object { provider, bucket, .. } => Location::object(*provider, bucket.clone(), ""),
+        other => other.clone(),
+    };
+    ListRequest::new(at).recursive(true).in_order(false)
+}
+
+/// The name of a key below a folder that was named; `None` where it lies elsewhere.
+fn below<'a>(folder: &str, key: &'a str) -> Option<&'a str> {
+    let rest = key.strip_prefix(folder)?;
+    match folder.is_empty() || folder.ends_with('/') {
+        true => Some(rest),
+        false => rest.strip_prefix('/'),
     }
 }
 
@@ -146,6 +215,33 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// What each of several places holds by one reading of their bucket: all of it, and what the filter takes.
+    fn sums(
+        &self,
+        places: &[Location],
+        filter: &Filter,
+        mut next: impl FnMut() -> Option<Result<Entry, laneway::Error>>,
+    ) -> anyhow::Result<Result<Vec<(Sum, Sum)>, laneway::Error>> {
+        let mut sums = vec![(Sum::default(), Sum::default()); places.len()];
+        while let Some(entry) = next() {
+            let meta = match entry {
+                Ok(Entry::Object(meta)) => meta,
+                Ok(_) => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            for (place, (found, sum)) in places.iter().zip(&mut sums) {
+                let Location::Object { key, .. } = place else { continue };
+                let Some(name) = below(key, &meta.id.key) else { continue };
+                let one = Sum { objects: 1, bytes: meta.size };
+                found.add(one);
+                if filter.takes(name, meta.size, meta.updated) {
+                    sum.add(one);
+                }
+            }
+        }
+        Ok(Ok(sums))
+    }
+
     /// Prints what a place holds; its sum.
     fn place(
         &self,

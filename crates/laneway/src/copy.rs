@@ -22,6 +22,8 @@ use crate::{CopyRequest, Error, Location, Op, existing, moved};
 
 pub(crate) use search::{Copies, one};
 
+pub(crate) use tags::of as tags_of;
+pub(crate) use within::fill;
 /// Carries out a copy request to its last event.
 pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {

@@ -1,5 +1,7 @@
 //! Changing what objects are described by: listings flow into changes while they still run.
 
+mod large;
+
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -53,6 +55,14 @@ async fn search_one(
     source: &Source,
     request: &Arc<SetMetaRequest>,
     units: &Units,
+            if large::is_known(job, store, &object) && !request.dry_run {
+                let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
+                let run = async move { one(&job, &store, &request, object).await };
+                if units.large(counted(run)).await.is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
 ) -> Result<(), Error> {
     let store = job.store(provider)?;
     let mut objects = source.objects(store, Order::Arrival);
@@ -102,7 +112,15 @@ async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: Sou
             Err(error) => job.end(begun, 0, Err(error.into())).await,
         };
     }
-    let changed = store.set_meta(&object.id, &request.change).await;
+    let changed = match large::is_known(job, store, &object) {
+        true => large::change(job, store, &object.id, &request.change).await,
+        false => match store.set_meta(&object.id, &request.change).await {
+            Err(error) if large::is_found(job, store, &object, &error).await => {
+                large::change(job, store, &object.id, &request.change).await
+            }
+            changed => changed.map_err(Error::from),
+        },
+    };
     let moved = changed.map(|meta| {
         let made = Made::of(&meta);
         Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made }

@@ -70,6 +70,7 @@ pub use new_bucket::NewBucket;
 pub use object::{ObjectId, ObjectMeta, Provider, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
+pub use s3::Changing;
 pub use settings::{MfaPrompt, RequestChecksums, Settings};
 pub use store::Store;
 pub use unless::Unless;

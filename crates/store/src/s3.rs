@@ -53,6 +53,8 @@ use crate::requests::Tally;
 use crate::settings::{completed, fingerprint};
 use crate::{AccessKey, Condition, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
+pub use set_meta::Changing;
+
 /// The S3 dialect with its endpoint and credentials.
 #[derive(Debug)]
 pub(crate) struct S3 {

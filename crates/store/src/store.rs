@@ -4,6 +4,7 @@
 //! compiler then misses: the trait in `exchange/dialect.rs`, and the verbs of these files under the same names.
 
 mod buckets;
+mod changing;
 mod listing;
 mod multipart;
 mod reading;

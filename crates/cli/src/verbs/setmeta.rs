@@ -17,9 +17,9 @@ use crate::report::line::Wording;
 /// Change the metadata of objects, where they are
 ///
 /// What isn't mentioned stays; an empty value takes a field away. GCS changes its objects in place, but for the storage class, which it
-/// rewrites: the access control list of a rewritten object is the bucket's default. S3 can't: each object up to 5 GiB is copied onto
-/// itself inside the store, keeps its tags, and gets a new time, in a bucket that keeps versions a new version, and the access control
-/// list of a new object.
+/// rewrites: the access control list of a rewritten object is the bucket's default. S3 can't: each object is copied onto itself inside the
+/// store (above 5 GiB part by part), keeps its tags, and gets a new time, in a bucket that keeps versions a new version, and the access
+/// control list of a new object.
 #[derive(Args, Debug)]
 pub(crate) struct Setmeta {
     /// Objects, patterns, or with -r prefixes

@@ -77,7 +77,7 @@ async fn small(job: &Running, ends: &Ends, item: &Item, expected: u64, known: Op
         None => Cow::Owned(ends.from.head(&item.from.id, got.meta.version.as_ref()).await?),
     };
     let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
-    tags::keep(job, ends, item, &got.meta, &mut options).await?;
+    options.tags = tags::kept(job, ends, item, &got.meta).await?;
     let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
@@ -104,7 +104,7 @@ pub(super) async fn any(job: &Running, ends: &Ends, item: &Item) -> Copied {
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
-    tags::keep(job, ends, item, &meta, &mut options).await?;
+    options.tags = tags::kept(job, ends, item, &meta).await?;
     let once = || streamed(job, ends, item, &meta, &options);
     let sent = match once().await {
         Err(error) if error.is_mismatch() => {

@@ -1,6 +1,8 @@
 //! The tags of a copy that the store doesn't make in one go, which it would else forget.
 
-use laneway_store::{ObjectMeta, Provider, PutOptions};
+use std::collections::BTreeMap;
+
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
 
 use super::{Ends, Item};
 use crate::Error;
@@ -8,26 +10,39 @@ use crate::event::Warning;
 use crate::location::url;
 use crate::running::Running;
 
-/// Gives a copy its source's tags, unless it is given others.
+/// The tags that a copy is to have: its source's, unless it is given others.
 ///
 /// # Errors
-/// What the store says where the source is known to have tags, or fails otherwise than by knowing none.
-pub(super) async fn keep(
+/// As [`of`].
+pub(super) async fn kept(
     job: &Running,
     ends: &Ends,
     item: &Item,
     source: &ObjectMeta,
-    options: &mut PutOptions,
-) -> Result<(), Error> {
+) -> Result<BTreeMap<String, String>, Error> {
+    let given = &ends.request.put.tags;
     let both_have_tags = [&ends.from, &ends.to].into_iter().all(|store| store.provider() == Provider::S3);
-    if !options.tags.is_empty() || !both_have_tags {
-        return Ok(());
+    match !given.is_empty() || !both_have_tags {
+        true => Ok(given.clone()),
+        false => of(job, &ends.from, &item.from.id, source).await,
     }
-    match job.unless_cancelled(ends.from.tags(&item.from.id)).await? {
-        Ok(tags) => options.tags = tags,
-        Err(error) if source.tags.is_some_and(|count| count > 0) => return Err(error.into()),
+}
+
+/// An object's tags.
+///
+/// # Errors
+/// What the store says where the object is known to have tags, or fails otherwise than by knowing none.
+pub(crate) async fn of(
+    job: &Running,
+    store: &Store,
+    id: &ObjectId,
+    meta: &ObjectMeta,
+) -> Result<BTreeMap<String, String>, Error> {
+    match job.unless_cancelled(store.tags(id)).await? {
+        Ok(tags) => return Ok(tags),
+        Err(error) if meta.tags.is_some_and(|count| count > 0) => return Err(error.into()),
         Err(error) if error.is_permission() => {
-            let target = url(ends.from.provider(), &item.from.id);
+            let target = url(store.provider(), id);
             let message = "its tags may not be read: if it has any, its copy has none".to_owned();
             job.warn(Warning { target, message }).await;
         }
@@ -35,5 +50,5 @@ pub(super) async fn keep(
         Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(())
+    Ok(BTreeMap::new())
 }

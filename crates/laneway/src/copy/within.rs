@@ -6,7 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use laneway_lanes::attempts::{counted, most};
 use laneway_store::{
-    Checksums, Condition, Deletion, ObjectId, ObjectMeta, Operation, Part, Provider, PutOptions, Version,
+    Checksums, Condition, Deletion, Multipart, ObjectId, ObjectMeta, Operation, Part, Provider, PutOptions,
+    Store, Version,
 };
 
 use super::across::Copied;
@@ -165,32 +166,42 @@ fn compare(ends: &Ends, source: Option<&ObjectMeta>, copied: &ObjectMeta) -> Res
 async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOptions) -> Copied {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
-    tags::keep(job, ends, item, &meta, &mut options).await?;
+    options.tags = tags::kept(job, ends, item, &meta).await?;
     let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
+    let stores = (&ends.from, &ends.to);
+    let copied = fill(job, stores, (&item.from.id, &meta), &upload, &options.condition).await?;
+    let verified = compare(ends, Some(&meta), &copied)?;
+    let atomic = ends.to.keeps(Operation::Complete, &options.condition);
+    let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
+    Ok((Sent { moved, meta: copied }, meta.version))
+}
+
+/// Copies an object, in the state that `meta` is of, into the parts of an upload, and completes it under a condition; aborts it where that fails.
+///
+/// # Errors
+/// What the stores say.
+pub(crate) async fn fill(
+    job: &Running,
+    (from, to): (&Store, &Store),
+    (source, meta): (&ObjectId, &ObjectMeta),
+    upload: &Multipart,
+    condition: &Condition,
+) -> Result<ObjectMeta, Error> {
     let sent = async {
         let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
-            .map(|(number, range)| {
-                ends.to.part_copy(&upload, number, &item.from.id, meta.version.as_ref(), range)
-            })
+            .map(|(number, range)| from.part_copy(upload, number, source, meta.version.as_ref(), range))
             .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()
             .await?;
         parts.sort_by_key(|part| part.number);
         let whole = meta.checksums.crc32c.map(Checksums::crc32c).unwrap_or_default();
-        Ok::<_, Error>(ends.to.complete(&upload, &parts, &whole, &options.condition).await?)
+        Ok::<_, Error>(to.complete(upload, &parts, &whole, condition).await?)
     };
-    match job.unless_cancelled(sent).await.and_then(|sent| sent) {
-        Ok(copied) => {
-            let verified = compare(ends, Some(&meta), &copied)?;
-            let atomic = ends.to.keeps(Operation::Complete, &options.condition);
-            let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
-            Ok((Sent { moved, meta: copied }, meta.version))
-        }
-        Err(error) => {
-            if let Err(e) = ends.to.abort(&upload).await {
-                tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
-            }
-            Err(error)
-        }
+    let sent = job.unless_cancelled(sent).await.and_then(|sent| sent);
+    if sent.is_err()
+        && let Err(e) = to.abort(upload).await
+    {
+        tracing::warn!(error = %e, "a multipart upload stays behind unfinished");
     }
+    sent
 }

@@ -32,6 +32,7 @@ mod ranges;
 mod removals;
 mod resuming;
 mod resuming_uploads;
+mod set_meta;
 mod stage;
 mod sync;
 mod sync_model;

@@ -25,7 +25,7 @@ use crate::{
     PutOptions, Version, xml,
 };
 
-fn begin_request(
+pub(super) fn begin_request(
     id: &ObjectId,
     options: &PutOptions,
     kms_key: Option<&str>,
@@ -113,10 +113,21 @@ impl Completed {
 impl S3 {
     pub(crate) async fn begin(&self, id: &ObjectId, options: &PutOptions) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
+        let kms_key = self.kms_key.as_deref();
+        let build = |wish| begin_request(id, options, kms_key, wish).map_err(|e| exchange.unsendable(&e));
+        self.begin_as(id, build).await
+    }
+
+    /// Begins an upload by the request that `build` makes for the checksums that the endpoint takes.
+    pub(super) async fn begin_as(
+        &self,
+        id: &ObjectId,
+        build: impl Fn(PartChecksums) -> Result<Outgoing, Error>,
+    ) -> Result<Multipart, Error> {
+        let exchange = Exchange::object(self, Operation::Begin, id);
         let mut climb = self.checksums.parts.climb();
         loop {
-            let outgoing = begin_request(id, options, self.kms_key.as_deref(), climb.rung())
-                .map_err(|e| exchange.unsendable(&e))?;
+            let outgoing = build(climb.rung())?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
                 Err(error) if climb.descend(&error) => continue,

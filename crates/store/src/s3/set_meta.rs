@@ -1,6 +1,7 @@
-//! `set_meta`: a copy of an object onto itself, with another description.
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
+//! `set_meta`: a copy of an object onto itself, with another description; of one that is too large for that, an upload onto it whose parts are
+//! copied from it. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use http::HeaderValue;
@@ -9,12 +10,14 @@ use laneway_lanes::Head;
 use super::S3;
 use super::conditions::unquoted;
 use super::copy::{self, COPY_RESULTS, Copied};
+use super::multipart::begin_request;
 use super::write_conditions::Write;
 use crate::checksum::Comparison;
 use crate::encryption::Keyed;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{
-    Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Version, xml,
+    Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation, PartChecksums,
+    PutOptions, Version, xml,
 };
 
 /// The largest object that one request copies.
@@ -30,26 +33,39 @@ const KEPT: [&str; 5] = [
     "x-amz-server-side-encryption-bucket-key-enabled",
 ];
 
-/// What an object is and is to be described by.
-struct Changing<'a> {
-    id: &'a ObjectId,
+/// What an object is and is to be described by, for a change that takes several requests.
+#[derive(Clone, Debug)]
+pub struct Changing {
+    id: ObjectId,
     meta: ObjectMeta,
     head: Head,
     options: PutOptions,
 }
 
-impl<'a> Changing<'a> {
+impl Changing {
     /// A lock that has run out by `now` can't be set again.
-    fn new(id: &'a ObjectId, (meta, head): (ObjectMeta, Head), change: &MetaChange, now: SystemTime) -> Self {
+    fn new(id: &ObjectId, (meta, head): (ObjectMeta, Head), change: &MetaChange, now: SystemTime) -> Self {
         let applied = change.in_lower_case().applied(&meta);
         let retention = applied.retention.filter(|retention| retention.until > now);
         // The key is among the headers.
         let options = PutOptions { retention, kms_key: None, ..applied };
-        Self { id, meta, head, options }
+        Self { id: id.clone(), meta, head, options }
     }
 
-    /// The state that is changed. A weak tag can't be a condition.
-    fn condition(&self) -> Condition {
+    /// The object as it was found.
+    pub fn found(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    /// The tags that the changed object is to have. An upload has none by itself.
+    #[must_use]
+    pub fn tags(mut self, tags: BTreeMap<String, String>) -> Self {
+        self.options.tags = tags;
+        self
+    }
+
+    /// The state that is changed, and no other. A weak tag can't be a condition.
+    pub fn condition(&self) -> Condition {
         match &self.meta.version {
             Some(Version::ETag(tag)) if tag.starts_with("W/") => Condition::None,
             version => version.clone().map_or(Condition::None, Condition::Matches),
@@ -57,9 +73,25 @@ impl<'a> Changing<'a> {
     }
 
     fn request(&self, onto: &Condition, kms_key: Option<&str>) -> Result<Outgoing, String> {
-        let kms_key = kms_key.filter(|_| self.meta.encryption.is_none());
-        let mut outgoing = copy::request(self.id, self.id, &self.options, onto, &self.condition(), kms_key)?;
+        let kms_key = self.kms_key(kms_key);
+        let mut outgoing =
+            copy::request(&self.id, &self.id, &self.options, onto, &self.condition(), kms_key)?;
         outgoing.headers.insert("x-amz-metadata-directive", HeaderValue::from_static("REPLACE"));
+        self.keeping(outgoing)
+    }
+
+    /// The request that begins an upload onto the object.
+    fn upload_request(&self, kms_key: Option<&str>, wish: PartChecksums) -> Result<Outgoing, String> {
+        let begin = begin_request(&self.id, &self.options, self.kms_key(kms_key), wish);
+        self.keeping(begin.map_err(|e| e.to_string())?)
+    }
+
+    /// The key of new objects, where this one has no encryption of its own.
+    fn kms_key<'k>(&self, of_new: Option<&'k str>) -> Option<&'k str> {
+        of_new.filter(|_| self.meta.encryption.is_none())
+    }
+
+    fn keeping(&self, mut outgoing: Outgoing) -> Result<Outgoing, String> {
         for name in KEPT {
             let Some(value) = self.head.headers.get(name) else { continue };
             // Signatures cover the value as text.
@@ -71,10 +103,13 @@ impl<'a> Changing<'a> {
 
     /// Whether what is found is what the change was to make: equal checksums, and the same description.
     fn is_made(&self, found: &ObjectMeta) -> bool {
+        found.checksums.compare(&self.meta.checksums) == Comparison::Equal && self.is_described(found)
+    }
+
+    fn is_described(&self, found: &ObjectMeta) -> bool {
         let Self { meta, options, .. } = self;
         let class = |class: &Option<String>| class.clone().filter(|class| class != "STANDARD");
         found.size == meta.size
-            && found.checksums.compare(&meta.checksums) == Comparison::Equal
             // Without one S3 gives an object a type.
             && (options.content_type.is_none() || found.content_type == options.content_type)
             && found.content_encoding == options.content_encoding
@@ -87,19 +122,50 @@ impl<'a> Changing<'a> {
 }
 
 impl S3 {
+    pub(crate) async fn changing(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
+        let answer = self.head_answer(id, None, None, Keyed::Object).await;
+        let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
+        Ok(Changing::new(id, answer, change, self.clock.at(SystemTime::now())))
+    }
+
+    /// Begins an upload onto the object, of the best checksums that the endpoint keeps, or of none: some, as MinIO, copy no part into one that has
+    /// them.
+    pub(crate) async fn begin_change(&self, changing: &Changing, checked: bool) -> Result<Multipart, Error> {
+        let wish = |wish| match checked {
+            true => wish,
+            false => PartChecksums::None,
+        };
+        let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
+        let build = |rung| {
+            let request = changing.upload_request(self.kms_key.as_deref(), wish(rung));
+            request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
+        };
+        self.begin_as(&changing.id, build).await.map_err(|e| e.within(Operation::SetMeta))
+    }
+
+    /// The object after its upload: it may have been somebody else's of the same bytes that answered for it.
+    pub(crate) async fn changed(&self, changing: &Changing) -> Result<ObjectMeta, Error> {
+        let found = self.head(&changing.id, None).await.map_err(|e| e.within(Operation::SetMeta))?;
+        match changing.is_described(&found) {
+            true => Ok(found),
+            false => {
+                let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
+                Err(exchange.error(ErrorKind::Precondition, "another writer has replaced it meanwhile"))
+            }
+        }
+    }
+
     pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         if id.version.is_some() {
             let message = "S3 changes no version: what is changed is another one";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let answer = self.head_answer(id, None, None, Keyed::Object).await;
-        let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
-        if answer.0.size > COPY_BYTES_MAX {
-            let message = "it is larger than 5 GiB, and S3 changes an object's description by copying it";
+        let changing = self.changing(id, change).await?;
+        if changing.meta.size > COPY_BYTES_MAX {
+            let message = "it is larger than 5 GiB, and S3 copies no more by one request";
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
-        let changing = Changing::new(id, answer, change, self.clock.at(SystemTime::now()));
         // Source and destination are one object, and another writer's must be neither.
         let condition = changing.condition();
         let build = |onto: &Condition| changing.request(onto, self.kms_key.as_deref());
@@ -145,7 +211,7 @@ mod tests {
         ("x-amz-object-lock-retain-until-date", "2027-01-31T00:00:00Z"),
     ];
 
-    fn changing<'a>(id: &'a ObjectId, change: &MetaChange, now: &str) -> Changing<'a> {
+    fn changing(id: &ObjectId, change: &MetaChange, now: &str) -> Changing {
         let headers: HeaderMap = HEAD
             .map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
             .into_iter()
@@ -177,6 +243,26 @@ mod tests {
             }
         }
         assert!(!request.headers.contains_key("x-amz-tagging-directive"), "tags stay");
+    }
+
+    #[test]
+    fn an_upload_onto_the_object_says_the_same_as_a_copy() {
+        let id = ObjectId::new("b", "a b");
+        let change = MetaChange::default().cache_control("no-store");
+        let changing =
+            changing(&id, &change, "2027-01-30T00:00:00Z").tags([("team".to_owned(), "a".to_owned())].into());
+        let request =
+            changing.upload_request(Some("another key"), PartChecksums::FullObject).expect("a request");
+        assert_eq!(request.target, "/a%20b?uploads=");
+        assert_eq!(request.headers["cache-control"], "no-store");
+        assert_eq!(request.headers["x-amz-tagging"], "team=a");
+        assert_eq!(request.headers["x-amz-checksum-type"], "FULL_OBJECT");
+        for (name, value) in HEAD {
+            if !matches!(name, "content-length" | "etag" | "x-amz-checksum-crc32c") {
+                assert_eq!(request.headers[name], value, "{name}");
+            }
+        }
+        assert!(!request.headers.keys().any(|name| name.as_str().starts_with("x-amz-copy")));
     }
 
     #[test]

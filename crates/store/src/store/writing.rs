@@ -56,11 +56,11 @@ impl Store {
     }
 
     /// Changes what an object is described by, and its storage class. GCS does so in place, but for the class, which it rewrites; S3 makes
-    /// another object of the same bytes, up to 5 GiB, in the state that was looked at and in no other. That has a new time and
-    /// version, and an access control list of its own.
+    /// another object of the same bytes, up to 5 GiB (see [`changing`](Self::changing) for larger ones), in the state that was looked at and
+    /// in no other. That has a new time and version, and an access control list of its own.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` when the object was replaced meanwhile; `Unsupported` for what the store can't change.
+    /// `NotFound`; `Precondition` when the object was replaced meanwhile; `Unsupported` for what the store can't change, or not by one request.
     pub async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         ask!(self, dialect => dialect.set_meta(id, change).await)
     }

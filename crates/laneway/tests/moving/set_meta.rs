@@ -1,0 +1,71 @@
+//! Changing what large objects of S3 are described by, which no single request copies.
+
+use laneway::internal::CopySizes;
+use laneway::{MetaChange, SetMetaRequest};
+use laneway_server::{Asked, Attributes, Config, Faults, Habits};
+
+use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, noise};
+
+/// A client for which 6 MiB are already more than one request copies, and such an object with a tag.
+fn large(config: Config) -> (Stage, Vec<u8>) {
+    let stage = Stage::set_up(DIALECTS[1], config, |settings| {
+        settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
+    });
+    let bytes = noise(12 * MIB + 7, 1);
+    let asked = Asked { tags: [("team".to_owned(), "a".to_owned())].into(), ..Asked::default() };
+    let metadata = [("author".to_owned(), "me".to_owned())].into();
+    let attributes =
+        Attributes { content_type: Some("x/y".into()), metadata, asked, ..Attributes::default() };
+    stage.server.store().put_with(BUCKET, "t/large", &bytes, attributes).unwrap();
+    (stage, bytes)
+}
+
+fn set_meta(stage: &Stage) -> Report {
+    let change = MetaChange::default().cache_control("no-store").metadata("n", "1");
+    Report::of(stage.client.set_meta(SetMetaRequest::new(vec![stage.url("t/")], change).recursive(true)))
+}
+
+#[test]
+fn what_one_request_does_not_copy_is_changed_by_parts_of_itself() {
+    for habits in ["s3", "minio"] {
+        let habits = Habits::named(habits).unwrap();
+        let (stage, bytes) = large(Config { habits, ..Config::default() });
+        set_meta(&stage).all_done();
+        assert!(stage.stored("t/large") == bytes);
+        let changed = stage.server.store().object(BUCKET, "t/large").unwrap().attributes.clone();
+        assert_eq!(changed.cache_control.as_deref(), Some("no-store"));
+        assert_eq!((changed.content_type.as_deref(), changed.metadata.len()), (Some("x/y"), 2));
+        assert_eq!(changed.asked.tags["team"], "a");
+        assert!(stage.requests("copy") >= 3 && stage.server.counters().multipart_open == 0);
+        // No byte of it comes by.
+        assert!(stage.server.counters().bytes_out < MIB as u64, "{:?}", stage.server.counters());
+    }
+}
+
+#[test]
+fn what_another_writer_puts_midway_stays_and_nothing_is_left_behind() {
+    for rule in ["copy:3 delay 500ms", "complete delay 500ms"] {
+        let (stage, _) = large(Config::default());
+        stage.server.set_faults(Faults::parse([rule]).unwrap());
+        let report = std::thread::scope(|scope| {
+            let changing = scope.spawn(|| set_meta(&stage));
+            match rule.starts_with("copy") {
+                true => stage.wait_for("copy", 3),
+                false => stage.wait_for("complete", 1),
+            }
+            stage.object("t/large", b"another writer's");
+            changing.join().unwrap()
+        });
+        assert_eq!(report.failure().0, "precondition", "{rule}");
+        assert_eq!(stage.stored("t/large"), b"another writer's", "{rule}");
+        stage.wait_until("no upload left", |counters| counters.multipart_open == 0);
+    }
+}
+
+#[test]
+fn a_change_whose_last_answer_is_lost_is_made_all_the_same() {
+    let (stage, bytes) = large(Config::default());
+    stage.server.set_faults(Faults::parse(["complete:1 lose-answer"]).unwrap());
+    set_meta(&stage).all_done();
+    assert!(stage.stored("t/large") == bytes);
+}

@@ -12,11 +12,13 @@ mod rows;
 mod s3;
 
 use std::io::{BufRead as _, BufReader, Cursor, Read as _};
+use std::ops::ControlFlow;
 
 use laneway_store::{Checksums, ObjectMeta, Provider};
 use tokio::sync::mpsc;
 
 use origin::{Opener, Origin};
+use rows::{Row, Rows};
 
 use crate::lines::LINE_MAX;
 use crate::state::State;
@@ -94,7 +96,7 @@ impl Inventory {
 }
 
 /// Whether anybody takes more.
-type Flow = std::ops::ControlFlow<()>;
+type Flow = ControlFlow<()>;
 
 /// Collects what lines say.
 struct Taker {
@@ -110,6 +112,26 @@ impl Taker {
             self.batch.objects.push((line, meta));
         }
         if self.batch.objects.len() < BATCH_MAX { Flow::Continue(()) } else { self.hand_on() }
+    }
+
+    /// Takes what is meant of a data file's rows; how many there were, where it was read to its end.
+    fn take_rows(
+        &mut self,
+        mut rows: Rows,
+        object: impl Fn(&Row, &Self, u64) -> Result<Option<ObjectMeta>, Error>,
+    ) -> Result<ControlFlow<(), u64>, Error> {
+        let (mut row, mut read) = (Row::default(), 0);
+        while let Some(line) = rows.next(&mut row).map_err(|(line, why)| self.broken(line, why))? {
+            read += 1;
+            let Some(meta) = object(&row, self, line)? else { continue };
+            if self.take(line, meta).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(match self.hand_on() {
+            ControlFlow::Continue(()) => ControlFlow::Continue(read),
+            ControlFlow::Break(()) => ControlFlow::Break(()),
+        })
     }
 
     fn hand_on(&mut self) -> Flow {

@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use tokio::sync::mpsc;
 
+use crate::descriptors;
 use crate::running::Running;
 
 /// Large items at once. Each keeps several slices or parts going, so that more would only hold files open.
@@ -46,7 +47,7 @@ pub(crate) struct Units(mpsc::Sender<Unit>);
 pub(crate) struct Cancelled;
 
 /// The two ends between a search and [`pump`].
-pub(crate) fn units() -> (Units, mpsc::Receiver<Unit>) {
+fn units() -> (Units, mpsc::Receiver<Unit>) {
     let (units, found) = mpsc::channel(UNITS_WAITING_MAX);
     (Units(units), found)
 }
@@ -130,8 +131,29 @@ impl<T> Group<T> {
     }
 }
 
+/// Runs a search, and what it finds, to the end of both; `None` where the job was cancelled meanwhile: a search that is given up has nothing to
+/// tell.
+pub(crate) async fn pumped<T, F: Future<Output = T>>(
+    job: &Running,
+    search: impl FnOnce(Units) -> F,
+) -> Option<T> {
+    let (units, found) = units();
+    let searching = job.unless_cancelled(search(units));
+    let (ended, ()) = tokio::join!(searching, pump(job, found));
+    ended.ok().filter(|_| !job.cancel.is_set())
+}
+
+/// The same for a search that finds everything there is to be done.
+pub(crate) async fn pump_all<F: Future<Output = ()>>(job: &Running, search: impl FnOnce(Units) -> F) {
+    pumped(job, |units| async {
+        search(units).await;
+        job.progress.scanned();
+    })
+    .await;
+}
+
 /// Carries out units until there are no more, or the job is cancelled.
-pub(crate) async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
+async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
     let memory = job.engine.lanes.memory();
     let mut small = FuturesUnordered::new();
     let mut large = FuturesUnordered::new();
@@ -139,8 +161,9 @@ pub(crate) async fn pump(job: &Running, mut units: mpsc::Receiver<Unit>) {
     let mut reserving: Option<BoxFuture<'_, (Reservation, BoxFuture<'static, ()>)>> = None;
     let mut is_open = true;
     let mut cancelled = std::pin::pin!(job.cancel.wait());
+    let large_max = descriptors::allowed(LARGE_MAX);
     loop {
-        while large.len() < LARGE_MAX
+        while large.len() < large_max
             && let Some(run) = large_waiting.pop_front()
         {
             large.push(run);

@@ -13,7 +13,7 @@ use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
 use crate::named_version;
 use crate::names_from::{NameList, Named, Reading};
-use crate::pump::{Cancelled, ITEM_COST, Units, pump, units};
+use crate::pump::{Cancelled, ITEM_COST, Units, pump_all};
 use crate::running::{Begun, Made, Moved, Running};
 use crate::{Error, Location, Op, RemoveRequest, moved};
 use markers::{Above, Markers};
@@ -38,14 +38,7 @@ pub(crate) async fn run(job: Arc<Running>, request: RemoveRequest) {
                 job.fail(Op::Remove, target, None, error).await;
                 return job.finish().await;
             }
-            let (units, found) = units();
-            let search = async {
-                // A search that is given up because the job was cancelled has nothing to tell.
-                if job.unless_cancelled(search(&job, &request, units)).await.is_ok() {
-                    job.progress.scanned();
-                }
-            };
-            tokio::join!(search, pump(&job, found));
+            pump_all(&job, |units| search(&job, &request, units)).await;
             job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
     }

@@ -3,6 +3,7 @@
 mod byte_range;
 mod check;
 mod set_meta;
+mod setters;
 mod sync;
 mod verify;
 
@@ -14,6 +15,7 @@ use crate::manifest::{Settings, Subject};
 use crate::mapping::{SourceName, name_of_key};
 use crate::preserve::Preserve;
 use crate::{Filter, Gzip, Location};
+use setters::setters;
 
 pub use byte_range::ByteRange;
 pub use set_meta::SetMetaRequest;
@@ -109,74 +111,23 @@ impl CopyRequest {
         }
     }
 
-    /// Sets [`recursive`](field@Self::recursive).
-    #[must_use]
-    pub fn recursive(mut self, recursive: bool) -> Self {
-        self.recursive = recursive;
-        self
-    }
-
-    /// Sets [`remove_source`](field@Self::remove_source).
-    #[must_use]
-    pub fn remove_source(mut self, remove_source: bool) -> Self {
-        self.remove_source = remove_source;
-        self
-    }
-
-    /// Sets [`dry_run`](field@Self::dry_run).
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets [`no_clobber`](field@Self::no_clobber).
-    #[must_use]
-    pub fn no_clobber(mut self, no_clobber: bool) -> Self {
-        self.no_clobber = no_clobber;
-        self
-    }
-
-    /// Sets [`durable`](field@Self::durable).
-    #[must_use]
-    pub fn durable(mut self, durable: bool) -> Self {
-        self.durable = durable;
-        self
-    }
-
-    /// Sets [`keep_partial`](field@Self::keep_partial).
-    #[must_use]
-    pub fn keep_partial(mut self, keep_partial: bool) -> Self {
-        self.keep_partial = keep_partial;
-        self
-    }
-
-    /// Sets [`follow_symlinks`](field@Self::follow_symlinks).
-    #[must_use]
-    pub fn follow_symlinks(mut self, follow_symlinks: bool) -> Self {
-        self.follow_symlinks = follow_symlinks;
-        self
-    }
-
-    /// Sets [`contents`](field@Self::contents).
-    #[must_use]
-    pub fn contents(mut self, contents: bool) -> Self {
-        self.contents = contents;
-        self
-    }
-
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// Sets [`preserve`](field@Self::preserve).
-    #[must_use]
-    pub fn preserve(mut self, preserve: bool) -> Self {
-        self.preserve = preserve;
-        self
+    setters! {
+        recursive: bool,
+        remove_source: bool,
+        dry_run: bool,
+        no_clobber: bool,
+        durable: bool,
+        keep_partial: bool,
+        follow_symlinks: bool,
+        contents: bool,
+        filter: Filter,
+        preserve: bool,
+        put: PutOptions,
+        gzip: Gzip,
+        files_from: some Location,
+        inventory: into Location,
+        manifest: into PathBuf,
+        expect_size: some u64,
     }
 
     /// What of files besides their bytes is set on them, of what the objects of a store carry.
@@ -197,41 +148,6 @@ impl CopyRequest {
         }
     }
 
-    /// Sets [`put`](field@Self::put).
-    #[must_use]
-    pub fn put(mut self, put: PutOptions) -> Self {
-        self.put = put;
-        self
-    }
-
-    /// Sets [`gzip`](field@Self::gzip).
-    #[must_use]
-    pub fn gzip(mut self, gzip: Gzip) -> Self {
-        self.gzip = gzip;
-        self
-    }
-
-    /// Sets [`files_from`](field@Self::files_from).
-    #[must_use]
-    pub fn files_from(mut self, names: Location) -> Self {
-        self.files_from = Some(names);
-        self
-    }
-
-    /// Sets [`inventory`](field@Self::inventory).
-    #[must_use]
-    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
-        self.inventory = Some(at.into());
-        self
-    }
-
-    /// Sets [`manifest`](field@Self::manifest).
-    #[must_use]
-    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
-        self.manifest = Some(path.into());
-        self
-    }
-
     /// Whose manifest it keeps.
     pub(crate) fn subject(&self, added: &str) -> Subject {
         let settings = Settings { put: &self.put, gzip: Some(&self.gzip), preserve: self.preserve, added };
@@ -239,13 +155,6 @@ impl CopyRequest {
         Subject::new(job, &self.sources, Some(&self.destination))
             .making(&settings)
             .into_folder(self.is_into_folder())
-    }
-
-    /// Sets [`expect_size`](field@Self::expect_size).
-    #[must_use]
-    pub fn expect_size(mut self, bytes: u64) -> Self {
-        self.expect_size = Some(bytes);
-        self
     }
 }
 
@@ -288,60 +197,19 @@ impl RemoveRequest {
         }
     }
 
-    /// Sets [`files_from`](field@Self::files_from).
-    #[must_use]
-    pub fn files_from(mut self, names: Location) -> Self {
-        self.files_from = Some(names);
-        self
-    }
-
-    /// Sets [`inventory`](field@Self::inventory).
-    #[must_use]
-    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
-        self.inventory = Some(at.into());
-        self
-    }
-
-    /// Sets [`manifest`](field@Self::manifest).
-    #[must_use]
-    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
-        self.manifest = Some(path.into());
-        self
+    setters! {
+        files_from: some Location,
+        inventory: into Location,
+        manifest: into PathBuf,
+        recursive: bool,
+        all_versions: bool,
+        dry_run: bool,
+        filter: Filter,
     }
 
     /// Whose manifest it keeps.
     pub(crate) fn subject(&self) -> Subject {
         Subject::new("remove", &self.targets, None)
-    }
-
-    /// Sets [`recursive`](field@Self::recursive).
-    #[must_use]
-    pub fn recursive(mut self, recursive: bool) -> Self {
-        self.recursive = recursive;
-        self
-    }
-
-    /// Sets [`dry_run`](field@Self::dry_run).
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-}
-
-impl RemoveRequest {
-    /// Sets [`all_versions`](field@Self::all_versions).
-    #[must_use]
-    pub fn all_versions(mut self, all_versions: bool) -> Self {
-        self.all_versions = all_versions;
-        self
     }
 }
 
@@ -373,39 +241,12 @@ impl ListRequest {
         Self { at, recursive: false, all_versions: false, filter, in_order: true, inventory: None }
     }
 
-    /// Sets [`all_versions`](field@Self::all_versions).
-    #[must_use]
-    pub fn all_versions(mut self, all_versions: bool) -> Self {
-        self.all_versions = all_versions;
-        self
-    }
-
-    /// Sets [`in_order`](field@Self::in_order).
-    #[must_use]
-    pub fn in_order(mut self, in_order: bool) -> Self {
-        self.in_order = in_order;
-        self
-    }
-
-    /// Sets [`inventory`](field@Self::inventory).
-    #[must_use]
-    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
-        self.inventory = Some(at.into());
-        self
-    }
-
-    /// Sets [`recursive`](field@Self::recursive).
-    #[must_use]
-    pub fn recursive(mut self, recursive: bool) -> Self {
-        self.recursive = recursive;
-        self
-    }
-
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
+    setters! {
+        all_versions: bool,
+        in_order: bool,
+        inventory: into Location,
+        recursive: bool,
+        filter: Filter,
     }
 }
 

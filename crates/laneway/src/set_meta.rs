@@ -12,7 +12,7 @@ use laneway_store::{Provider, Store};
 use crate::event::Verified;
 use crate::listing::{Order, Source, SourceObject};
 use crate::location::url;
-use crate::pump::{Group, Units, pump, units};
+use crate::pump::{Group, Units, pump_all};
 use crate::running::{Made, Moved, Running};
 use crate::{Error, Op, SetMetaRequest};
 
@@ -25,14 +25,7 @@ pub(crate) async fn run(job: Arc<Running>, request: SetMetaRequest) {
         }
         Ok(()) => {
             let request = Arc::new(request);
-            let (units, found) = units();
-            let search = async {
-                // A search that is given up because the job was cancelled has nothing to tell.
-                if job.unless_cancelled(search(&job, &request, units)).await.is_ok() {
-                    job.progress.scanned();
-                }
-            };
-            tokio::join!(search, pump(&job, found));
+            pump_all(&job, |units| search(&job, &request, units)).await;
             job.tell_where_nothing_is_left(&request.filter, &request.targets).await;
         }
     }
@@ -55,6 +48,13 @@ async fn search_one(
     source: &Source,
     request: &Arc<SetMetaRequest>,
     units: &Units,
+) -> Result<(), Error> {
+    let store = job.store(provider)?;
+    let mut objects = source.objects(store, Order::Arrival);
+    while let Some(arrived) = objects.next().await? {
+        let mut group = Group::new();
+        for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {
+            job.progress.found(1, 0);
             if large::is_known(job, store, &object) && !request.dry_run {
                 let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
                 let run = async move { one(&job, &store, &request, object).await };
@@ -63,13 +63,6 @@ async fn search_one(
                 }
                 continue;
             }
-) -> Result<(), Error> {
-    let store = job.store(provider)?;
-    let mut objects = source.objects(store, Order::Arrival);
-    while let Some(arrived) = objects.next().await? {
-        let mut group = Group::new();
-        for object in arrived.into_iter().filter(|object| object.is_taken_by(&request.filter)) {
-            job.progress.found(1, 0);
             group.add(object, 0);
             if group.is_full() && send(job, store, request, &mut group, units).await.is_err() {
                 return Ok(());
@@ -126,7 +119,7 @@ async fn one(job: &Running, store: &Store, request: &SetMetaRequest, object: Sou
         Moved { bytes: 0, verified: Verified::NotApplicable, atomic: true, made }
     });
     match size {
-        Some(size) => job.end_listed(begun, size, moved.map_err(Error::from)).await,
-        None => job.end(begun, 0, moved.map_err(Error::from)).await,
+        Some(size) => job.end_listed(begun, size, moved).await,
+        None => job.end(begun, 0, moved).await,
     }
 }

@@ -1,6 +1,8 @@
 //! Storage Insights inventory reports: a manifest names the shards, which are CSV with a header, or Parquet with columns of the same names.
 //! <https://cloud.google.com/storage/docs/insights/inventory-reports>
 
+use std::ops::ControlFlow;
+
 use laneway_store::{ObjectId, ObjectMeta, Version};
 use serde::Deserialize;
 
@@ -74,16 +76,9 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
         };
         let header = rows.names().map_err(|e| taker.broken(1, e))?;
         let columns = Columns::of(&header).map_err(|why| taker.broken(1, why))?;
-        let mut row = Row::default();
-        while let Some(line) = rows.next(&mut row).map_err(|(line, why)| taker.broken(line, why))? {
-            rows_read += 1;
-            let Some(meta) = object(&row, &columns, taker, line)? else { continue };
-            if taker.take(line, meta).is_break() {
-                return Ok(Flow::Break(()));
-            }
-        }
-        if taker.hand_on().is_break() {
-            return Ok(Flow::Break(()));
+        match taker.take_rows(rows, |row, taker, line| object(row, &columns, taker, line))? {
+            ControlFlow::Continue(read) => rows_read += read,
+            ControlFlow::Break(()) => return Ok(Flow::Break(())),
         }
     }
     match announced {

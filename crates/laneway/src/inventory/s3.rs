@@ -95,7 +95,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
     for DataFile { key, md5 } in &manifest.files {
         let data = opener.data(&Named { bucket, key, md5: md5.as_deref() })?;
         taker.batch.file.clone_from(&data.name);
-        let (mut rows, columns) = match &format {
+        let (rows, columns) = match &format {
             Format::Csv(columns) => (Rows::csv(data, false), columns.clone()),
             Format::Parquet => {
                 let mut rows = Rows::parquet(data, &PARQUET_COLUMNS)?;
@@ -104,14 +104,7 @@ pub(super) fn read(opener: &Opener, manifest: serde_json::Value, taker: &mut Tak
                 (rows, Columns { is_encoded: false, ..columns })
             }
         };
-        let mut row = Row::default();
-        while let Some(line) = rows.next(&mut row).map_err(|(line, why)| taker.broken(line, why))? {
-            let Some(meta) = object(&row, &columns, taker, line)? else { continue };
-            if taker.take(line, meta).is_break() {
-                return Ok(Flow::Break(()));
-            }
-        }
-        if taker.hand_on().is_break() {
+        if taker.take_rows(rows, |row, taker, line| object(row, &columns, taker, line))?.is_break() {
             return Ok(Flow::Break(()));
         }
     }

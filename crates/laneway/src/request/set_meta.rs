@@ -2,6 +2,7 @@
 
 use laneway_store::MetaChange;
 
+use super::setters::setters;
 use crate::{Error, Filter, Location};
 
 /// Changes the description and the storage class of objects, which stay where they are.
@@ -35,25 +36,10 @@ impl SetMetaRequest {
         Self { targets, change, recursive: false, dry_run: false, filter: Filter::default() }
     }
 
-    /// Sets [`recursive`](field@Self::recursive).
-    #[must_use]
-    pub fn recursive(mut self, recursive: bool) -> Self {
-        self.recursive = recursive;
-        self
-    }
-
-    /// Sets [`dry_run`](field@Self::dry_run).
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
+    setters! {
+        recursive: bool,
+        dry_run: bool,
+        filter: Filter,
     }
 
     /// Checks what can be checked before anything is asked of a store. [`Client::set_meta`](crate::Client::set_meta) does so by itself,

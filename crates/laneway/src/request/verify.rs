@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::setters::setters;
 use crate::{Error, Filter, Location};
 
 /// Compares what lies below two places by what their listings tell: names, sizes, and the checksums that both have. No object is asked for,
@@ -45,32 +46,11 @@ impl VerifyRequest {
         }
     }
 
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// Sets [`report`](field@Self::report).
-    #[must_use]
-    pub fn report(mut self, path: impl Into<PathBuf>) -> Self {
-        self.report = Some(path.into());
-        self
-    }
-
-    /// Sets [`source_inventory`](field@Self::source_inventory).
-    #[must_use]
-    pub fn source_inventory(mut self, at: impl Into<Location>) -> Self {
-        self.source_inventory = Some(at.into());
-        self
-    }
-
-    /// Sets [`destination_inventory`](field@Self::destination_inventory).
-    #[must_use]
-    pub fn destination_inventory(mut self, at: impl Into<Location>) -> Self {
-        self.destination_inventory = Some(at.into());
-        self
+    setters! {
+        filter: Filter,
+        report: into PathBuf,
+        source_inventory: into Location,
+        destination_inventory: into Location,
     }
 
     /// Checks what can be checked before anything is asked of a store. [`Client::verify`](crate::Client::verify) does so by itself, and

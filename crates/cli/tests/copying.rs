@@ -45,6 +45,29 @@ fn round_trip(wire: Wire, scheme: &str) {
 }
 
 #[test]
+fn a_tree_goes_up_and_comes_back_where_few_files_may_be_open() {
+    let (endpoint, _) = endpoint(Wire::Plain);
+    let tree = endpoint.folder().join("tree");
+    for n in 0..300 {
+        write(&endpoint, &format!("tree/{n}/a/b/{n}"), b"x");
+    }
+    // So many connections pay that a process of few descriptors had none left for its files.
+    let rules = ["put delay 20ms", "get delay 20ms"];
+    endpoint.server().set_faults(Faults::parse(rules).expect("rules"));
+    let limited = endpoint.program("/bin/sh").in_folder(endpoint.folder());
+    let run = |words: &[&str]| {
+        let limit = ["-c", "ulimit -n 64 && exec \"$@\"", "sh", LANEWAY];
+        limited.run([&limit[..], words].concat()).succeeds()
+    };
+    run(&["cp", "-r", "tree", "s3://bucket/t"]);
+    assert_eq!(endpoint.server().store().keys("bucket").len(), 300);
+    run(&["cp", "-r", "s3://bucket/t", "back"]);
+    assert_eq!(differences(&tree, &endpoint.folder().join("back")), Vec::<String>::new());
+    let summary = run(&["sync", "--json", "tree", "gs://bucket/t"]).record("summary");
+    assert_eq!((&summary["unchanged"], &summary["failed"]), (&300.into(), &0.into()));
+}
+
+#[test]
 fn a_tree_survives_gcs_over_plain_h1() {
     round_trip(Wire::Plain, "gs");
 }

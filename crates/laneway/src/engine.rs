@@ -10,10 +10,10 @@ use std::time::Duration;
 use laneway_lanes::trace::Trace;
 use laneway_lanes::{Bandwidth, Config, Lanes, MemoryBudget, Trust};
 
-use crate::Error;
 use crate::files::Files;
 use crate::fork::PerProcess;
 use crate::runtime::Runtime;
+use crate::{Error, descriptors};
 
 /// Below this even one request at a time would wait for itself.
 const MEMORY_MIN: usize = 1 << 20;
@@ -137,7 +137,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Most connections open at once over all servers, at least one; 256 where nothing is said.
+    /// Most connections open at once over all servers, at least one; 256 where nothing is said, and fewer where the process may have fewer than
+    /// 1024 files open.
     #[must_use]
     pub fn connections_max(mut self, connections: usize) -> Self {
         self.budgets.connections_max = Some(connections.max(1));
@@ -189,7 +190,7 @@ impl Machinery {
         let usual = Config::default();
         let config = Config {
             memory: budgets.memory.map_or(usual.memory, |bytes| MemoryBudget::new(bytes.max(MEMORY_MIN))),
-            connections_max: budgets.connections_max,
+            connections_max: budgets.connections_max.or_else(descriptors::connections_max),
             bandwidth: budgets.bandwidth.map(Bandwidth::limited_to),
             bulk_threads: budgets.threads,
             trace,

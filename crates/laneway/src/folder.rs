@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-use crate::Error;
 use crate::platform::flush_directory;
 use crate::relative::Relative;
+use crate::{Error, descriptors};
 
 use flushed::Flushed;
 pub(crate) use journal::Subject;
@@ -93,7 +93,7 @@ impl Folder {
         };
         let opened = Arc::new(opened);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= OPEN_MAX {
+        if open.len() >= descriptors::allowed(OPEN_MAX) {
             open.clear();
         }
         open.insert(below.to_owned(), Arc::clone(&opened));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use laneway_lanes::attempts::most;
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::job::{Cancel, Canceller, JobEnds};
 use crate::manifest::{Known, Manifest, Record, Subject};
+use crate::remarks::Remarks;
 use crate::shared::Common;
 use crate::state::State as Engine;
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
@@ -73,30 +74,7 @@ struct Outcomes {
     bytes: AtomicU64,
     unverified: AtomicU64,
     kept: AtomicU64,
-    archived: Mutex<Archived>,
-}
-
-/// Objects that listings named and that lie in archives.
-#[derive(Debug, Default)]
-struct Archived {
-    first: Option<String>,
-    count: u64,
-}
-
-impl Archived {
-    fn add(&mut self, source: &str) {
-        self.first.get_or_insert_with(|| source.to_owned());
-        self.count += 1;
-    }
-
-    /// One for all of them.
-    fn warning(&self) -> Option<Warning> {
-        let message = match self.count {
-            1 => "left out: it lies in an archive and has to be restored first".to_owned(),
-            n => format!("left out, one of {n} objects that lie in an archive and have to be restored first"),
-        };
-        Some(Warning { target: self.first.clone()?, message })
-    }
+    remarks: Mutex<Remarks>,
 }
 
 /// An item that has begun.
@@ -330,7 +308,7 @@ impl Running {
 
     /// Tells that an item was left alone because it lies in an archive.
     pub(crate) async fn skip_archived(&self, begun: Begun, bytes: u64) {
-        self.outcomes.archived.lock().unwrap_or_else(|e| e.into_inner()).add(&begun.source);
+        self.remarks().archived(&begun.source);
         self.skip(begun, bytes, "it lies in an archive and has to be restored first").await;
     }
 
@@ -493,6 +471,11 @@ impl Running {
         Arc::strong_count(&self.awaited) > 1
     }
 
+    /// What is said of many items at once.
+    pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
+        self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells the job's end.
     pub(crate) async fn finish(&self) {
         let _all_written = self.writes.acquire_many(WRITES_MAX).await;
@@ -504,8 +487,8 @@ impl Running {
         let search_cut = !self.progress.scan_complete();
         self.progress.scanned();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let archived = self.outcomes.archived.lock().unwrap_or_else(|e| e.into_inner()).warning();
-        if let Some(warning) = archived {
+        let remarks = self.remarks().warnings();
+        for warning in remarks {
             self.warn(warning).await;
         }
         let network = self.progress.tally();

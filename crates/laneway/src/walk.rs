@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use tokio::sync::mpsc;
 
 use crate::folder::is_temporary_name;
-use crate::{Error, Filter, Warning};
+use crate::{Error, Filter, Warning, descriptors};
 
 /// Most files in a batch.
 const BATCH_MAX: usize = 256;
@@ -250,7 +250,8 @@ impl Walker {
                 }
             }
             // What was read to its end holds no directory open.
-            let is_deep = open.len() >= OPEN_MAX && self.shared.walk.order != Order::Names;
+            let is_deep =
+                open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != Order::Names;
             let Some((directory, entries)) = open.last_mut() else {
                 next = deferred.pop();
                 if next.is_none() {

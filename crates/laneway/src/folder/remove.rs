@@ -11,6 +11,11 @@ use super::{DIRECTORY, Folder};
 use crate::Error;
 
 impl Folder {
+    /// Whether it takes names that differ only in case for one. Blocks.
+    pub(crate) fn folds_case(&self) -> bool {
+        folds_case(&self.path)
+    }
+
     /// Removes the file `name` below the folder, and the directories that become empty by it. No link on the way is followed; one in the
     /// file's place is removed itself. What is gone already is fine. Blocks.
     ///

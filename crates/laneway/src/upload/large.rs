@@ -34,7 +34,11 @@ pub(crate) async fn upload(
     item: &Item,
 ) -> Result<(Moved, Identity), Error> {
     let path = item.path.clone();
-    let source = job.engine.files.run(move || Source::open(&path)).await??;
+    let open = move || Source::open(&path).map(|source| (source.holes(), source));
+    let (holes, source) = job.engine.files.run(open).await??;
+    if let Some(holes) = holes {
+        job.remarks().sparse(&item.path.display().to_string(), holes);
+    }
     let identity = source.identity();
     Ok((send(job, request, store, item, source).await?, identity))
 }

@@ -269,12 +269,22 @@ impl Uploads<'_> {
                     return Ok(Err(Cancelled));
                 }
             }
-            let asked = self.ask(store, &mut waiting, Some(&prefix)).await;
-            if asked.is_err() || self.send_group(store, &mut waiting).await.is_err() {
+            if self.send_found(store, waiting, &prefix).await.is_err() {
                 return Ok(Err(Cancelled));
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Sends what a batch of a tree has brought on its way. `prefix` is that of all its keys.
+    async fn send_found(
+        &mut self,
+        store: &Store,
+        mut waiting: Waiting,
+        prefix: &str,
+    ) -> Result<(), Cancelled> {
+        self.ask(store, &mut waiting, Some(prefix)).await?;
+        self.send_group(store, &mut waiting).await
     }
 
     async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
@@ -320,8 +330,7 @@ impl Uploads<'_> {
                     return Ok(Err(Cancelled));
                 }
             }
-            let asked = self.ask(store, &mut waiting, Some(&prefix)).await;
-            if asked.is_err() || self.send_group(store, &mut waiting).await.is_err() {
+            if self.send_found(store, waiting, &prefix).await.is_err() {
                 return Ok(Err(Cancelled));
             }
         }

@@ -14,6 +14,11 @@ use crate::preserve::Attributes;
 /// How much of a file is read at a time to compute a checksum.
 const READ: usize = 256 << 10;
 
+/// What `st_blocks` counts in, whatever the file system's own blocks are.
+const BLOCK: u64 = 512;
+/// Holes of fewer bytes are not spoken of.
+const HOLES_MIN: u64 = 1 << 20;
+
 /// A file as it was when it was opened.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -74,6 +79,18 @@ impl Source {
     /// What it was besides its bytes when it was opened.
     pub(crate) fn attributes(&self) -> Attributes {
         self.attributes
+    }
+
+    /// How many of its bytes are holes, as far as that is worth a word. A file system that compresses has fewer bytes of it too, and no hole.
+    /// Blocks.
+    pub(crate) fn holes(&self) -> Option<u64> {
+        let size = self.as_opened.size;
+        let stored = self.file.metadata().ok()?.blocks().saturating_mul(BLOCK);
+        let missing = size.checked_sub(stored).filter(|missing| *missing >= HOLES_MIN)?;
+        let hole = rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Hole(0)).ok()?;
+        // Whole files are read from where they stand.
+        rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::Start(0)).ok()?;
+        (hole < size).then_some(missing)
     }
 
     /// Whether it is still as it was opened. Blocks.

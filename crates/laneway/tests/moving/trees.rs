@@ -207,6 +207,24 @@ fn a_file_and_a_folder_of_one_name_are_one_error_and_nothing_is_lost() {
 }
 
 #[test]
+fn keys_that_a_folder_takes_for_one_are_an_error_and_nothing_is_lost() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for key in ["t/Name", "t/name", "t/other"] {
+            stage.object(key, key.as_bytes());
+        }
+        // Two names of one file are what such a file system shows.
+        std::fs::hard_link(stage.file("d/seen", ""), stage.path("d/SEEN")).unwrap();
+        let report = stage.cp_r(stage.url("t"), stage.path("d"));
+        assert_eq!((report.summary.files, report.summary.failed), (2, 1), "{kind:?}");
+        let (class, why) = report.failure();
+        assert!(class == "refused" && why.contains("differs in case alone"), "{why}");
+        let there = contents(&stage.path("d/t"));
+        assert_eq!(there.len(), 2, "{there:?}");
+    }
+}
+
+#[test]
 fn a_folder_marker_becomes_a_folder() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);

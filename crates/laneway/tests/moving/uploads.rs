@@ -265,3 +265,18 @@ fn a_size_is_expected_only_of_what_goes_into_a_store_and_may_be_as_large() {
     let down = CopyRequest::new(vec![stage.url("f")], Place::from(&path).0);
     assert!(down.expect_size(1).check().unwrap_err().is_usage());
 }
+
+#[test]
+fn a_sparse_file_goes_as_zeros_and_that_is_told_once() {
+    let stage = Stage::new(DIALECTS[1]);
+    for name in ["tree/a", "tree/b"] {
+        let path = stage.file(name, "begins");
+        std::fs::File::options().write(true).open(path).unwrap().set_len(20 << 20).unwrap();
+    }
+    let report = stage.cp_r(stage.path("tree"), stage.url("t"));
+    report.all_verified();
+    assert!(report.warnings[0].contains("is sparse, one of 2 files"), "{:?}", report.warnings);
+    assert_eq!(report.warnings.len(), 1);
+    let stored = stage.stored("t/a");
+    assert!(stored.len() == 20 << 20 && stored.starts_with(b"begins") && stored.ends_with(&[0; 1000]));
+}

@@ -1,0 +1,77 @@
+//! What a job says once, at its end, of all items of a kind.
+
+use crate::Warning;
+
+/// Items that something is to be said of.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    archived: Items,
+    sparse: Items,
+}
+
+#[derive(Debug, Default)]
+struct Items {
+    first: Option<String>,
+    count: u64,
+    bytes: u64,
+}
+
+impl Items {
+    fn add(&mut self, name: &str, bytes: u64) {
+        self.first.get_or_insert_with(|| name.to_owned());
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    fn warning(&self, message: impl FnOnce(u64, u64) -> String) -> Option<Warning> {
+        Some(Warning { target: self.first.clone()?, message: message(self.count, self.bytes) })
+    }
+}
+
+impl Remarks {
+    /// An object that a listing named lies in an archive.
+    pub(crate) fn archived(&mut self, source: &str) {
+        self.archived.add(source, 0);
+    }
+
+    /// A file has holes of so many bytes, which go as zeros.
+    pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
+        self.sparse.add(path, bytes);
+    }
+
+    /// One for all of each kind.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let archived = self.archived.warning(|count, _| match count {
+            1 => "left out: it lies in an archive and has to be restored first".to_owned(),
+            n => format!("left out, one of {n} objects that lie in an archive and have to be restored first"),
+        });
+        let sparse = self.sparse.warning(|count, bytes| match count {
+            1 => format!("is sparse: {bytes} bytes of it are holes, which an object has as zeros"),
+            n => format!(
+                "is sparse, one of {n} files of which {bytes} bytes are holes, which objects have as zeros"
+            ),
+        });
+        archived.into_iter().chain(sparse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_items_of_a_kind_are_one_warning() {
+        let mut remarks = Remarks::default();
+        assert!(remarks.warnings().is_empty());
+        remarks.sparse("a", 5);
+        assert_eq!(
+            remarks.warnings()[0].message,
+            "is sparse: 5 bytes of it are holes, which an object has as zeros"
+        );
+        remarks.sparse("b", 6);
+        remarks.archived("s3://b/k");
+        let told: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
+        assert!(told[0].starts_with("s3://b/k: left out: it lies in an archive"), "{told:?}");
+        assert!(told[1].starts_with("a: is sparse, one of 2 files of which 11 bytes are holes"), "{told:?}");
+    }
+}

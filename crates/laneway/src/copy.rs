@@ -7,23 +7,24 @@ mod within;
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use laneway_store::{List, ObjectId, PutOptions, Store, Version};
 
-use crate::download::Downloads;
+use crate::download::{Downloads, is_asked};
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::lookup::Sizes;
 use crate::names_from::Reading;
-use crate::pump::{pump, units};
+use crate::pump::pump_all;
 use crate::running::{Begun, Moved, Running};
-use crate::search::{Prefix, Search};
+use crate::search::{Prefix, Search, asked_ahead};
 use crate::upload::{Sent, Uploads};
 use crate::{CopyRequest, Error, Location, Op, existing, moved};
 
 pub(crate) use search::{Copies, one};
-
 pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
+
 /// Carries out a copy request to its last event.
 pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
     let op = match (&request.sources[..], &request.destination) {
@@ -51,16 +52,9 @@ pub(crate) async fn run(job: Arc<Running>, mut request: CopyRequest) {
             if op == Op::Upload {
                 job.progress.counts_sent();
             }
-            let (units, found) = units();
             let request = Arc::new(request.with_condition());
-            let search = Search::new(Arc::clone(&job), Arc::clone(&request), units);
-            let searching = async {
-                // A search that is given up because the job was cancelled has nothing to report.
-                if job.unless_cancelled(look_through(search)).await.is_ok() {
-                    job.progress.scanned();
-                }
-            };
-            tokio::join!(searching, pump(&job, found));
+            let search = |units| Search::new(Arc::clone(&job), Arc::clone(&request), units);
+            pump_all(&job, |units| look_through(search(units))).await;
             job.tell_where_nothing_is_left(&request.filter, &request.sources).await;
         }
     }
@@ -105,14 +99,17 @@ async fn look_through(mut search: Search) {
             into_a_store(&mut search, Prefix { provider: *provider, bucket, key }).await;
         }
         Location::Local(_) | Location::Version { .. } | Location::Standard => {
-            let mut sizes = Sizes::begin(&search.job, &request);
+            let job = Arc::clone(&search.job);
+            let mut sizes = Sizes::begin(&job, &request);
+            let ahead = asked_ahead(&job, &request, |provider, id| is_asked(&job, &request, provider, id));
+            let mut ahead = std::pin::pin!(ahead);
             let mut downloads = Downloads::new(&mut search);
-            for source in &request.sources {
+            while let Some((source, answer)) = ahead.next().await {
                 let Some((provider, id)) = source.as_object() else { continue };
                 let from = listed(&downloads.search.job, id, &request);
                 let is_looked_up = !from.is_listed() && from.version.is_none();
                 let size = if is_looked_up { sizes.of(&from.key).await } else { None };
-                if let Err(error) = downloads.source(provider, &from, size).await {
+                if let Err(error) = downloads.source(provider, &from, size, answer).await {
                     downloads.search.fail(Op::Download, source.to_string(), error).await;
                 }
             }
@@ -140,14 +137,18 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
         let source = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
         search.fail(Op::Upload, source, error).await;
     }
-    for source in &request.sources {
+    let job = Arc::clone(&search.job);
+    // The state of each is what the next run with the manifest goes by.
+    let ahead = asked_ahead(&job, &request, |_, _| job.has_manifest());
+    let mut ahead = std::pin::pin!(ahead);
+    while let Some((source, answer)) = ahead.next().await {
         let result = match source {
             Location::Standard => (Uploads { search, to }).standard_input().await,
             Location::Local(_) => Ok(()),
             Location::Object { .. } | Location::Version { .. } => match source.as_object() {
                 Some((provider, id)) => {
                     let source = listed(&search.job, id, &request);
-                    Copies::new(search, to).source(provider, &source).await
+                    Copies::new(search, to).source(provider, &source, answer).await
                 }
                 None => Ok(()),
             },

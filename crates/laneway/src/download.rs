@@ -23,7 +23,7 @@ use crate::running::{Begun, Moved, Running};
 use crate::{CopyRequest, Error, Op, moved};
 
 pub(crate) use range_writer::{Pinned, RangeWriter};
-pub(crate) use search::{Downloads, one};
+pub(crate) use search::{Downloads, is_asked, one};
 pub(crate) use slice::Into;
 
 /// What an item's download left behind.

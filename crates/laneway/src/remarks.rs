@@ -70,8 +70,11 @@ mod tests {
         );
         remarks.sparse("b", 6);
         remarks.archived("s3://b/k");
-        let told: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
-        assert!(told[0].starts_with("s3://b/k: left out: it lies in an archive"), "{told:?}");
-        assert!(told[1].starts_with("a: is sparse, one of 2 files of which 11 bytes are holes"), "{told:?}");
+        let shown: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
+        assert!(shown[0].starts_with("s3://b/k: left out: it lies in an archive"), "{shown:?}");
+        assert!(
+            shown[1].starts_with("a: is sparse, one of 2 files of which 11 bytes are holes"),
+            "{shown:?}"
+        );
     }
 }

@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use laneway_store::{ObjectId, Provider, Store};
+use futures_util::{Stream, StreamExt as _, stream};
+use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
 
 use crate::existing::{EXISTS, Existing};
-use crate::listing::Order;
+use crate::listing::{Order, Source, SourceObject};
 use crate::names::Names;
 use crate::pattern::Pattern;
 use crate::pump::{Cancelled, Units};
 use crate::running::{Begun, Running};
 use crate::{CopyRequest, Error, Location, Op, glob};
+
+/// Objects that were named and are asked for at once before their copies begin: what they are is known in two round trips for a batch of 256 names.
+const ASKED_AT_ONCE: usize = 128;
+
+/// What a HEAD says of an object, where there was one.
+pub(crate) type Asked = Option<Result<ObjectMeta, Error>>;
 
 /// Where objects are put: under a key, or what their keys begin with.
 #[derive(Clone, Copy)]
@@ -24,6 +31,49 @@ impl Prefix<'_> {
     pub(crate) fn is_folder(&self) -> bool {
         self.key.is_empty() || self.key.ends_with('/')
     }
+}
+
+/// Asks for those of a page that no listing has shown and that are wanted, side by side; in the order of the page.
+pub(crate) async fn asked(
+    store: &Store,
+    page: &[SourceObject],
+    is_wanted: impl Fn(&ObjectId) -> bool,
+) -> Vec<Asked> {
+    let is_asked = |object: &&SourceObject| object.meta.is_none() && is_wanted(&object.id);
+    let ids = page.iter().map(|object| Some(object).filter(is_asked).map(|object| object.id.clone()));
+    let ids: Vec<Option<ObjectId>> = ids.collect();
+    if ids.iter().all(Option::is_none) {
+        return ids.into_iter().map(|_| None).collect();
+    }
+    let ask = |id: Option<ObjectId>| async move { Some(store.head(&id?, None).await.map_err(Error::from)) };
+    stream::iter(ids).map(ask).buffered(ASKED_AT_ONCE).collect().await
+}
+
+/// The sources of a job in their order, each with what a HEAD says of it where it names one object that is wanted: those that come next are
+/// asked for side by side.
+pub(crate) fn asked_ahead<'a>(
+    job: &'a Running,
+    request: &'a CopyRequest,
+    is_wanted: impl Fn(Provider, &ObjectId) -> bool + 'a,
+) -> impl Stream<Item = (&'a Location, Asked)> + 'a {
+    let is_single = request.files_from.is_none() && request.inventory.is_none();
+    let object = move |source: &Location| {
+        let (provider, id) = source.as_object().filter(|_| is_single)?;
+        let is_one = !Source::of(id.clone(), request.recursive).is_listed();
+        (is_one && is_wanted(provider, &id)).then_some((provider, id))
+    };
+    let ask = move |source: &'a Location| {
+        let object = object(source);
+        async move {
+            let Some((provider, id)) = object else { return (source, None) };
+            let asked = match job.store(provider) {
+                Ok(store) => store.as_source().head(&id, None).await.map_err(Error::from),
+                Err(error) => Err(error),
+            };
+            (source, Some(asked))
+        }
+    };
+    stream::iter(&request.sources).map(ask).buffered(ASKED_AT_ONCE)
 }
 
 /// A search for the items of a copy job.

@@ -5,6 +5,7 @@ mod carry;
 mod compare;
 mod content;
 mod merge;
+mod named;
 mod removals;
 mod remove;
 mod side;
@@ -14,8 +15,9 @@ use std::sync::Arc;
 
 use crate::inventory::Place;
 use crate::listing::folder_prefix;
-use crate::names::Names;
-use crate::pump::{Cancelled, Units, pump, units};
+use crate::names::{FOLDED, Names};
+use crate::names_from::NameList;
+use crate::pump::{Cancelled, Units, pumped};
 use crate::running::{FILTERED, Running};
 use crate::search::Search;
 use crate::walk::Links;
@@ -59,14 +61,6 @@ pub(crate) async fn run(job: Arc<Running>, request: SyncRequest) {
     job.finish().await;
 }
 
-/// Runs a search, and what it finds, to the end of both; `None` where the job was cancelled meanwhile.
-async fn pumped<T, F: Future<Output = T>>(job: &Running, search: impl FnOnce(Units) -> F) -> Option<T> {
-    let (units, found) = units();
-    let searching = job.unless_cancelled(search(units));
-    let (ended, ()) = tokio::join!(searching, pump(job, found));
-    ended.ok().filter(|_| !job.cancel.is_set())
-}
-
 /// What is to be done once every copy has ended.
 #[derive(Default)]
 struct Found {
@@ -86,6 +80,8 @@ struct Merging<'a> {
     in_the_way: InTheWay,
     /// Where a destination takes names that differ only in case for one: those that it has been given.
     folded: Option<Names>,
+    /// Whether names come from a file, in any order.
+    is_named: bool,
     found: Found,
 }
 
@@ -122,8 +118,6 @@ async fn merge(
     unknown: Arc<Unknown>,
     found: &mut Found,
 ) -> Result<(), Error> {
-    let mut source = side(job, request, Role::Source)?;
-    let mut destination = side(job, request, Role::Destination)?;
     let folds = match &request.destination {
         Location::Local(root) => folder::folds_case(root),
         _ => false,
@@ -135,9 +129,27 @@ async fn merge(
         carrier: Carrier::new(search, request, unknown)?,
         in_the_way: InTheWay::default(),
         folded: folds.then(|| Names::new(true)),
+        is_named: request.files_from.is_some(),
         found: std::mem::take(found),
     };
-    let merged = merging.merge(&mut source, &mut destination).await;
+    let merged = match &request.files_from {
+        Some(at) => {
+            let names = NameList::start(at, request.reading())?;
+            let why = |is_empty| match is_empty {
+                true => "names nothing",
+                false if request.filter.is_empty() => "names nothing that the source has",
+                false => FILTERED,
+            };
+            merging.named(names).await.map(|is_empty| (at.to_string(), why(is_empty)))
+        }
+        None => {
+            let mut source = side(job, request, Role::Source)?;
+            let mut destination = side(job, request, Role::Destination)?;
+            let merged = merging.merge(&mut source, &mut destination).await;
+            let why = if source.is_empty { "holds nothing" } else { FILTERED };
+            merged.map(|()| (request.source.to_string(), why))
+        }
+    };
     let sent = merging.carrier.flush().await;
     let Merging { folded, found: merged_found, .. } = merging;
     *found = merged_found;
@@ -146,13 +158,9 @@ async fn merge(
     }
     // What is sent no more belongs to a job that was cancelled.
     drop(sent);
-    merged?;
+    let (target, why) = merged?;
     if found.taken == 0 && job.failed() == 0 {
-        let message = match source.is_empty {
-            true => "holds nothing",
-            false => FILTERED,
-        };
-        job.warn(Warning { target: request.source.to_string(), message: message.to_owned() }).await;
+        job.warn(Warning { target, message: why.to_owned() }).await;
     }
     Ok(())
 }
@@ -222,8 +230,7 @@ impl Merging<'_> {
                 if !self.folds_into(&name) {
                     self.job.progress.found(1, entry.facts.size);
                     let begun = self.carrier.begin(self.job, &entry);
-                    let why = "the destination takes it for another one's, whose name differs in case alone";
-                    let error = Error::refused(entry.place(self.carrier.source()), why);
+                    let error = Error::refused(entry.place(self.carrier.source()), FOLDED);
                     self.job.end(begun, entry.facts.size, Err(error)).await;
                 } else if there.is_none() && self.is_blocked(&entry) && self.found.blocked.len() < BLOCKED_MAX
                 {
@@ -265,7 +272,13 @@ impl Merging<'_> {
     /// Whether something that is to be removed stands where a file of this name, or a folder above it, has to be.
     fn is_blocked(&mut self, entry: &Entry) -> bool {
         let Location::Local(root) = &self.request.destination else { return false };
-        self.rules.delete && (self.in_the_way.is_below(&entry.name) || root.join(&entry.name).is_dir())
+        let at = root.join(&entry.name);
+        let is_below = match self.is_named {
+            // What is to be removed isn't known before the last name is.
+            true => folder::file_in_the_way(&at).is_some(),
+            false => self.in_the_way.is_below(&entry.name),
+        };
+        self.rules.delete && (is_below || at.is_dir())
     }
 
     /// Takes a name at a destination that may fold it into another; false where it does.

@@ -9,6 +9,7 @@ use laneway::{Location, SyncRequest};
 use crate::arguments::filters::Filters;
 use crate::arguments::inventory::Inventory;
 use crate::arguments::manifest::Manifest;
+use crate::arguments::names_from::NamesFrom;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::job;
@@ -24,6 +25,9 @@ use crate::verbs::cp::NewObjects;
 ///
 /// With --delete what SRC doesn't have is removed from DST, at the end, and only if nothing failed. Whatever a filter excludes is left
 /// alone on both sides; a pair is judged by its source. --inventory and --delete can't be had together: an inventory is older than SRC.
+///
+/// With --files-from nothing is listed: each name of the file is looked at on both sides. One that SRC doesn't have is an error, or with --delete is removed
+/// from DST: git diff --name-only | laneway sync --delete --files-from - . gs://bucket/site
 ///
 /// The same command after an interruption does the rest.
 #[derive(Args, Debug)]
@@ -73,6 +77,8 @@ pub(crate) struct Sync {
     #[command(flatten)]
     inventory: Inventory,
     #[command(flatten)]
+    names: NamesFrom,
+    #[command(flatten)]
     filters: Filters,
     #[command(flatten)]
     new: NewObjects,
@@ -111,6 +117,7 @@ impl Sync {
         request.max_delete = self.max_delete;
         request.manifest = self.manifest.manifest;
         request.inventory = self.inventory.location()?;
+        request.files_from = self.names.location()?;
         Ok(request)
     }
 }

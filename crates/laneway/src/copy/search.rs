@@ -11,7 +11,7 @@ use crate::location::url;
 use crate::mapping::{single_key, tree_prefix};
 use crate::pump::{Cancelled, Group};
 use crate::running::Running;
-use crate::search::{Prefix, Search};
+use crate::search::{Asked, Prefix, Search, asked};
 use crate::{Error, Op};
 
 /// Finds what is to be copied from store to store.
@@ -30,11 +30,16 @@ impl<'a> Copies<'a> {
         self.search
     }
 
-    /// Looks through one source.
+    /// Looks through one source, of which an answer may have come already where it is one object.
     ///
     /// # Errors
     /// What its listing says. Errors of single objects are reported as theirs.
-    pub(super) async fn source(&mut self, provider: Provider, source: &Source) -> Result<(), Error> {
+    pub(super) async fn source(
+        &mut self,
+        provider: Provider,
+        source: &Source,
+        ahead: Asked,
+    ) -> Result<(), Error> {
         let ends = Ends {
             from: self.search.job.store(provider)?.as_source(),
             to: self.search.job.store(self.to.provider)?.clone(),
@@ -45,15 +50,19 @@ impl<'a> Copies<'a> {
         let prefix = tree_prefix(self.to.key, is_folder, &name);
         let tree = source.recursive.then_some(prefix.as_str());
         let mut objects = source.objects(&ends.from, self.search.order());
-        while let Some(page) = objects.next().await? {
+        let mut ahead = Some(ahead).filter(Option::is_some);
+        while let Some(mut page) = objects.next().await? {
+            page.retain(|from| from.is_taken_by(&self.search.request.filter));
+            // Its state is what the next run goes by.
+            let answers = match ahead.take() {
+                Some(answer) => vec![answer],
+                None => asked(&ends.from, &page, |_| self.search.job.has_manifest()).await,
+            };
             let mut group = Group::new();
-            for mut from in page {
-                if !from.is_taken_by(&self.search.request.filter) {
-                    continue;
-                }
-                if from.meta.is_none() && self.search.job.has_manifest() {
-                    // Its state is what the next run goes by. What can't be looked at is copied, and says why it can't.
-                    from.meta = ends.from.head(&from.id, None).await.ok().map(Box::new);
+            for (mut from, answer) in page.into_iter().zip(answers) {
+                // What can't be looked at is copied, and says why it can't.
+                if let Some(Ok(meta)) = answer {
+                    from.meta = Some(Box::new(meta));
                 }
                 let key = match from.in_tree {
                     true => format!("{prefix}{}", from.name),

@@ -16,11 +16,12 @@ use crate::folder::{Destination, Folder, is_stream};
 use crate::listing::{Source, SourceObject};
 use crate::location::url;
 use crate::mapping::tree_prefix;
+use crate::names::{FOLDED, Names};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::pump::{Cancelled, Group, ITEM_COST};
 use crate::relative::Relative;
 use crate::running::{Made, Moved, Running};
-use crate::search::Search;
+use crate::search::{Asked, Search, asked};
 use crate::{CopyRequest, Error, Location, Op, moved};
 
 /// What is reserved for an object of unknown size: up to this many bytes it is collected in memory.
@@ -40,6 +41,8 @@ enum To {
 pub(crate) struct Downloads<'a> {
     pub(crate) search: &'a mut Search,
     to: To,
+    /// Where the destination takes names that differ only in case for one: those that it has been given.
+    folded: Option<Names>,
 }
 
 impl<'a> Downloads<'a> {
@@ -50,10 +53,16 @@ impl<'a> Downloads<'a> {
             Location::Local(path) => To::Named { path: path.clone(), tree: Folder::new(path) },
             Location::Object { .. } | Location::Version { .. } | Location::Standard => To::Output,
         };
-        Self { search, to }
+        let folds = match &to {
+            To::Folder(folder) => folder.folds_case(),
+            To::Named { tree, .. } => request.recursive && tree.folds_case(),
+            To::Output => false,
+        };
+        Self { search, to, folded: folds.then(|| Names::new(true)) }
     }
 
-    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known.
+    /// Looks through one source, or sends the one object that it is on its way, of a size that may be known, or of which an answer may have come
+    /// already.
     ///
     /// # Errors
     /// What its listing says. Errors of single objects are reported as theirs.
@@ -62,29 +71,31 @@ impl<'a> Downloads<'a> {
         provider: Provider,
         source: &Source,
         size: Option<u64>,
+        ahead: Asked,
     ) -> Result<(), Error> {
         let store = self.search.job.store(provider)?.clone();
         let is_folder = matches!(self.to, To::Folder(_));
         let name = self.search.request.tree_name(&source.bucket, &source.key);
         let tree_prefix = tree_prefix("", is_folder, &name);
         let mut objects = source.objects(&store, self.search.order());
-        while let Some(page) = objects.next().await? {
+        let mut ahead = Some(ahead).filter(Option::is_some);
+        while let Some(mut page) = objects.next().await? {
+            page.retain(|object| object.is_taken_by(&self.search.request.filter));
+            let answers = match ahead.take() {
+                Some(answer) => vec![answer],
+                None => asked(&store, &page, |id| self.is_asked(provider, id)).await,
+            };
             let mut group = Group::new();
-            for mut object in page {
-                if !object.is_taken_by(&self.search.request.filter) {
-                    continue;
-                }
+            for (mut object, answer) in page.into_iter().zip(answers) {
                 let is_listed = object.meta.is_some();
-                let is_known = || self.search.job.is_known(&url(provider, &object.id));
-                if !is_listed && (self.is_to_be_described(provider) || is_known()) {
-                    match store.head(&object.id, None).await {
-                        Ok(meta) => object.meta = Some(Box::new(meta)),
-                        Err(error) => {
-                            let source = url(provider, &object.id);
-                            self.search.fail(Op::Download, source, error.into()).await;
-                            continue;
-                        }
+                match answer {
+                    Some(Ok(meta)) => object.meta = Some(Box::new(meta)),
+                    Some(Err(error)) => {
+                        let source = url(provider, &object.id);
+                        self.search.fail(Op::Download, source, error.of_line(object.line)).await;
+                        continue;
                     }
+                    None => {}
                 }
                 if let (None, Some(size)) = (&object.meta, size) {
                     object.meta = Some(Box::new(ObjectMeta::new(object.id.clone(), size)));
@@ -100,9 +111,8 @@ impl<'a> Downloads<'a> {
         Ok(())
     }
 
-    /// Whether what a file is to get besides its bytes has to be asked for: GCS tells it with no object's bytes.
-    fn is_to_be_described(&self, provider: Provider) -> bool {
-        self.search.request.preserve && provider == Provider::Gcs && !matches!(self.to, To::Output)
+    fn is_asked(&self, provider: Provider, id: &ObjectId) -> bool {
+        is_asked(&self.search.job, &self.search.request, provider, id)
     }
 
     /// Sends an object on its way. An error means that the job was cancelled.
@@ -136,6 +146,9 @@ impl<'a> Downloads<'a> {
         };
         if !self.search.names.is_new(relative.as_str()) {
             return self.refuse(source(), format!("another source maps to {relative} too")).await;
+        }
+        if self.folded.as_mut().is_some_and(|folded| !folded.is_new(&relative.as_str().to_lowercase())) {
+            return self.refuse(source(), FOLDED.to_owned()).await;
         }
         let item = Item { place: folder.place(&relative), id, meta, is_listed, line };
         self.search.job.progress.found(1, size.unwrap_or(0));
@@ -287,6 +300,14 @@ impl<'a> Downloads<'a> {
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         group.send(units, |items| small::fetch_group(job, request, store, items)).await
     }
+}
+
+/// Whether an object that was named is asked for before it is fetched: for what its file is to get besides its bytes (GCS tells that with no object's
+/// bytes), or because a manifest knows of it.
+pub(crate) fn is_asked(job: &Running, request: &CopyRequest, provider: Provider, id: &ObjectId) -> bool {
+    let is_described =
+        request.preserve && provider == Provider::Gcs && request.destination != Location::Standard;
+    is_described || job.is_known(&url(provider, id))
 }
 
 /// Downloads one object that was found, for which memory is reserved where it is small.

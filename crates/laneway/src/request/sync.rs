@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use laneway_store::PutOptions;
 
+use super::setters::setters;
 use crate::listing::folder_prefix;
 use crate::manifest::{Settings, Subject};
 use crate::mapping::is_into_itself;
+use crate::names_from::Reading;
 use crate::{CopyRequest, Error, Filter, Location, folder};
 
 /// Makes what lies below a destination equal to what lies below a source: a folder of this machine and a prefix of a store, or two prefixes.
@@ -65,6 +67,9 @@ pub struct SyncRequest {
     /// What stands for the listing of the one source: the `manifest.json` of S3 Inventory or of a Storage Insights report, whose data files
     /// lie beside it (of one in a store: where it says), or what `ls -r --json` prints. A file, or an object. It can't be had together with [`delete`](field@Self::delete).
     pub inventory: Option<Location>,
+    /// A file, or [`Location::Standard`], with the names that are meant, a name below both ends in each line: neither end is listed then, each name is
+    /// looked at on both. With [`delete`](field@Self::delete) those that the source doesn't have are removed; without it they are errors.
+    pub files_from: Option<Location>,
 }
 
 impl SyncRequest {
@@ -89,21 +94,28 @@ impl SyncRequest {
             put: PutOptions::default(),
             manifest: None,
             inventory: None,
+            files_from: None,
         }
     }
 
-    /// Sets [`inventory`](field@Self::inventory).
-    #[must_use]
-    pub fn inventory(mut self, at: impl Into<Location>) -> Self {
-        self.inventory = Some(at.into());
-        self
-    }
-
-    /// Sets [`manifest`](field@Self::manifest).
-    #[must_use]
-    pub fn manifest(mut self, path: impl Into<PathBuf>) -> Self {
-        self.manifest = Some(path.into());
-        self
+    setters! {
+        files_from: some Location,
+        inventory: into Location,
+        manifest: into PathBuf,
+        delete: bool,
+        allow_empty: bool,
+        max_delete: some u64,
+        dry_run: bool,
+        checksum: bool,
+        existing: bool,
+        ignore_existing: bool,
+        filter: Filter,
+        preserve: bool,
+        follow_symlinks: bool,
+        ignore_symlinks: bool,
+        durable: bool,
+        keep_partial: bool,
+        put: PutOptions,
     }
 
     /// Whose manifest it keeps.
@@ -112,110 +124,22 @@ impl SyncRequest {
         Subject::new("sync", std::slice::from_ref(&self.source), Some(&self.destination)).making(&settings)
     }
 
-    /// Sets [`delete`](field@Self::delete).
-    #[must_use]
-    pub fn delete(mut self, delete: bool) -> Self {
-        self.delete = delete;
-        self
-    }
-
-    /// Sets [`allow_empty`](field@Self::allow_empty).
-    #[must_use]
-    pub fn allow_empty(mut self, allow_empty: bool) -> Self {
-        self.allow_empty = allow_empty;
-        self
-    }
-
-    /// Sets [`max_delete`](field@Self::max_delete).
-    #[must_use]
-    pub fn max_delete(mut self, max_delete: u64) -> Self {
-        self.max_delete = Some(max_delete);
-        self
-    }
-
-    /// Sets [`dry_run`](field@Self::dry_run).
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets [`checksum`](field@Self::checksum).
-    #[must_use]
-    pub fn checksum(mut self, checksum: bool) -> Self {
-        self.checksum = checksum;
-        self
-    }
-
-    /// Sets [`existing`](field@Self::existing).
-    #[must_use]
-    pub fn existing(mut self, existing: bool) -> Self {
-        self.existing = existing;
-        self
-    }
-
-    /// Sets [`ignore_existing`](field@Self::ignore_existing).
-    #[must_use]
-    pub fn ignore_existing(mut self, ignore_existing: bool) -> Self {
-        self.ignore_existing = ignore_existing;
-        self
-    }
-
-    /// Sets [`filter`](field@Self::filter).
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// Sets [`preserve`](field@Self::preserve).
-    #[must_use]
-    pub fn preserve(mut self, preserve: bool) -> Self {
-        self.preserve = preserve;
-        self
-    }
-
-    /// Sets [`follow_symlinks`](field@Self::follow_symlinks).
-    #[must_use]
-    pub fn follow_symlinks(mut self, follow_symlinks: bool) -> Self {
-        self.follow_symlinks = follow_symlinks;
-        self
-    }
-
-    /// Sets [`ignore_symlinks`](field@Self::ignore_symlinks).
-    #[must_use]
-    pub fn ignore_symlinks(mut self, ignore_symlinks: bool) -> Self {
-        self.ignore_symlinks = ignore_symlinks;
-        self
-    }
-
-    /// Sets [`durable`](field@Self::durable).
-    #[must_use]
-    pub fn durable(mut self, durable: bool) -> Self {
-        self.durable = durable;
-        self
-    }
-
-    /// Sets [`keep_partial`](field@Self::keep_partial).
-    #[must_use]
-    pub fn keep_partial(mut self, keep_partial: bool) -> Self {
-        self.keep_partial = keep_partial;
-        self
-    }
-
-    /// Sets [`put`](field@Self::put).
-    #[must_use]
-    pub fn put(mut self, put: PutOptions) -> Self {
-        self.put = put;
-        self
-    }
-
     /// Checks what can be checked before anything is asked of a store. [`Client::sync`](crate::Client::sync) does so by itself, and reports
     /// the error as its first item.
     ///
     /// # Errors
     /// `ErrorKind::Usage`; `Refused` for what stands in the way.
     pub fn check(&self) -> Result<(), Error> {
+        if let Some(names) = &self.files_from {
+            let why = match (&self.inventory, names.is_object()) {
+                (Some(_), _) => "an inventory and names can't both say what is meant",
+                (None, true) => "names come from a file or from -",
+                (None, false) => "",
+            };
+            if !why.is_empty() {
+                return Err(Error::usage(names.to_string(), why));
+            }
+        }
         if let Some(at) = &self.inventory
             && !self.source.is_object()
         {
@@ -278,6 +202,11 @@ impl SyncRequest {
             }
             _ => Ok(()),
         }
+    }
+
+    /// How the lines of [`files_from`](field@Self::files_from) are read: what may be removed has to be named as it is.
+    pub(crate) fn reading(&self) -> Reading {
+        if self.delete { Reading::Exact } else { Reading::Rclone }
     }
 
     fn usage(&self, why: &str) -> Error {
@@ -350,6 +279,19 @@ mod tests {
         let request = || SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap());
         assert!(request().existing(true).ignore_existing(true).check().unwrap_err().is_usage());
         assert!(request().follow_symlinks(true).ignore_symlinks(true).check().unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn names_come_from_a_file_alone() {
+        let request = || SyncRequest::new("gs://b".parse().unwrap(), "s3://b".parse().unwrap());
+        assert!(request().files_from(Location::Standard).check().is_ok());
+        assert!(request().files_from("gs://b/names".parse().unwrap()).check().unwrap_err().is_usage());
+        let both = request().files_from(Location::Standard).inventory(PathBuf::from("i"));
+        assert!(both.check().unwrap_err().is_usage());
+        assert_eq!(
+            (request().reading(), request().delete(true).reading()),
+            (Reading::Rclone, Reading::Exact)
+        );
     }
 
     #[test]

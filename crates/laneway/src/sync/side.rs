@@ -221,13 +221,13 @@ impl Side {
 }
 
 impl Entry {
-    fn of_file(file: FoundFile) -> Self {
+    pub(super) fn of_file(file: FoundFile) -> Self {
         let FoundFile { path, name, size, modified } = file;
         let mtime = modified.and_then(seconds);
         Self { name, facts: Facts { size, changed: modified, mtime }, at: At::File(path) }
     }
 
-    fn of_object(name: String, meta: ObjectMeta) -> Self {
+    pub(super) fn of_object(name: String, meta: ObjectMeta) -> Self {
         let kept = meta.metadata.as_ref().and_then(|metadata| Attributes::of_object(metadata).mtime);
         let facts = Facts { size: meta.size, changed: meta.updated, mtime: kept.map(|(s, _)| s) };
         Self { name, facts, at: At::Object(Box::new(meta)) }

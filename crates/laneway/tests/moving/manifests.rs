@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use laneway::{CopyRequest, Location, Op, Outcome, Provider, RemoveRequest, SyncRequest};
+use laneway_server::Faults;
 use serde_json::Value;
 
-use crate::stage::{DIALECTS, Place, Report, Stage};
+use crate::stage::{DIALECTS, KINDS, Place, Report, Stage};
 
 /// Copies a tree, or one thing, with a manifest.
 fn copy(stage: &Stage, source: impl Into<Place>, destination: impl Into<Place>, recursive: bool) -> Report {
@@ -95,6 +96,27 @@ fn what_was_named_is_looked_at_by_one_request_before_it_is_left_alone() {
             assert_eq!(ends(&once()), (1, 0, 0), "{kind:?} {i}");
         }
     }
+}
+
+#[test]
+fn what_was_named_is_looked_at_side_by_side_and_done_in_the_order_in_which_it_was_named() {
+    // HTTP/2, on whose one connection all that is asked at once goes at once.
+    let stage = Stage::new(KINDS[1]);
+    let keys: Vec<String> = (0..40).map(|i| format!("s/{i:02}")).collect();
+    keys.iter().for_each(|key| stage.object(key, key.as_bytes()));
+    stage.server.set_faults(Faults::parse(["head delay 200ms"]).unwrap());
+    let peak = || stage.server.counters().peak_by_verb.get("head").copied().unwrap_or(0);
+    let sources = || keys.iter().map(|key| stage.url(key)).collect::<Vec<_>>();
+    let over = || {
+        let request = CopyRequest::new(sources(), stage.url("d/")).manifest(manifest(&stage));
+        stage.copy(request)
+    };
+    assert_eq!(ends(&over()), (40, 0, 0));
+    assert!(peak() >= 10, "{:?}", stage.server.counters());
+    let again = over();
+    assert_eq!(ends(&again), (0, 40, 0));
+    let named: Vec<_> = keys.iter().map(|key| stage.url(key).to_string()).collect();
+    assert_eq!(again.items.iter().map(|item| item.source.clone()).collect::<Vec<_>>(), named);
 }
 
 #[test]

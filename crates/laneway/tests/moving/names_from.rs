@@ -1,6 +1,6 @@
 //! Jobs whose names come from a file.
 
-use laneway::{CopyRequest, Location, Op, RemoveRequest};
+use laneway::{CopyRequest, Location, Op, RemoveRequest, SyncRequest};
 
 use crate::stage::{DIALECTS, Report, Stage, names};
 
@@ -128,4 +128,103 @@ fn a_line_that_is_not_the_name_as_it_stands_removes_no_neighbour() {
         assert!(cause == "refused" && why.contains("names:2: "), "{why}");
     }
     assert_eq!(stage.keys().len(), 4);
+}
+
+/// What a sync copied, removed, left and failed at.
+fn counts(report: &Report) -> (u64, u64, u64, u64) {
+    let summary = &report.summary;
+    (summary.files, summary.removed, summary.unchanged, summary.failed)
+}
+
+#[test]
+fn a_sync_of_names_looks_at_both_sides_of_them_and_lists_neither() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        for name in ["b", "a", "d/e", "not-named"] {
+            stage.file(&format!("tree/{name}"), name);
+        }
+        let local = |name: &str| Location::Local(stage.path(name));
+        // In no order, and one of them twice.
+        let given = || list(&stage, "b\nd/e\na\n# none\nb\n");
+        let sync = |source: Location, destination: Location| {
+            let request = SyncRequest::new(source, destination).files_from(given());
+            Report::of(stage.client.sync(request))
+        };
+        for (source, destination) in [
+            (local("tree"), stage.url("p")),
+            (stage.url("p"), stage.url("q")),
+            (stage.url("q"), local("back")),
+        ] {
+            let report = sync(source.clone(), destination.clone());
+            assert_eq!(counts(&report), (3, 0, 0, 0), "{kind:?}: {report:?}");
+            let again = sync(source, destination);
+            assert_eq!(counts(&again), (0, 0, 3, 0), "{kind:?}: {again:?}");
+        }
+        assert_eq!(stage.keys(), ["p/a", "p/b", "p/d/e", "q/a", "q/b", "q/d/e"]);
+        assert_eq!(names(&stage.path("back")), ["a", "b", "d"]);
+        stage.file("tree/a", "a that was changed");
+        assert_eq!(counts(&sync(local("tree"), stage.url("p"))), (1, 0, 2, 0), "{kind:?}");
+        assert_eq!(stage.stored("p/a"), b"a that was changed");
+        assert_eq!(stage.requests("list"), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn names_that_a_source_lacks_are_errors_or_with_delete_removed() {
+    for kind in DIALECTS {
+        let stage = Stage::new(kind);
+        stage.file("tree/kept", "x");
+        for key in ["p/gone", "p/kept", "p/not-named"] {
+            stage.object(key, b"x");
+        }
+        let request = || {
+            let request = SyncRequest::new(Location::Local(stage.path("tree")), stage.url("p"));
+            request.files_from(list(&stage, "gone\nnever\nkept\n"))
+        };
+        let report = Report::of(stage.client.sync(request()));
+        let failures = report.failures();
+        assert_eq!((failures.len(), report.summary.removed), (2, 0), "{kind:?}: {failures:?}");
+        let has = |line: &str| failures.iter().any(|f| f.contains(line) && f.contains("is not there"));
+        assert!(has("names:1: ") && has("names:2: "), "{failures:?}");
+        let planned = Report::of(stage.client.sync(request().delete(true).dry_run(true)));
+        assert_eq!(planned.summary.failed, 0, "{planned:?}");
+        assert_eq!(stage.keys().len(), 3);
+        let report = Report::of(stage.client.sync(request().delete(true)));
+        assert_eq!((report.summary.removed, report.summary.failed), (1, 0), "{kind:?}: {report:?}");
+        assert_eq!((stage.keys(), stage.requests("list")), (vec!["p/kept".into(), "p/not-named".into()], 0));
+        // A source that isn't there, or another one than was meant, has none of the names.
+        std::fs::remove_file(stage.path("tree/kept")).unwrap();
+        let (class, why) = Report::of(stage.client.sync(request().delete(true))).failure();
+        assert!(class == "refused" && why.contains("--allow-empty"), "{why}");
+        let report = Report::of(stage.client.sync(request().delete(true).allow_empty(true)));
+        assert_eq!((counts(&report), stage.keys()), ((0, 1, 0, 0), vec!["p/not-named".into()]));
+    }
+}
+
+#[test]
+fn a_name_in_whose_way_another_one_stood_is_copied_after_that_is_gone() {
+    let stage = Stage::new(DIALECTS[0]);
+    stage.object("p/a/b", b"below");
+    stage.object("p/c", b"c");
+    stage.file("tree/a", "a file");
+    stage.file("tree/c/d", "a folder");
+    let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("tree"))).delete(true);
+    let report = Report::of(stage.client.sync(request.files_from(list(&stage, "c\na/b\nc/d\na\n"))));
+    assert_eq!(counts(&report), (2, 2, 0, 0), "{report:?}");
+    assert_eq!(std::fs::read(stage.path("tree/a/b")).unwrap(), b"below");
+    assert_eq!(std::fs::read(stage.path("tree/c")).unwrap(), b"c");
+}
+
+#[test]
+fn a_name_that_leads_out_of_a_folder_is_refused_and_nothing_removed() {
+    let stage = Stage::new(DIALECTS[1]);
+    stage.file("outside", "theirs");
+    stage.file("tree/a", "a");
+    stage.object("p/x", b"x");
+    let request = SyncRequest::new(stage.url("p"), Location::Local(stage.path("tree"))).delete(true);
+    let report = Report::of(stage.client.sync(request.files_from(list(&stage, "../outside\na\nx\n"))));
+    let (class, why) = report.failure();
+    assert!(class == "refused" && why.contains("lead elsewhere") && why.contains("names:1: "), "{why}");
+    assert!(report.warnings[0].contains("nothing is removed"), "{report:?}");
+    assert!(stage.path("outside").exists() && stage.path("tree/a").exists());
 }

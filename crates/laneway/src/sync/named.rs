@@ -1,0 +1,302 @@
+//! Names that a file gives, looked at on both sides: neither is listed, so that a few names of a large tree cost a few requests.
+
+use std::io::ErrorKind::{NotADirectory, NotFound};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use laneway_store::{ObjectId, Store};
+
+use super::side::Entry;
+use super::{Merging, op};
+use crate::listing::folder_prefix;
+use crate::location::url;
+use crate::names::Names;
+use crate::names_from::{NameList, Named};
+use crate::pump::Cancelled;
+use crate::relative::Relative;
+use crate::running::Running;
+use crate::walk::FoundFile;
+use crate::{Error, Location, SyncRequest, Warning};
+
+/// Objects of a batch, which is 256 names at most, that are asked for at once.
+const HEADS_AT_ONCE: usize = 128;
+
+/// Where names are looked for.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A folder that is the source, with what is done about links.
+    Source {
+        root: PathBuf,
+        ignores_links: bool,
+    },
+    /// A folder that is the destination: no link in it is followed.
+    Destination {
+        root: PathBuf,
+    },
+    Prefix {
+        store: Store,
+        bucket: String,
+        prefix: String,
+    },
+}
+
+/// What is under a name on one side.
+enum Seen {
+    Entry(Box<Entry>),
+    Nothing,
+    /// The source leaves it out, so that nothing is done about it.
+    LeftOut(Warning),
+}
+
+/// What is under a name on both.
+struct Looked {
+    name: String,
+    line: Box<str>,
+    source: Result<Seen, Error>,
+    there: Result<Seen, Error>,
+}
+
+impl Merging<'_> {
+    /// Does what is to be done with each name; whether there was none.
+    ///
+    /// # Errors
+    /// For a file of names that can't be read, or a line that is no name, after what stands before it.
+    pub(super) async fn named(&mut self, names: NameList) -> Result<bool, Error> {
+        let from = Place::source(self.job, self.request)?;
+        let to = Place::destination(self.job, self.request)?;
+        let mut given = Given { job: self.job, from: &from, to: &to, names, known: Names::new(true) };
+        let mut is_empty = true;
+        let mut coming = given.next().await?;
+        while let Some(batch) = coming {
+            is_empty = false;
+            // The next names are looked at while these are sent on their way.
+            let (sent, next) = tokio::join!(self.batch(&from, batch), given.next());
+            if sent?.is_err() {
+                return Ok(is_empty);
+            }
+            coming = next?;
+        }
+        Ok(is_empty)
+    }
+
+    async fn batch(&mut self, from: &Place, batch: Vec<Looked>) -> Result<Result<(), Cancelled>, Error> {
+        for looked in batch {
+            if self.one_named(from, looked).await?.is_err() {
+                return Ok(Err(Cancelled));
+            }
+        }
+        Ok(self.carrier.flush().await)
+    }
+
+    async fn one_named(&mut self, from: &Place, looked: Looked) -> Result<Result<(), Cancelled>, Error> {
+        let Looked { name, line, source, there } = looked;
+        let target = from.target(&name);
+        let failed = match (source, there) {
+            (Err(error), _) | (_, Err(error)) => error,
+            (Ok(Seen::LeftOut(warning)), _) => {
+                self.job.warn(warning).await;
+                return Ok(Ok(()));
+            }
+            (Ok(Seen::Nothing), Ok(_)) if !self.rules.delete => {
+                Error::not_found(&target, "is not there, and only --delete removes it from the destination")
+            }
+            (Ok(source), Ok(there)) => return self.one(source.entry(), there.entry()).await,
+        };
+        let destination = Some(self.request.destination.to_string());
+        self.job.fail(op(self.request), target, destination, failed.of_line(Some(line))).await;
+        Ok(Ok(()))
+    }
+}
+
+impl Seen {
+    fn entry(self) -> Option<Entry> {
+        match self {
+            Self::Entry(entry) => Some(*entry),
+            Self::Nothing | Self::LeftOut(_) => None,
+        }
+    }
+}
+
+/// Names as they come from their file, each once, with what is under them.
+struct Given<'a> {
+    job: &'a Running,
+    from: &'a Place,
+    to: &'a Place,
+    names: NameList,
+    known: Names,
+}
+
+impl Given<'_> {
+    /// The next names, in their order; `None` at the end.
+    ///
+    /// # Errors
+    /// What is wrong with their file, or where the job has ended.
+    async fn next(&mut self) -> Result<Option<Vec<Looked>>, Error> {
+        let Some(mut batch) = self.names.next().await? else { return Ok(None) };
+        batch.retain(|named| self.known.is_new(&named.name));
+        let names: Arc<[String]> = batch.iter().map(|named| named.name.clone()).collect();
+        let (source, there) =
+            tokio::try_join!(self.from.look(self.job, &names), self.to.look(self.job, &names))?;
+        let both = source.into_iter().zip(there);
+        let looked = batch.into_iter().zip(both);
+        let looked =
+            looked.map(|(Named { name, line }, (source, there))| Looked { name, line, source, there });
+        Ok(Some(looked.collect()))
+    }
+}
+
+impl Place {
+    fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+        match &request.source {
+            Location::Local(root) => {
+                Ok(Self::Source { root: root.clone(), ignores_links: request.ignore_symlinks })
+            }
+            at => Ok(Self::prefix(job, at)?.into_source()),
+        }
+    }
+
+    fn destination(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
+        match &request.destination {
+            Location::Local(root) => Ok(Self::Destination { root: root.clone() }),
+            at => Self::prefix(job, at),
+        }
+    }
+
+    fn prefix(job: &Running, at: &Location) -> Result<Self, Error> {
+        let Location::Object { provider, bucket, key } = at else {
+            return Err(Error::usage(at.to_string(), "is no folder that could be synced"));
+        };
+        let store = job.store(*provider)?.clone();
+        Ok(Self::Prefix { store, bucket: bucket.clone(), prefix: folder_prefix(key) })
+    }
+
+    fn into_source(self) -> Self {
+        match self {
+            Self::Prefix { store, bucket, prefix } => {
+                Self::Prefix { store: store.as_source(), bucket, prefix }
+            }
+            place => place,
+        }
+    }
+
+    /// A name here, for people.
+    fn target(&self, name: &str) -> String {
+        match self {
+            Self::Source { root, .. } | Self::Destination { root } => root.join(name).display().to_string(),
+            Self::Prefix { store, bucket, prefix } => {
+                url(store.provider(), &ObjectId::new(bucket, format!("{prefix}{name}")))
+            }
+        }
+    }
+
+    /// What is under each of some names.
+    async fn look(&self, job: &Running, names: &Arc<[String]>) -> Result<Vec<Result<Seen, Error>>, Error> {
+        match self {
+            Self::Prefix { store, bucket, prefix } => {
+                let head =
+                    |name: String| head(job, store, ObjectId::new(bucket, format!("{prefix}{name}")), name);
+                Ok(stream::iter(names.to_vec()).map(head).buffered(HEADS_AT_ONCE).collect().await)
+            }
+            Self::Source { .. } | Self::Destination { .. } => {
+                let (place, names) = (self.clone(), Arc::clone(names));
+                job.engine.files.run(move || names.iter().map(|name| place.file(name)).collect()).await
+            }
+        }
+    }
+
+    /// What is under a name on this machine. Blocks.
+    fn file(&self, name: &str) -> Result<Seen, Error> {
+        let refused = |why: String| Err(Error::refused(self.target(name), why));
+        // A name that ends in a slash is an object's that stands for a folder.
+        if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
+            return refused(e.to_string());
+        }
+        match self {
+            Self::Source { root, ignores_links } => {
+                if *ignores_links && let Some(link) = link_on_the_way(root, name) {
+                    return Ok(Seen::LeftOut(Warning::left_out(&link, "it is a symbolic link")));
+                }
+                let path = root.join(name);
+                match std::fs::metadata(&path) {
+                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    Ok(_) => refused("is no file, and files are named here".to_owned()),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Err(e) => Err(Error::local(&path, "can't be read", e)),
+                }
+            }
+            Self::Destination { root } => {
+                let path = root.join(name);
+                match path.symlink_metadata() {
+                    _ if link_on_the_way(root, name).is_some() => Ok(Seen::Nothing),
+                    Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
+                    // What is no file of ours there is left alone.
+                    Ok(_) => Ok(Seen::Nothing),
+                    Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
+                    Err(e) => Err(Error::local(&path, "can't be looked at", e)),
+                }
+            }
+            Self::Prefix { .. } => Ok(Seen::Nothing),
+        }
+    }
+}
+
+/// Asks for an object.
+async fn head(job: &Running, store: &Store, id: ObjectId, name: String) -> Result<Seen, Error> {
+    job.asked();
+    match store.head(&id, None).await {
+        Ok(meta) => Ok(Seen::Entry(Box::new(Entry::of_object(name, meta)))),
+        Err(error) if error.is_not_found() => Ok(Seen::Nothing),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Seen {
+    fn of_file(path: PathBuf, name: &str, metadata: &std::fs::Metadata) -> Self {
+        let (size, modified) = (metadata.len(), metadata.modified().ok());
+        Self::Entry(Box::new(Entry::of_file(FoundFile { path, name: name.to_owned(), size, modified })))
+    }
+}
+
+/// The first symbolic link between a folder and what lies below it, which it may be itself.
+fn link_on_the_way(root: &Path, name: &str) -> Option<PathBuf> {
+    let mut path = root.to_owned();
+    name.split('/').find_map(|component| {
+        path.push(component);
+        path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()).then(|| path.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_its_folder_or_through_a_link_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("d")).unwrap();
+        std::fs::write(dir.path().join("outside"), "theirs").unwrap();
+        std::fs::write(root.join("d/f"), "f").unwrap();
+        symlink(dir.path(), root.join("link")).unwrap();
+        symlink("d/f", root.join("to-file")).unwrap();
+        let source = |ignores_links| Place::Source { root: root.clone(), ignores_links };
+        let destination = Place::Destination { root: root.clone() };
+        for place in [source(false), source(true), destination.clone()] {
+            assert!(place.file("../outside").is_err());
+            assert!(matches!(place.file("d/f"), Ok(Seen::Entry(_))));
+            for nothing in ["none", "none/at/all", "d/f/below"] {
+                assert!(matches!(place.file(nothing), Ok(Seen::Nothing)), "{nothing}");
+            }
+        }
+        assert!(source(false).file("d").is_err(), "files are named");
+        assert!(matches!(source(false).file("to-file"), Ok(Seen::Entry(_))));
+        for link in ["to-file", "link/outside"] {
+            assert!(matches!(source(true).file(link), Ok(Seen::LeftOut(_))), "{link}");
+            assert!(matches!(destination.file(link), Ok(Seen::Nothing)), "{link}");
+        }
+        assert!(matches!(destination.file("d"), Ok(Seen::Nothing)));
+    }
+}

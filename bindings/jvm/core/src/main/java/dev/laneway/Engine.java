@@ -34,6 +34,7 @@ final class Engine {
       users++;
       if (!isListening) {
         isListening = true;
+        EngineLog.attend(QUEUE, true);
         Thread thread = new Thread(null, Engine::listen, "laneway-calls", 0, false);
         thread.setDaemon(true);
         thread.setContextClassLoader(null);
@@ -141,6 +142,7 @@ final class Engine {
       }
       synchronized (LOCK) {
         if (users == 0 && CALLS.isEmpty()) {
+          EngineLog.leave(QUEUE);
           isListening = false;
           return;
         }

@@ -17,6 +17,7 @@ final class EngineLog {
   private static final int INFO = 20;
   private static final int WARN = 30;
   private static final int ERROR = 40;
+  private static final int NONE = Integer.MAX_VALUE;
 
   /** How long what the logger's level was is believed. */
   private static final long LEVEL_KEPT_NS = TimeUnit.MILLISECONDS.toNanos(200);
@@ -31,7 +32,7 @@ final class EngineLog {
       new ThreadPoolExecutor(
           1,
           1,
-          5,
+          1,
           TimeUnit.SECONDS,
           new LinkedBlockingQueue<>(WAITING_MAX),
           work -> {
@@ -46,7 +47,7 @@ final class EngineLog {
   }
 
   private static volatile long lookedAt;
-  private static volatile int level = Integer.MAX_VALUE;
+  private static volatile int level = NONE;
 
   private EngineLog() {}
 
@@ -62,6 +63,12 @@ final class EngineLog {
       level = wanted;
       Native.logLevel(queue, wanted);
     }
+  }
+
+  /** Wants no records any more: nobody takes them from the queue. */
+  static void leave(long queue) {
+    level = NONE;
+    Native.logLevel(queue, NONE);
   }
 
   private static int wanted() {

@@ -16,18 +16,25 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.slf4j.Logger;
 
 /** Several class loaders load the classes, and share one native library with one engine. */
 @Timeout(60)
 class LoadersTest {
-  /** A loader of its own for the classes, as an application server's or Spark's for a job. */
+  /** A loader of its own for the classes, as an application server's or Spark's for a job; what it doesn't bring is the application's. */
   private static URLClassLoader another() {
-    URL[] classes = {
-      Laneway.class.getProtectionDomain().getCodeSource().getLocation(),
-      Logger.class.getProtectionDomain().getCodeSource().getLocation(),
+    URL[] classes = {Laneway.class.getProtectionDomain().getCodeSource().getLocation()};
+    return new URLClassLoader(classes, Laneway.class.getClassLoader()) {
+      @Override
+      protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+        synchronized (getClassLoadingLock(name)) {
+          if (!name.startsWith("dev.laneway.")) {
+            return super.loadClass(name, resolve);
+          }
+          Class<?> loaded = findLoadedClass(name);
+          return loaded == null ? findClass(name) : loaded;
+        }
+      }
     };
-    return new URLClassLoader(classes, ClassLoader.getPlatformClassLoader());
   }
 
   /** What a client of another loader's has done, after it has written and read an object. */
@@ -35,7 +42,6 @@ class LoadersTest {
     Class<?> laneway = loader.loadClass("dev.laneway.Laneway");
     assertNotSame(Laneway.class, laneway);
     Object builder = laneway.getMethod("builder").invoke(null);
-    // An endpoint of a client of this loader's names the server for both.
     builder.getClass().getMethod("s3Endpoint", String.class).invoke(builder, Serving.url());
     builder.getClass().getMethod("region", String.class).invoke(builder, "us-east-1");
     builder.getClass().getMethod("accessKey", String.class, String.class).invoke(builder, "laneway", "lanewaysecret");

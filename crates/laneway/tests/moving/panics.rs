@@ -70,7 +70,7 @@ fn panic_with_everything() {
     }));
     let missing = bucket.get("nothing").call().unwrap_err();
     let (reader, writer) = (pollster::block_on(bucket.open("k").into_future()).unwrap(), bucket.writer("w"));
-    let (get, put, ranges) = (bucket.get("k"), bucket.put("k", "x"), bucket.get_ranges("k", [0..1]));
+    let (get, put, ranges) = (bucket.get("k"), bucket.put("k", "x"), bucket.get_ranges("k", [0..1, 2..3]));
     let job = client.copy(laneway::CopyRequest::new(vec![], laneway::Location::Standard));
     panic!(
         "the caller panics with {builder:?} {client:?} {bucket:?} {caught:?} {missing:?} {reader:?} {writer:?} {get:?} {put:?} \

@@ -24,8 +24,10 @@ pub(crate) mod xml;
 
 pub(crate) use self::resource::rfc3339;
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::sync::Arc;
 
+use flate2::read::MultiGzDecoder;
 use http::{Method, Request, Response};
 
 use crate::body::{RequestBody, ResponseBody};
@@ -76,15 +78,35 @@ impl JsonCall<'_> {
         host.map_or_else(|| self.state.url.clone(), |host| format!("{scheme}://{host}"))
     }
 
-    /// The whole body as JSON; an empty one is `{}`.
+    /// The whole body as JSON; an empty one is `{}`. Google's Java client compresses it, an empty one too.
     pub(crate) async fn json_body(&mut self) -> Result<serde_json::Value, Problem> {
         let bytes = self.body.collect(JSON_BYTES_MAX).await.map_err(Problem::interrupted)?;
-        let bytes = bytes.ok_or_else(|| Problem::invalid("the JSON body is larger than 1 MiB"))?;
+        let too_large = || Problem::invalid("the JSON body is larger than 1 MiB");
+        let bytes = bytes.ok_or_else(too_large)?;
+        let encoding = self.head.headers.get(http::header::CONTENT_ENCODING);
+        let bytes = match encoding.is_some_and(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"gzip")) {
+            true => gunzipped(&bytes)?.ok_or_else(too_large)?.into(),
+            false => bytes,
+        };
         if bytes.is_empty() {
             return Ok(serde_json::Value::Object(Default::default()));
         }
         serde_json::from_slice(&bytes).map_err(|error| Problem::parse(format!("Parse Error: {error}")))
     }
+}
+
+/// What a JSON body was before it was compressed; `None` where that is too large.
+///
+/// # Errors
+/// For what is not compressed so.
+fn gunzipped(bytes: &[u8]) -> Result<Option<Vec<u8>>, Problem> {
+    let mut plain = Vec::new();
+    let most = JSON_BYTES_MAX as u64 + 1;
+    MultiGzDecoder::new(bytes)
+        .take(most)
+        .read_to_end(&mut plain)
+        .map_err(|error| Problem::parse(format!("Parse Error: {error}")))?;
+    Ok((plain.len() <= JSON_BYTES_MAX).then_some(plain))
 }
 
 /// Answers a JSON API request.

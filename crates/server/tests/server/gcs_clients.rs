@@ -177,3 +177,26 @@ fn paths_without_their_version_are_answered() {
     assert_eq!(rig.get("/b/demo").json()["kind"], "storage#bucket");
     assert_eq!(post(&rig, "/b?project=p", "{\"name\":\"made\"}").status, 200);
 }
+
+#[test]
+fn a_json_body_may_come_compressed_as_googles_java_client_sends_even_an_empty_one() {
+    let rig = Rig::new();
+    put(&rig, "from", "text");
+    let send = |path: &str, body: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, body).unwrap();
+        let headers = [("content-encoding", "gzip"), ("content-type", "application/json")];
+        rig.send("POST", path, &headers, gzip.finish().unwrap()).unwrap()
+    };
+    let copied = send("/storage/v1/b/demo/o/from/rewriteTo/b/demo/o/to", b"");
+    assert_eq!(copied.status, 200, "{}", copied.text());
+    assert_eq!(rig.get("/storage/v1/b/demo/o/to?alt=media").text(), "text");
+    let described =
+        send("/storage/v1/b/demo/o/from/rewriteTo/b/demo/o/html", br#"{"contentType":"text/html"}"#);
+    assert_eq!(described.json()["resource"]["contentType"], "text/html");
+    assert_eq!(send("/storage/v1/b/demo/o/from/rewriteTo/b/demo/o/large", &vec![b' '; 2 << 20]).status, 400);
+    let headers = [("content-encoding", "gzip")];
+    let plain =
+        rig.send("POST", "/storage/v1/b/demo/o/from/rewriteTo/b/demo/o/plain", &headers, "{}").unwrap();
+    assert_eq!(plain.status, 400);
+}

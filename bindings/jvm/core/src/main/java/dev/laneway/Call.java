@@ -7,6 +7,9 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A call of the engine's under way. It is a future that ends the call when it is cancelled, or completed by anybody else, and returns from that only once the
@@ -25,8 +28,24 @@ class Call<T> extends CompletableFuture<T> {
     }
   }
 
-  /** Where futures are completed: what depends on them may block, which the queue's thread must not. */
-  private static final Executor COMPLETING = ForkJoinPool.commonPool();
+  /**
+   * Where futures are completed: what depends on them may block, which the queue's thread must not. As {@link CompletableFuture}'s own, a common pool of
+   * one thread, which may be none, doesn't do.
+   */
+  static final Executor COMPLETING =
+      ForkJoinPool.getCommonPoolParallelism() > 1
+          ? ForkJoinPool.commonPool()
+          : new ThreadPoolExecutor(
+              0,
+              Integer.MAX_VALUE,
+              1,
+              TimeUnit.SECONDS,
+              new SynchronousQueue<>(),
+              work -> {
+                Thread thread = new Thread(null, work, "laneway-completing", 0, false);
+                thread.setDaemon(true);
+                return thread;
+              });
 
   private final Reading<T> reading;
 

@@ -122,7 +122,7 @@ public final class JobOptions {
     return new JobOptions(wishes, filters, Objects.requireNonNull(options, "options"), progress);
   }
 
-  /** Told how far the job is, about ten times a second, on a thread of its own; the job doesn't wait for it. */
+  /** Told how far the job is, about ten times a second, on the common pool. A job whose listener doesn't return stands still in the end. */
   public JobOptions onProgress(Consumer<Progress> progress) {
     return new JobOptions(wishes, filters, put, Objects.requireNonNull(progress, "progress"));
   }

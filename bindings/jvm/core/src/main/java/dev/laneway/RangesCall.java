@@ -4,16 +4,11 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 
 /** Ranges of a reader that are read together. */
 final class RangesCall extends Call<Void> {
-  /** Where bytes are copied and futures completed: what depends on these may block. */
-  private static final Executor COMPLETING = ForkJoinPool.commonPool();
-
   private final List<OneRange> futures = new ArrayList<>();
   private final AtomicInteger wanted;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use laneway_fuzz::{Mutation, TARGETS, Target, found_folder, of, seeds_folder};
 
 /// Inputs that are drawn for a target; a variable asks for more.
-const INPUTS: u64 = 2000;
+const INPUTS: u64 = 300;
 const INPUTS_VARIABLE: &str = "LANEWAY_FUZZ_INPUTS";
 
 #[test]

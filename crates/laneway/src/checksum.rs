@@ -326,7 +326,7 @@ mod tests {
         let sums = |run: &Run| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
         let mut random = Random(16);
         for case in 0..CASES {
-            let (runs, pool) = &pools[usize::from(case % 20 == 0)];
+            let (runs, pool) = &pools[usize::from(case.is_multiple_of(20))];
             let count = 2 + random.below(11) as usize;
             // Each of them once: two that are the same may be swapped.
             let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -348,7 +348,7 @@ mod tests {
                 assert!(right.0 != wrong.0 && right.1 != wrong.1, "case {case}: {one}, {other} {what}");
             }
             // The checksum of the bytes themselves, where they are few.
-            if case % 500 == 0 {
+            if case.is_multiple_of(500) {
                 let all: Vec<u8> = order[..count].iter().flat_map(|i| pool[*i].clone()).collect();
                 assert_eq!(Run::of(&all, WANTED_OF_PARTS), whole, "case {case}");
             }

@@ -111,7 +111,7 @@ fn a_disk_that_is_full_from_any_write_on_leaves_the_old_file_and_is_named() {
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         let growing = calls.iter().filter(|call| GROWING.contains(&&*call.name)).count() as u64;
         // Behind the first few all are alike.
-        for nth in (1..=growing).filter(|nth| *nth <= 8 || nth % 25 == 0) {
+        for nth in (1..=growing).filter(|nth| *nth <= 8 || nth.is_multiple_of(25)) {
             let when = format!("{:?} full from write {nth} on", scene.arguments);
             scene.reset();
             let full = below().strike_from(GROWING, nth, u64::from(u32::MAX), Blow::Error(ENOSPC));

@@ -34,6 +34,9 @@ const STALL_TIMEOUT: Duration = Duration::from_millis(700);
 /// The same for large objects, which a busy machine may leave for longer between two of their parts.
 const STALL_TIMEOUT_LARGE: Duration = Duration::from_secs(3);
 
+/// Of the faults that meet a request one in so many does where a connection takes one stream.
+const ONE_STREAM_TURNS: usize = 5;
+
 /// What was not taken is asked for ten times more at once, the rest a few times.
 const ATTEMPTS_MORE_MAX: u64 = 30;
 
@@ -117,9 +120,12 @@ impl Cell {
             || matches!(self.strike.verb, "part" | "complete")
     }
 
-    /// A fault meets a request of a dialect in one protocol, once or always. The next request it meets in the other protocol, and
+    /// A fault meets a request of a dialect in one protocol, once or always; where a connection takes one stream, some of them do once. The next request it meets in the other protocol, and
     /// there as often as the other dialect here.
     fn is_chosen(&self) -> bool {
+        if self.kind.one_stream {
+            return self.often == Often::Once && self.turn.is_multiple_of(ONE_STREAM_TURNS);
+        }
         let is_even = (self.kind.provider == Provider::Gcs) == self.kind.tls;
         let is_of_h2 = matches!(self.fault.class, Class::GoAway | Class::NotTaken);
         is_even == (self.often == Often::Always) && self.kind.tls == (is_of_h2 || self.turn.is_multiple_of(2))
@@ -182,6 +188,9 @@ impl Cell {
         let requests_max = operation.requests_max() + ATTEMPTS_MORE_MAX;
         if requests > requests_max {
             return wrong(format!("{requests_max} requests are enough"));
+        }
+        if self.kind.one_stream && after.streams_peak > 1 {
+            return wrong(format!("{} streams were under way on one connection", after.streams_peak));
         }
         if let Err(what) = operation.leftover(rig, ended.is_ok()) {
             return wrong(what);

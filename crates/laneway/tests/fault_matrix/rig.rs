@@ -23,23 +23,33 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Kind {
     pub(crate) provider: Provider,
     pub(crate) tls: bool,
+    /// Whether an HTTP/2 connection takes one request at a time.
+    pub(crate) one_stream: bool,
 }
 
 /// Both dialects over plain HTTP/1.1 and over TLS, where ALPN gives HTTP/2.
 pub(crate) const KINDS: [Kind; 4] = [
-    Kind { provider: Provider::Gcs, tls: false },
-    Kind { provider: Provider::Gcs, tls: true },
-    Kind { provider: Provider::S3, tls: false },
-    Kind { provider: Provider::S3, tls: true },
+    Kind { provider: Provider::Gcs, tls: false, one_stream: false },
+    Kind { provider: Provider::Gcs, tls: true, one_stream: false },
+    Kind { provider: Provider::S3, tls: false, one_stream: false },
+    Kind { provider: Provider::S3, tls: true, one_stream: false },
+];
+
+/// HTTP/2 from a server that allows one stream on a connection.
+pub(crate) const ONE_STREAM_KINDS: [Kind; 2] = [
+    Kind { provider: Provider::Gcs, tls: true, one_stream: true },
+    Kind { provider: Provider::S3, tls: true, one_stream: true },
 ];
 
 impl Kind {
     pub(crate) fn name(self) -> &'static str {
-        match (self.provider, self.tls) {
-            (Provider::Gcs, false) => "gcs-h1",
-            (Provider::Gcs, true) => "gcs-h2",
-            (_, false) => "s3-h1",
-            (_, true) => "s3-h2",
+        match (self.provider, self.tls, self.one_stream) {
+            (Provider::Gcs, false, _) => "gcs-h1",
+            (Provider::Gcs, true, false) => "gcs-h2",
+            (Provider::Gcs, true, true) => "gcs-h2-one-stream",
+            (_, false, _) => "s3-h1",
+            (_, true, false) => "s3-h2",
+            (_, true, true) => "s3-h2-one-stream",
         }
     }
 }
@@ -62,6 +72,7 @@ impl Rig {
         let dir = tempfile::tempdir().unwrap();
         let config = Config {
             tls: kind.tls.then_some(Tls::Generated),
+            max_streams: kind.one_stream.then_some(1),
             threads: Some(1),
             // What takes time and decides nothing here.
             gcs: GcsConfig { md5: false, ..GcsConfig::default() },

@@ -224,7 +224,7 @@ fn no_redirect_is_followed_to_another_host() {
 fn manifests_that_others_have_written_are_refused() {
     let stage = Stage::new(DIALECTS[0]);
     stage.object("k", b"good");
-    let at = stage.path("manifest");
+    let at = stage.file("other", "").with_file_name("manifest");
     let job = || {
         let request = CopyRequest::new(vec![stage.url("k")], Location::Local(stage.path("out")));
         stage.copy(request.manifest(at.clone()))

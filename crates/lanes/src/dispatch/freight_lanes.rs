@@ -23,16 +23,26 @@ const FALLEN: f64 = 2.0;
 #[derive(Debug)]
 pub(super) struct FreightLanes {
     target: usize,
+    trial: Trial,
     /// The best goodput of a window since bulk began or was let go, bytes a second.
     best: f64,
-    /// The target and the goodput with which lanes began to be added because goodput had fallen, or since they were last found to pay.
-    raised: Option<(usize, f64)>,
-    /// Until when that is not tried again.
-    fallen_until: Option<Instant>,
-    stepped: bool,
-    /// Until when a step that did not pay isn't tried again: paths change.
-    held_until: Option<Instant>,
+    /// Until when a step that did not pay isn't tried again, and steps against fallen goodput: paths change.
+    step_held_until: Option<Instant>,
+    fallen_held_until: Option<Instant>,
     window: Option<Window>,
+}
+
+/// What the lanes that were added last have still to show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Trial {
+    None,
+    /// That they raise the best goodput.
+    Step,
+    /// That they raise goodput, which had fallen, from what it was with `lanes`, bytes a second.
+    Fallen {
+        lanes: usize,
+        goodput: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +58,10 @@ impl Default for FreightLanes {
     fn default() -> Self {
         Self {
             target: FIRST,
+            trial: Trial::None,
             best: 0.0,
-            raised: None,
-            fallen_until: None,
-            stepped: false,
-            held_until: None,
+            step_held_until: None,
+            fallen_held_until: None,
             window: None,
         }
     }
@@ -82,7 +91,7 @@ impl FreightLanes {
         if let Some(window) = &mut self.window {
             window.yielded = true;
         }
-        if std::mem::take(&mut self.stepped) {
+        if std::mem::replace(&mut self.trial, Trial::None) != Trial::None {
             // It was never shown to pay.
             self.target = (self.target / 2).max(1);
         }
@@ -116,37 +125,36 @@ impl FreightLanes {
     fn decide(&mut self, now: Instant, goodput: f64, shown: f64) {
         let best = self.best;
         self.best = goodput.max(best);
+        let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
         // Many young connections of small requests show a little more than bulk will find.
-        let has_fallen = goodput * FALLEN < best.max(shown / GROWS)
-            && self.fallen_until.is_none_or(|until| now >= until)
-            && self.pays_to_raise(now, goodput);
-        if self.stepped && goodput < best * GROWS && !has_fallen {
-            // The step did not pay: back to what was enough.
-            self.target = (self.target / 2).max(1);
-            (self.stepped, self.held_until) = (false, Some(now + REMEMBERED));
-        } else if best == 0.0 {
+        let has_fallen = goodput * FALLEN < best.max(shown / GROWS) && allowed(self.fallen_held_until);
+        match self.trial {
+            Trial::Fallen { lanes, goodput: before } if has_fallen && self.target < 4 * lanes => {
+                // What the older lanes still lose is not for the new ones to bring: two steps are judged together.
+                self.add(Trial::Fallen { lanes, goodput: before.min(goodput) });
+            }
+            Trial::Fallen { lanes, goodput: before } if has_fallen && goodput < before * GROWS => {
+                // Where a slow disk or a standstill holds goodput, lanes don't raise it, and go.
+                (self.target, self.trial) = (lanes, Trial::None);
+                self.fallen_held_until = Some(now + REMEMBERED);
+            }
+            _ if has_fallen => self.add(Trial::Fallen { lanes: self.target, goodput }),
+            Trial::Step | Trial::Fallen { .. } if goodput < best * GROWS => {
+                // The step did not pay: back to what was enough.
+                (self.target, self.trial) = ((self.target / 2).max(1), Trial::None);
+                self.step_held_until = Some(now + REMEMBERED);
+            }
             // Senders are still finding their pace: it isn't the lanes that raise it.
-        } else if has_fallen || self.stepped || self.held_until.is_none_or(|until| now >= until) {
-            self.stepped = self.target < LANES_MAX;
-            self.target = (self.target * 2).min(LANES_MAX);
+            _ if best == 0.0 => {}
+            Trial::None if !allowed(self.step_held_until) => {}
+            _ => self.add(Trial::Step),
         }
     }
 
-    /// Whether lanes that are added because goodput has fallen raise it: two steps together do by a quarter. Where a slow disk
-    /// or a standstill holds it they don't, and go.
-    fn pays_to_raise(&mut self, now: Instant, goodput: f64) -> bool {
-        let (from, before) = self.raised.unwrap_or((self.target, goodput));
-        if self.target < 4 * from {
-            // What the older lanes still lose is not for the new ones to bring.
-            self.raised = Some((from, before.min(goodput)));
-            return true;
-        }
-        let pays = goodput >= before * GROWS;
-        self.raised = pays.then_some((self.target, goodput));
-        if !pays {
-            (self.target, self.stepped, self.fallen_until) = (from, false, Some(now + REMEMBERED));
-        }
-        pays
+    /// Doubles the lanes, for `trial` to be judged.
+    fn add(&mut self, trial: Trial) {
+        self.trial = if self.target < LANES_MAX { trial } else { Trial::None };
+        self.target = (self.target * 2).min(LANES_MAX);
     }
 }
 

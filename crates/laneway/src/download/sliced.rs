@@ -211,7 +211,8 @@ impl Rest<'_> {
                 biased;
                 () = &mut cancelled => return Err(Error::cancelled(url(store.provider(), id))),
                 ended = &mut stream, if is_opening => {
-                    (is_opening, is_lane_free) = (false, true);
+                    // One that was cut has closed its connection.
+                    (is_opening, is_lane_free) = (false, ended.is_ok());
                     if let Some(Opened::Head(_, run)) = opening.and_then(|opening| opening.opened()) {
                         self.opener_ended(ended, run)?;
                     }

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::SMALL_DOWNLOAD_MAX;
+
 /// The smallest usual slice, but for an object's end. Range requests of 8 to 16 MiB are where S3's and GCS's throughput for a request peaks.
 pub(crate) const SLICE_MIN: u64 = 8 << 20;
 /// The largest usual slice: short enough that a straggler costs little.
@@ -18,10 +20,11 @@ pub(crate) fn slice_len(size: u64, in_flight: usize) -> u64 {
     share.next_multiple_of(1 << 20).clamp(SLICE_MIN, SLICE_MAX)
 }
 
-/// Where what a stream still brings is cut, so that another brings the rest: in its middle, unless less would come than is claimed at a time.
+/// Where what a stream still brings is cut, so that another brings the rest: in its middle, unless less would be left than is claimed at a
+/// time. The rest is bulk as all of it was: as a small request it would have connections opened for it, and bulk yield.
 pub(crate) fn middle(left: &Range<u64>) -> Option<u64> {
     let middle = (left.start + (left.end - left.start) / 2).next_multiple_of(CLAIM_LEN);
-    (middle >= left.start + CLAIM_LEN && middle + CLAIM_LEN <= left.end).then_some(middle)
+    (middle >= left.start + CLAIM_LEN && middle + SMALL_DOWNLOAD_MAX < left.end).then_some(middle)
 }
 
 /// Whether an object is worth more than one stream.
@@ -181,10 +184,10 @@ mod tests {
     #[test]
     fn what_a_stream_still_brings_is_halved_where_claims_end_and_not_below_them() {
         assert_eq!(middle(&(0..4 * MIB)), Some(2 * MIB));
-        assert_eq!(middle(&(MIB / 2..4 * MIB)), Some(3 * MIB));
-        assert_eq!(middle(&(0..2 * MIB)), Some(MIB));
-        assert_eq!(middle(&(1..2 * MIB)), None, "less than a claim would be left");
-        assert_eq!(middle(&(0..2 * MIB - 1)), None, "or taken");
+        assert_eq!(middle(&(MIB / 2..4 * MIB)), None, "the rest would be small");
+        assert_eq!(middle(&(0..2 * MIB + 2)), None);
+        assert_eq!(middle(&(1..3 * MIB)), None, "here as well");
+        assert_eq!(middle(&(MIB / 2..4 * MIB + 1)), Some(3 * MIB));
         let mut slices = Slices::opened(7 * MIB, 16 * MIB, 4);
         assert_eq!(slices.claim(), None);
         assert_eq!(slices.halve_opener(8 * MIB), None, "a slice has more");

@@ -3,11 +3,11 @@
 mod completions;
 mod pending;
 
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use laneway::blocking::block_on_while;
 use laneway::{Client, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -56,8 +56,7 @@ impl Call {
     /// The call's, the handler's.
     pub(crate) fn wait(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         log::attend(py, false);
-        let Self { client, future } = self;
-        let done = blocking(py, &client, future);
+        let done = blocking(py, self.future);
         kept::release(py);
         done?(py)
     }
@@ -98,25 +97,18 @@ impl Call {
 /// Its own; what a signal's handler raises, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
-    client: &Client,
     future: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> PyResult<T> {
-    let (done, is_done) = mpsc::sync_channel(1);
-    let answered = async move {
-        // Who waited may have been interrupted.
-        let _ = done.send(future.await);
-    };
-    // Dropped before the answer has come, it ends the call.
-    let _running = py.detach(|| client.spawn(answered)).map_err(|error| error::raised(py, &error))?;
-    let mut is_done = is_done;
-    loop {
-        let (done, waited) = py.detach(move || (is_done.recv_timeout(SIGNALS_EVERY), is_done));
-        is_done = waited;
-        match done {
-            Ok(done) => return done.map_err(|error| error::raised(py, &error)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(error::ended()),
-        }
+    let mut interrupted = None;
+    let done = py.detach(|| {
+        block_on_while(future, SIGNALS_EVERY, || {
+            interrupted = Python::attach(|py| py.check_signals()).err();
+            interrupted.is_none()
+        })
+    });
+    match done {
+        Some(done) => done.map_err(|error| error::raised(py, &error)),
+        None => Err(interrupted.unwrap_or_else(error::ended)),
     }
 }
 

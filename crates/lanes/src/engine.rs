@@ -361,6 +361,11 @@ fn runtime() -> Result<Runtime, Error> {
 
 fn spawn(name: &str, runtime: Runtime, main: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
     let failed = |e| Error::because(Kind::Invalid, "the engine's threads can't start", e);
-    let body = move || runtime.block_on(main);
+    // As a task: what a runtime blocks on is woken by a system call, even from its own thread.
+    let body = move || {
+        let main = runtime.spawn(main);
+        // Nobody ends it but itself.
+        let _ = runtime.block_on(main);
+    };
     thread::Builder::new().name(name.to_owned()).spawn(body).map(drop).map_err(failed)
 }

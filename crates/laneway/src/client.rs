@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{Listings, ObjectMeta, Provider, Requests};
 
+use crate::blocking::block_on;
 use crate::fork::PerProcess;
 use crate::running::{Purpose, Running};
 use crate::runtime::Task;
@@ -207,7 +208,7 @@ impl Client {
     pub fn stat(&self, at: &Location) -> Result<ObjectMeta, Error> {
         let worker = self.worker()?;
         let stat = stat::stat(Arc::clone(&worker.state), at.clone());
-        worker.wait_for(stat)?
+        block_on(worker.run_here(stat))
     }
 
     /// What the store knows about several objects, many of which are asked for at once.

@@ -37,14 +37,14 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
-    /// Runs a task and waits for it, blocking the thread.
+    /// The same, on the thread that waits where that waits for nothing else.
     ///
     /// # Errors
-    /// `ErrorKind::Cancelled` when the engine ended first.
-    pub(crate) fn wait_for<T: Send + 'static>(
+    /// As [`run`](Self::run).
+    pub(crate) async fn run_here<T: Send + 'static>(
         self,
-        task: impl Future<Output = T> + Send + 'static,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        self.state.machinery.runtime.wait_for(tally::scope(self.tally, task))
+        self.state.machinery.runtime.run_here(tally::scope(self.tally, task)).await
     }
 }

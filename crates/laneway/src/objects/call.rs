@@ -55,13 +55,22 @@ pub(super) async fn within<T>(
     }
 }
 
-/// Runs a call on the client's own thread.
+/// Runs a call on the client's own thread, whether or not it is polled.
 pub(super) fn pending<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Pending<T> {
     let client = client.clone();
     Pending::new(async move { client.worker()?.run(call).await })
+}
+
+/// Runs a call to its end on the thread that awaits it, or on the client's own.
+pub(super) fn awaited<T: Send + 'static>(
+    client: &Client,
+    call: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Pending<T> {
+    let client = client.clone();
+    Pending::new(async move { client.worker()?.run_here(call).await })
 }
 
 /// What a call's transfers are counted in, and its owner, which cancels them when it is dropped.
@@ -116,7 +125,7 @@ macro_rules! callable {
             /// # Errors
             /// As awaiting it.
             pub fn call(self) -> Result<$output, $crate::Error> {
-                self.bucket.client().worker()?.wait_for(self.run())?
+                $crate::blocking::block_on(self.into_future())
             }
         }
 
@@ -126,7 +135,7 @@ macro_rules! callable {
 
             fn into_future(self) -> Self::IntoFuture {
                 let client = self.bucket.client().clone();
-                $crate::objects::call::pending(&client, self.run())
+                $crate::objects::call::awaited(&client, self.run())
             }
         }
     };

@@ -183,7 +183,7 @@ impl GetRanges {
         Ranges::new(results, url, Some(task))
     }
 
-    async fn run(self) -> Result<Vec<Bytes>, Error> {
+    pub(super) async fn run(self) -> Result<Vec<Bytes>, Error> {
         Ok(self.all(&Limits::of_all()).await?.0)
     }
 

@@ -230,7 +230,7 @@ impl Object {
     }
 
     fn fetch(&self, range: Range<u64>, deadline: Option<Duration>) -> Pending<Vec<Bytes>> {
-        self.call(vec![range], deadline).into_future()
+        pending(self.bucket.client(), self.call(vec![range], deadline).run())
     }
 
     fn call(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> GetRanges {

@@ -109,7 +109,12 @@ impl Fetch<'_> {
 
     /// The plan, and the state of the object where it had to be asked for or was given.
     async fn plan(&self) -> Result<(Plan, Option<Pinned>), Error> {
-        let path = Path::new(self.store.provider(), self.store.path(&self.id.bucket).await);
+        // The engine needn't be asked about the path where that changes nothing.
+        let path = match plan::is_one_request(self.asked) {
+            true => laneway_lanes::Path::default(),
+            false => self.store.path(&self.id.bucket).await,
+        };
+        let path = Path::new(self.store.provider(), path);
         let plan = |size| {
             plan::plan(self.asked, size, &path, &self.prices)
                 .map_err(|unreadable| self.unreadable(unreadable, size))

@@ -62,6 +62,11 @@ impl Group {
     }
 }
 
+/// Whether one request brings the ranges, whatever the path.
+pub(crate) fn is_one_request(asked: &[Range<u64>]) -> bool {
+    matches!(asked, [range] if range.end.saturating_sub(range.start) <= SLICE_MIN)
+}
+
 /// Plans how ranges are read. A range that reaches beyond the end is cut there, where the size is known.
 ///
 /// # Errors

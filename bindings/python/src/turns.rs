@@ -59,4 +59,9 @@ impl<T> Line<T> {
     pub(crate) async fn turn(self) -> Option<Held<T>> {
         OwnedMutexGuard::try_map(self.0.lock_owned().await, Option::as_mut).ok()
     }
+
+    /// The value, unless a call has it.
+    pub(crate) fn at_once(self) -> Option<Held<T>> {
+        OwnedMutexGuard::try_map(self.0.try_lock_owned().ok()?, Option::as_mut).ok()
+    }
 }

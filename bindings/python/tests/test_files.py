@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -28,6 +30,40 @@ def test_a_file_that_is_read(store):
     with pytest.raises(ValueError, match="closed"):
         file.read()
     assert isinstance(store.open_reader("lines", footer=8).read(2), bytes)
+
+
+def test_threads_that_seek_and_read_by_turns_get_what_they_sought(store):
+    content = bytes(range(256)) * 40_000
+    store.put("k", content)
+    before = sys.getswitchinterval()
+    # As DuckDB's threads do, which hold the interpreter's lock from the one call to the other.
+    sys.setswitchinterval(100)
+    try:
+        with store.open_reader("k") as file, ThreadPoolExecutor(8) as threads:
+
+            def read(at):
+                file.seek(at)
+                if at % 2:
+                    return file.read(5000)
+                buffer = bytearray(5000)
+                return buffer[: file.readinto(buffer)]
+
+            places = [at * 99_991 % (len(content) - 5000) for at in range(200)]
+            assert list(threads.map(read, places)) == [content[at : at + 5000] for at in places]
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_ranges_are_on_their_way_while_others_are_read(store):
+    store.put("lines", LINES)
+    with store.open_reader("lines") as file:
+        fetched = file.fetch(starts=[0, 100], ends=[2, 103])
+        assert file.read(3) == LINES[:3]
+        assert fetched.result() == [LINES[:2], LINES[100:103]]
+        with pytest.raises(ValueError, match="handed over"):
+            fetched.result()
+        with pytest.raises(FileNotFoundError):
+            store.open_reader("none")
 
 
 def test_others_read_it(store):

@@ -1,6 +1,8 @@
 //! An object that is open for reads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future;
 use laneway::{Client, Error, ObjectMeta, Reader};
@@ -8,6 +10,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::Fetched;
 use crate::buffer::Into;
 use crate::bytes::Bytes;
 use crate::call::Call;
@@ -18,17 +21,43 @@ use crate::{error, meta};
 const LINE: usize = 8 << 10;
 
 /// What both kinds of files are made of.
+///
+/// Each read begins where the file is when it is called, and has moved it on before it returns: threads that seek and read by turns, as
+/// DuckDB's do under the interpreter's lock, get the bytes that they sought however long another's read takes.
 pub(crate) struct Readable {
     client: Client,
     meta: ObjectMeta,
+    position: Arc<AtomicU64>,
+    /// What reads ahead. One read at a time has it.
     reader: Turns<Reader>,
+    /// By which the others read meanwhile. Locked under the interpreter's lock alone, as by whoever forks.
+    beside: Mutex<Reader>,
     is_closed: AtomicBool,
+}
+
+/// Bytes that a read has taken for its own.
+struct Taken {
+    bytes: Range<u64>,
+    position: Arc<AtomicU64>,
+}
+
+impl Taken {
+    /// What the read gives. Bytes that it didn't get are read again, unless somebody has sought another place.
+    async fn unless_lost<T>(self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let done = read.await;
+        if done.is_err() {
+            let Range { start, end } = self.bytes;
+            let _ = self.position.compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        done
+    }
 }
 
 impl Readable {
     pub(crate) fn new(client: Client, reader: Reader) -> Self {
-        let meta = reader.meta().clone();
-        Self { client, meta, reader: Turns::new(reader), is_closed: AtomicBool::new(false) }
+        let (meta, beside) = (reader.meta().clone(), Mutex::new(reader.again()));
+        let (position, is_closed) = (Arc::default(), AtomicBool::new(false));
+        Self { client, meta, position, reader: Turns::new(reader), beside, is_closed }
     }
 
     fn is_closed(&self) -> bool {
@@ -39,59 +68,103 @@ impl Readable {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// A call that has the reader for itself.
-    fn with<T: Send + 'static, F: Future<Output = Result<T, Error>> + Send + 'static>(
+    /// # Errors
+    /// Once it is closed.
+    fn check_open(&self) -> PyResult<()> {
+        match self.is_closed() {
+            true => Err(error::closed("I/O operation on closed file")),
+            false => Ok(()),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    fn beside(&self, _py: Python<'_>) -> MutexGuard<'_, Reader> {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call whose answer is known.
+    fn known(&self, place: u64) -> Call {
+        Call::new(&self.client, future::ok(place), |py, place| {
+            Ok(place.into_pyobject(py)?.into_any().unbind())
+        })
+    }
+
+    /// Takes the next bytes, at most so many. The interpreter's lock is held, so that nobody takes them too.
+    fn take(&self, _py: Python<'_>, most: u64) -> Taken {
+        let start = self.position();
+        let end = start.saturating_add(most).min(self.meta.size).max(start);
+        self.position.store(end, Ordering::Relaxed);
+        Taken { bytes: start..end, position: Arc::clone(&self.position) }
+    }
+
+    /// A call that has the reader for itself, where the file is. `give` tells how far it has come besides.
+    fn with<T: Send + 'static, F: Future<Output = Result<(T, Held<Reader>), Error>> + Send + 'static>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(Held<Reader>) -> F + Send + 'static,
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
-        if self.is_closed() {
-            return Err(error::closed("I/O operation on closed file"));
-        }
-        let line = self.reader.line(py)?;
+        self.check_open()?;
+        let (line, start, position) = (self.reader.line(py)?, self.position(), Arc::clone(&self.position));
         let done = async move {
-            match line.turn().await {
-                Some(reader) => work(reader).await.map(Some),
-                None => Ok(None),
-            }
+            let Some(mut reader) = line.turn().await else { return Ok(None) };
+            reader.set_position(start);
+            let (done, reader) = work(reader).await?;
+            let end = reader.position();
+            // Unless somebody has sought another place meanwhile.
+            let _ = position.compare_exchange(start, end, Ordering::Relaxed, Ordering::Relaxed);
+            Ok(Some(done))
         };
         Ok(Call::new(&self.client, done, |py, done| give(py, done.ok_or_else(error::ended)?)))
     }
 
     fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Call> {
+        self.check_open()?;
         let most = size.and_then(|size| u64::try_from(size).ok());
-        let read = move |mut reader: Held<Reader>| async move {
-            let (start, size) = (reader.position(), reader.size());
-            let end = most.map_or(size, |most| start.saturating_add(most).min(size));
-            match end.saturating_sub(start) {
-                0 => Ok(::bytes::Bytes::new()),
-                // The rest is known to be wanted, and comes at once.
-                _ if most.is_none() => {
-                    let bytes = reader.read_range(start..end).await?;
-                    reader.set_position(end);
-                    Ok(bytes)
-                }
-                len => {
-                    let mut bytes = vec![0; len as usize];
-                    fill(&mut reader, &mut bytes).await?;
+        let line = self.reader.line(py)?;
+        let taken = self.take(py, most.unwrap_or(u64::MAX));
+        let range = taken.bytes.clone();
+        let beside = self.beside(py).read_range(range.clone());
+        let read = async move {
+            if range.is_empty() {
+                return Ok(::bytes::Bytes::new());
+            }
+            // The rest is known to be wanted, and comes at once.
+            match line.at_once().filter(|_| most.is_some()) {
+                Some(mut reader) => {
+                    let mut bytes = vec![0; (range.end - range.start) as usize];
+                    fill(&mut reader, range.start, &mut bytes).await?;
                     Ok(bytes.into())
                 }
+                None => beside.await,
             }
         };
-        self.with(py, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind()))
+        let read = taken.unless_lost(read);
+        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
     }
 
     fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
-        let mut into = Into::new(buffer)?;
-        let read = move |mut reader: Held<Reader>| async move {
-            let left = reader.size().saturating_sub(reader.position());
-            let buffer = into.slice();
-            let len = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            fill(&mut reader, &mut buffer[..len]).await?;
+        self.check_open()?;
+        let (py, mut into) = (buffer.py(), Into::new(buffer)?);
+        let line = self.reader.line(py)?;
+        let taken = self.take(py, into.slice().len() as u64);
+        let range = taken.bytes.clone();
+        let beside = self.beside(py).read_range(range.clone());
+        let read = async move {
+            let len = (range.end - range.start) as usize;
+            let buffer = &mut into.slice()[..len];
+            match line.at_once() {
+                _ if range.is_empty() => {}
+                Some(mut reader) => fill(&mut reader, range.start, buffer).await?,
+                None => buffer.copy_from_slice(&beside.await?),
+            }
             Ok(len)
         };
-        self.with(buffer.py(), read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind()))
+        let read = taken.unless_lost(read);
+        Ok(Call::new(&self.client, read, |py, read| Ok(read.into_pyobject(py)?.into_any().unbind())))
     }
 
     fn readline(
@@ -101,7 +174,8 @@ impl Readable {
         give: impl FnOnce(Python<'_>, Vec<u8>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
         let most = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
-        let read = move |mut reader: Held<Reader>| async move { line(&mut reader, most).await };
+        let read =
+            move |mut reader: Held<Reader>| async move { Ok((line(&mut reader, most).await?, reader)) };
         self.with(py, read, give)
     }
 
@@ -119,7 +193,7 @@ impl Readable {
                 len += line.len();
                 lines.push(line);
             }
-            Ok(lines)
+            Ok((lines, reader))
         };
         self.with(py, read, |py, lines| {
             let lines: Vec<_> = lines.iter().map(|line| PyBytes::new(py, line)).collect();
@@ -127,43 +201,44 @@ impl Readable {
         })
     }
 
-    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<Call> {
-        let sought = move |mut reader: Held<Reader>| {
-            let from = match whence {
-                0 => 0,
-                1 => reader.position(),
-                _ => reader.size(),
-            };
-            let place = from.checked_add_signed(offset);
-            if let Some(place) = place {
-                reader.set_position(place);
+    fn seek(&self, offset: i64, whence: i32) -> PyResult<Call> {
+        self.check_open()?;
+        let from = match whence {
+            0 => 0,
+            1 => self.position(),
+            2 => self.meta.size,
+            _ => {
+                let message = format!("invalid whence ({whence}, should be 0, 1 or 2)");
+                return Err(PyValueError::new_err(message));
             }
-            future::ok(place)
         };
-        if !(0..=2).contains(&whence) {
-            return Err(PyValueError::new_err(format!("invalid whence ({whence}, should be 0, 1 or 2)")));
-        }
-        self.with(py, sought, |py, place| {
-            let place = place.ok_or_else(|| PyValueError::new_err("negative seek position"))?;
-            Ok(place.into_pyobject(py)?.into_any().unbind())
-        })
+        let place = from.checked_add_signed(offset);
+        let place = place.ok_or_else(|| PyValueError::new_err("negative seek position"))?;
+        self.position.store(place, Ordering::Relaxed);
+        Ok(self.known(place))
     }
 
-    fn tell(&self, py: Python<'_>) -> PyResult<Call> {
-        let place = |reader: Held<Reader>| future::ok(reader.position());
-        self.with(py, place, |py, place| Ok(place.into_pyobject(py)?.into_any().unbind()))
+    fn tell(&self) -> PyResult<Call> {
+        self.check_open()?;
+        Ok(self.known(self.position()))
+    }
+
+    /// # Errors
+    /// Where they don't belong together, and once the file is closed.
+    fn ranges(&self, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Vec<Range<u64>>> {
+        self.check_open()?;
+        match starts.len() == ends.len() {
+            true => Ok(starts.into_iter().zip(ends).map(|(start, end)| start..end).collect()),
+            false => Err(PyValueError::new_err(format!("{} starts and {} ends", starts.len(), ends.len()))),
+        }
     }
 
     fn read_ranges(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Call> {
-        if starts.len() != ends.len() {
-            return Err(PyValueError::new_err(format!("{} starts and {} ends", starts.len(), ends.len())));
-        }
-        let ranges: Vec<_> = starts.into_iter().zip(ends).map(|(start, end)| start..end).collect();
-        let read = move |reader: Held<Reader>| reader.read_ranges(ranges);
-        self.with(py, read, |py, ranges| {
+        let read = self.beside(py).read_ranges(self.ranges(starts, ends)?);
+        Ok(Call::new(&self.client, read, |py, ranges| {
             let ranges: Vec<Bytes> = ranges.into_iter().map(Bytes).collect();
             Ok(ranges.into_pyobject(py)?.into_any().unbind())
-        })
+        }))
     }
 }
 
@@ -187,7 +262,9 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-async fn fill(reader: &mut Reader, buffer: &mut [u8]) -> Result<(), Error> {
+/// Fills the buffer from `start` on, where the object has so much.
+async fn fill(reader: &mut Reader, start: u64, buffer: &mut [u8]) -> Result<(), Error> {
+    reader.set_position(start);
     let mut at = 0;
     while at < buffer.len() {
         let chunk = reader.chunk(buffer.len() - at).await?;
@@ -252,13 +329,13 @@ macro_rules! methods {
             /// Goes on elsewhere, and says where.
             #[pyo3(signature = (offset, whence = 0, /))]
             fn seek<'py>(&self, py: Python<'py>, offset: i64, whence: i32) -> PyResult<Bound<'py, PyAny>> {
-                self.0.seek(py, offset, whence)?.$answer(py)
+                self.0.seek(offset, whence)?.$answer(py)
             }
 
             /// Where reading goes on.
             #[pyo3(signature = ())]
             fn tell<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                self.0.tell(py)?.$answer(py)
+                self.0.tell()?.$answer(py)
             }
 
             /// Ranges of the object, by as few requests as pay; the place where reading goes on stays.
@@ -315,6 +392,12 @@ methods!(AsyncReadableFile, awaited);
 
 #[pymethods]
 impl ReadableFile {
+    /// Begins to read ranges, which are asked for later of what is returned.
+    #[pyo3(signature = (*, starts, ends))]
+    fn fetch(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Fetched> {
+        Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
+    }
+
     fn flush(&self) {}
 
     fn isatty(&self) -> bool {

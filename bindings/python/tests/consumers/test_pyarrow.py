@@ -27,3 +27,24 @@ def test_what_is_written_replaces_what_was(table, fs, folder):
             table.slice(0, rows), f"{folder}/table", filesystem=fs, format="parquet", existing_data_behavior="delete_matching"
         )
     assert pyarrow.dataset.dataset(f"{folder}/table", filesystem=fs).count_rows() == 10
+
+
+def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
+    import pyarrow
+    import pyarrow.parquet
+    from laneway.fsspec._ahead import Ahead
+
+    rows = {f"c{number}": [number * row for row in range(4000)] for number in range(10)}
+    written = pyarrow.table(rows)
+    for name in ("first", "second"):
+        pyarrow.parquet.write_table(written, f"{folder}/{name}.parquet", filesystem=fs, row_group_size=100, use_dictionary=False)
+    served = []
+    content = Ahead.content
+    monkeypatch.setattr(Ahead, "content", staticmethod(lambda parts: served.append(parts) or content(parts)))
+    columns = ["c2", "c5", "c7"]
+    read = pyarrow.parquet.read_table(f"{folder}/first.parquet", filesystem=fs, columns=columns)
+    assert read.equals(written.select(columns))
+    # Three columns of forty row groups, but for those of the first ones, which threads read in no order.
+    assert len(served) > 60
+    some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 3900)])
+    assert some.equals(written.select(columns).slice(3900))

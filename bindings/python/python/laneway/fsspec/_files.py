@@ -9,6 +9,8 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped, unu
 
 from laneway._laneway import AsyncReadableFile, AsyncWritableFile, ObjectStore
 from laneway.fsspec import _entries
+from laneway.fsspec._ahead import Ahead
+from laneway.fsspec._columns import Range
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -78,7 +80,9 @@ class Reader(io.BufferedIOBase):
     def __init__(self, fs: LanewayFileSystem, path: str) -> None:
         self.fs, self.path = fs, path
         store, key = fs._object(path)
-        self._file = store.open_reader(key, footer=_FOOTER if path.endswith(_PARQUET) else None)
+        is_parquet = path.endswith(_PARQUET)
+        self._file = store.open_reader(key, footer=_FOOTER if is_parquet else None)
+        self._ahead = Ahead(self._file, fs.folders, path, _FOOTER) if is_parquet else None
         self.size = self._file.size
         self.blocksize = fs.blocksize
 
@@ -98,7 +102,20 @@ class Reader(io.BufferedIOBase):
         return self.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        return self._file.read(size)
+        if self._ahead is None or size is None or size < 0:
+            return self._file.read(size)
+        start = self._file.tell()
+        asked = Range(start, min(start + size, self.size))
+        if parts := self._ahead.read(asked):
+            # Another thread may seek while this one waits.
+            self._file.seek(asked.end)
+            content = self._ahead.content(parts)
+            if content is not None:
+                return content
+            return self._file.read_ranges(starts=[asked.start], ends=[asked.end])[0].to_bytes()
+        content = self._file.read(size)
+        self._ahead.saw(asked, content)
+        return content
 
     def read1(self, size: int = -1, /) -> bytes:
         return self._file.read(size)
@@ -131,6 +148,8 @@ class Reader(io.BufferedIOBase):
         return True
 
     def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
         self._file.close()
         super().close()
 

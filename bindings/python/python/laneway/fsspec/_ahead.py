@@ -1,0 +1,135 @@
+"""Carries out what `_columns.py` decides: fetches columns of an open Parquet file, and hands them to its reader."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from laneway.fsspec._columns import MAGIC, TAIL, WINDOW_MAX, Columns, Folders, Layout, Range
+
+if TYPE_CHECKING:
+    from laneway._laneway import Fetched, ReadableFile
+
+
+class _Group:
+    """The columns of a row group that were fetched together."""
+
+    def __init__(self, fetched: Fetched) -> None:
+        self._fetched, self._lock = fetched, threading.Lock()
+        self._columns: list[bytes] | None = None
+
+    def column(self, at: int) -> bytes:
+        with self._lock:
+            if self._columns is None:
+                self._columns = [column.to_bytes() for column in self._fetched.result()]
+            return self._columns[at]
+
+
+class Ahead:
+    """What is read ahead of one file, any thread's reads of it."""
+
+    def __init__(self, file: ReadableFile, folders: Folders, path: str, footer: int) -> None:
+        """The opening request has brought the last `footer` bytes."""
+        self._file, self._folders, self._footer_len = file, folders, footer
+        self._folder = path.rpartition("/")[0]
+        meta = file.meta
+        self._name = (path, meta["e_tag"], meta["version"])
+        self._columns: Columns | None = None
+        self._is_new = True
+        # Where the rest of a long footer is.
+        self._footer: tuple[Range, bytes] | None = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._process, self._lock = os.getpid(), threading.Lock()
+        # By where they begin; those that nobody asks for go in this order.
+        self._coming: OrderedDict[int, tuple[Range, _Group, int]] = OrderedDict()
+        self._bytes = 0
+
+    def _look(self) -> None:
+        """Looks once for what is known of the file, and what its last bytes tell, which are here."""
+        self._is_new = False
+        layout = self._folders.layout(self._name)
+        if layout is not None:
+            self._columns = Columns(layout, self._folders.columns(self._folder))
+        elif Layout.can_be_told():
+            last = Range(max(self._file.size - self._footer_len, 0), self._file.size)
+            self.saw(last, self._file.read_ranges(starts=[last.start], ends=[last.end])[0].to_bytes())
+
+    def saw(self, read: Range, content: bytes) -> None:
+        """Looks whether what was read of the file is its footer."""
+        if self._columns is not None:
+            return
+        if read.end == self._file.size and content.endswith(MAGIC):
+            tail = content[-TAIL:]
+            length = int.from_bytes(tail[:4], "little")
+            if length + TAIL <= len(content):
+                self._learn(content[-length - TAIL :])
+            else:
+                end = self._file.size - TAIL
+                self._footer = (Range(end - length, end), tail)
+        elif self._footer is not None and read == self._footer[0]:
+            self._learn(content + self._footer[1])
+
+    def _learn(self, footer: bytes) -> None:
+        layout = Layout.of_footer(footer)
+        if layout is not None:
+            self._folders.remember_layout(self._name, layout)
+            self._columns = Columns(layout, self._folders.columns(self._folder))
+
+    def read(self, asked: Range) -> list[tuple[_Group, int]]:
+        """What brings these bytes together, if they are on their way; to be handed to `content`."""
+        if self._is_new and asked.end < self._file.size:
+            self._look()
+        if self._columns is None:
+            return []
+        if self._process != os.getpid():
+            # A child of a fork: what its parent began never comes here.
+            self._begin_anew()
+        with self._lock:
+            for chunks in self._columns.read(asked):
+                self._fetch(chunks)
+            self._folders.remember(self._folder, self._columns.names, is_all=False)
+            parts, at = [], asked.start
+            while at < asked.end and at in self._coming:
+                chunk, group, place = self._coming[at]
+                parts.append((group, place))
+                at = chunk.end
+            if at != asked.end:
+                return []
+            at = asked.start
+            while at < asked.end:
+                at = self._drop(at).end
+            return parts
+
+    @staticmethod
+    def content(parts: list[tuple[_Group, int]]) -> bytes | None:
+        """Waits for the bytes; `None` where they could not be had."""
+        try:
+            columns = [group.column(place) for group, place in parts]
+        except Exception:  # noqa: BLE001 - who asks for them again is told
+            return None
+        return columns[0] if len(columns) == 1 else b"".join(columns)
+
+    def close(self) -> None:
+        """No more is read of the file."""
+        if self._columns is not None and (names := self._columns.names):
+            self._folders.remember(self._folder, names, is_all=True)
+
+    def _fetch(self, chunks: list[Range]) -> None:
+        chunks = [chunk for chunk in chunks if chunk.start not in self._coming]
+        if not chunks:
+            return
+        group = _Group(self._file.fetch(starts=[chunk.start for chunk in chunks], ends=[chunk.end for chunk in chunks]))
+        for place, chunk in enumerate(chunks):
+            self._coming[chunk.start] = (chunk, group, place)
+            self._bytes += chunk.end - chunk.start
+        while self._bytes > 2 * WINDOW_MAX and len(self._coming) > len(chunks):
+            self._drop(next(iter(self._coming)))
+
+    def _drop(self, start: int) -> Range:
+        chunk, _, _ = self._coming.pop(start)
+        self._bytes -= chunk.end - chunk.start
+        return chunk

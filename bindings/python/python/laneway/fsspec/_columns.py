@@ -1,0 +1,189 @@
+"""What is read next of a Parquet file: the columns that were read before, of the row groups that follow.
+
+Arrow reads the columns of a file one after the other where the file is Python's (its lock is held over each read), a round trip for
+each. Which they will be can be known: those that were read of the row group before, or of the file before in the same folder. The decisions
+stand here, without a file or a thread; `_files.py` carries them out.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+# A footer ends with its own length, four bytes, and these.
+MAGIC = b"PAR1"
+TAIL = 8
+# Bytes that are read ahead at first, and at most: what is read and not asked for is wasted, and held meanwhile.
+WINDOW_FIRST = 16 << 20
+WINDOW_MAX = 32 << 20
+# Row groups that Arrow's threads read at a time, in whatever order.
+TOGETHER = 16
+# So many row groups are looked at: each costs some microseconds.
+GROUPS_MAX = 10_000
+# Folders whose columns are remembered, and files whose layouts are.
+FOLDERS_MAX = 64
+LAYOUTS_MAX = 16
+
+
+class Range(NamedTuple):
+    start: int
+    end: int
+
+
+class Layout:
+    """Where the columns of a Parquet file's row groups lie, as far as it was asked. Takes what pyarrow knows of the file."""
+
+    def __init__(self, metadata: Any) -> None:
+        self._metadata = metadata
+        self.groups = min(metadata.num_row_groups, GROUPS_MAX)
+        self.columns = metadata.num_columns
+        self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
+        # The columns of one row group by where they begin: few are looked for in each.
+        self._places: tuple[int, dict[int, int]] = (-1, {})
+
+    @staticmethod
+    def can_be_told() -> bool:
+        """Whether pyarrow is at work here."""
+        return "pyarrow.parquet" in sys.modules
+
+    @classmethod
+    def of_footer(cls, footer: bytes) -> Layout | None:
+        """The layout that the last bytes of a file tell, if they are a whole footer."""
+        if not cls.can_be_told():
+            return None
+        parquet, pyarrow = sys.modules["pyarrow.parquet"], sys.modules["pyarrow"]
+        try:
+            return cls(parquet.read_metadata(pyarrow.BufferReader(footer)))
+        except (ValueError, OSError):
+            # Its reader will say what is wrong with it.
+            return None
+
+    def chunk(self, group: int, column: int) -> Range:
+        about = self._metadata.row_group(group).column(column)
+        start = about.data_page_offset
+        if about.has_dictionary_page and 0 < about.dictionary_page_offset < start:
+            start = about.dictionary_page_offset
+        return Range(start, start + about.total_compressed_size)
+
+    def name(self, column: int) -> str:
+        return str(self._metadata.row_group(0).column(column).path_in_schema)
+
+    def locate(self, asked: Range) -> tuple[int, list[int]] | None:
+        """The row group, and the columns that are exactly these bytes of it."""
+        group = bisect_right(self._starts, asked.start) - 1
+        if group < 0:
+            return None
+        known, places = self._places
+        if known != group:
+            places = {self.chunk(group, column).start: column for column in range(self.columns)}
+            self._places = (group, places)
+        column = places.get(asked.start)
+        columns, end = [], asked.start
+        while column is not None and end < asked.end:
+            columns.append(column)
+            end = self.chunk(group, column).end
+            column = places.get(end)
+        return (group, columns) if columns and end == asked.end else None
+
+
+class Folders:
+    """What files have told that others, or their next readers, go by: the columns that were read of the last file in each folder, and
+    layouts. pyarrow opens a file twice, and reads its footer once."""
+
+    def __init__(self) -> None:
+        self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
+
+    def columns(self, folder: str) -> frozenset[str]:
+        return self._columns.get(folder, frozenset())
+
+    def remember(self, folder: str, columns: frozenset[str], is_all: bool) -> None:
+        """Some columns of a file, or all that were read of it: others of the folder may be read at the same time."""
+        if is_all or not columns <= self.columns(folder):
+            _remember(self._columns, folder, columns, FOLDERS_MAX)
+
+    def layout(self, file: Hashable) -> Layout | None:
+        return self._layouts.get(file)
+
+    def remember_layout(self, file: Hashable, layout: Layout) -> None:
+        _remember(self._layouts, file, layout, LAYOUTS_MAX)
+
+
+def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: int) -> None:
+    known[name] = value
+    if len(known) > most:
+        # The oldest; another thread may have had the same thought.
+        known.pop(next(iter(known)), None)
+
+
+class Columns:
+    """Decides what to fetch of one file, `known` being the columns that were read of the one before.
+
+    Threads read a file's row groups in no order, so that each column of each row group is fetched once, and what was not asked for
+    holds back what else would be fetched.
+    """
+
+    def __init__(self, layout: Layout, known: frozenset[str] = frozenset()) -> None:
+        self._layout = layout
+        self._known = {column for column in range(layout.columns) if layout.name(column) in known} if known else set()
+        self._read: set[int] = set()
+        self._groups: set[int] = set()
+        # What was asked for or fetched, by row group and column; and the sizes of what was fetched and not asked for yet.
+        self._seen: set[tuple[int, int]] = set()
+        self._waiting: dict[tuple[int, int], int] = {}
+        self._waiting_bytes = 0
+        self._window = WINDOW_FIRST
+        # The row groups from here on have not been thought of.
+        self._next = 0
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that were read."""
+        return frozenset(self._layout.name(column) for column in self._read)
+
+    def read(self, asked: Range) -> list[list[Range]]:
+        """The columns to fetch now that these bytes are read, for each row group; those of the bytes may be among them."""
+        located = self._layout.locate(asked)
+        if located is None:
+            return []
+        group, columns = located
+        # What proves right is done more of.
+        self._window = min(self._window + self._take(group, columns), WINDOW_MAX)
+        new = set(columns) - self._read
+        self._read |= new
+        self._groups.add(group)
+        foretold = self._known if self._known >= self._read else set()
+        fetched = []
+        if len(self._groups) > 1:
+            first = min(self._groups)
+            if group > self._next + TOGETHER or self._next == 0:
+                # Row groups were left out, or these are the first that follow each other.
+                self._next = group if self._next else first
+                self._waiting.clear()
+                self._waiting_bytes = 0
+            fetched += [self._fetch(before, new) for before in range(max(first, self._next - TOGETHER), self._next)]
+            while self._next < self._layout.groups and self._waiting_bytes < self._window:
+                fetched.append(self._fetch(self._next, self._read | foretold))
+                self._next += 1
+        elif foretold:
+            fetched.append(self._fetch(group, foretold))
+        self._seen.update((group, column) for column in columns)
+        self._take(group, columns)
+        return [chunks for chunks in fetched if chunks]
+
+    def _take(self, group: int, columns: list[int]) -> int:
+        taken = sum(self._waiting.pop((group, column), 0) for column in columns)
+        self._waiting_bytes -= taken
+        return taken
+
+    def _fetch(self, group: int, columns: set[int]) -> list[Range]:
+        missing = [column for column in sorted(columns) if (group, column) not in self._seen]
+        chunks = [self._layout.chunk(group, column) for column in missing]
+        for column, (start, end) in zip(missing, chunks, strict=True):
+            self._seen.add((group, column))
+            self._waiting[(group, column)] = end - start
+            self._waiting_bytes += end - start
+        return chunks

@@ -1,0 +1,128 @@
+"""Which columns of a Parquet file are fetched before they are asked for."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("fsspec")
+from laneway.fsspec._columns import FOLDERS_MAX, WINDOW_FIRST, Columns, Folders, Layout, Range
+
+MIB = 1 << 20
+
+
+def layout(groups, columns, size):
+    """Of a file whose columns are all of a size."""
+
+    def chunk(group, column):
+        # A dictionary comes first in every other column.
+        start = (group * columns + column) * size + 4
+        page, dictionary = (start + 100, start) if column % 2 else (start, None)
+        return SimpleNamespace(
+            data_page_offset=page,
+            has_dictionary_page=dictionary is not None,
+            dictionary_page_offset=dictionary,
+            total_compressed_size=size,
+            path_in_schema=f"c{column}",
+        )
+
+    def row_group(group):
+        return SimpleNamespace(column=lambda column: chunk(group, column))
+
+    return Layout(SimpleNamespace(num_row_groups=groups, num_columns=columns, row_group=row_group))
+
+
+def test_nothing_is_foretold_of_the_first_row_group_of_the_first_file():
+    place = layout(groups=3, columns=10, size=MIB)
+    columns = Columns(place)
+    assert [columns.read(place.chunk(0, column)) for column in (2, 5)] == [[], []]
+    assert columns.names == {"c2", "c5"}
+
+
+def test_once_a_second_row_group_is_read_its_columns_are_fetched_of_those_that_follow():
+    place = layout(groups=40, columns=10, size=2 * MIB)
+    columns = Columns(place)
+    for column in (2, 5):
+        columns.read(place.chunk(0, column))
+    first = columns.read(place.chunk(1, 2))
+    assert first == [[place.chunk(group, 2), place.chunk(group, 5)] for group in range(1, 5)]
+    assert sum(end - start for chunks in first for start, end in chunks) == WINDOW_FIRST
+    fetched = 4
+    for group in range(1, 40):
+        for column in (2, 5):
+            if (group, column) != (1, 2):
+                fetched += len(columns.read(place.chunk(group, column)))
+    assert fetched == 39, "each once"
+
+
+def test_row_groups_that_are_read_in_no_order_are_fetched_once_with_every_column():
+    place = layout(groups=12, columns=10, size=MIB // 16)
+    columns = Columns(place)
+    order = [(0, 7), (2, 4), (3, 7), (3, 2), (1, 2)]
+    order += [(group, column) for group in range(12) for column in (4, 2, 7) if (group, column) not in order]
+    fetched, alone = [], []
+    for group, column in order:
+        chunk = place.chunk(group, column)
+        now = columns.read(chunk)
+        fetched += [chunk for chunks in now for chunk in chunks]
+        if chunk not in fetched:
+            alone.append((group, column))
+    assert len(fetched) == len(set(fetched))
+    assert alone == [(0, 7)]
+
+
+def test_what_nobody_asks_for_holds_back_what_else_would_be_fetched():
+    place = layout(groups=90, columns=4, size=4 * MIB)
+    columns = Columns(place)
+    columns.read(place.chunk(0, 1))
+    assert len(columns.read(place.chunk(1, 1))) == 4
+    again = [len(columns.read(place.chunk(1, 1))) for _ in range(9)]
+    assert again == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert columns.read(place.chunk(60, 1)) == [[place.chunk(group, 1)] for group in range(60, 64)]
+
+
+def test_the_file_before_foretells_the_columns_of_the_next_one():
+    place = layout(groups=1, columns=10, size=MIB)
+    columns = Columns(place, frozenset({"c2", "c5", "gone"}))
+    assert columns.read(place.chunk(0, 5)) == [[place.chunk(0, 2), place.chunk(0, 5)]]
+    assert columns.read(place.chunk(0, 2)) == []
+    other = Columns(place, frozenset({"c2", "c5"}))
+    assert other.read(place.chunk(0, 7)) == [], "other columns are read now"
+    assert other.read(place.chunk(0, 2)) == []
+
+
+def test_columns_that_are_read_together_are_seen_and_pieces_of_them_are_none():
+    place = layout(groups=2, columns=10, size=MIB)
+    first, second = place.chunk(1, 3), place.chunk(1, 4)
+    assert place.locate(Range(first.start, second.end)) == (1, [3, 4])
+    assert place.locate(Range(first.start, second.end - 1)) is None
+    assert place.locate(Range(first.start + 1, first.end)) is None
+    assert place.locate(Range(0, 4)) is None
+
+
+def test_a_column_that_is_larger_than_a_window_is_fetched_alone():
+    place = layout(groups=5, columns=2, size=100 * MIB)
+    columns = Columns(place)
+    columns.read(place.chunk(0, 0))
+    assert columns.read(place.chunk(1, 0)) == [[place.chunk(1, 0)]]
+    assert columns.read(place.chunk(2, 0)) == [[place.chunk(2, 0)]]
+
+
+def test_a_footer_that_is_none_foretells_nothing():
+    assert Layout.of_footer(b"nothing of the kind PAR1") is None
+
+
+def test_folders_are_forgotten_when_there_are_many():
+    folders = Folders()
+    for number in range(FOLDERS_MAX + 1):
+        folders.remember(str(number), frozenset({"a"}), is_all=True)
+    assert not folders.columns("0")
+    assert folders.columns("1") == {"a"}
+
+
+def test_columns_of_files_that_are_read_at_the_same_time_are_known_until_one_ends_with_others():
+    folders = Folders()
+    folders.remember("f", frozenset({"a", "b"}), is_all=False)
+    folders.remember("f", frozenset({"a"}), is_all=False)
+    assert folders.columns("f") == {"a", "b"}
+    folders.remember("f", frozenset({"a"}), is_all=True)
+    assert folders.columns("f") == {"a"}

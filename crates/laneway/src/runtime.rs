@@ -15,6 +15,10 @@ use tokio::task::AbortHandle;
 use crate::Error;
 use crate::fork::OfProcess;
 
+/// The work thread's stack, of which memory is taken as it is used. A sync from store to store of unoptimised code needs a little more than the
+/// usual 2 MiB: its futures hand each other on by value.
+const STACK: usize = 8 << 20;
+
 /// A runtime on a thread of its own. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Runtime {
@@ -53,6 +57,7 @@ impl Runtime {
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new()
             .name("laneway-work".into())
+            .stack_size(STACK)
             .spawn(move || {
                 // Its only outcome is that the sender was dropped.
                 let _ = runtime.block_on(stopped);

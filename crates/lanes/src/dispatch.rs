@@ -424,5 +424,12 @@ impl Dispatcher {
         }
         let live = self.origins[origin.0].freight_live;
         self.origin(origin).freight.watch(now, live > 0);
+        // A lane that opens when those whom it was dialled for are gone may be the last slot: nothing else would ask for it.
+        if self.lanes.len() >= self.connections_max
+            && let Some(waiting) = self.waiting_without_lane(origin)
+        {
+            self.dial_missing(now, waiting, Role::Express);
+            self.dial_missing(now, waiting, Role::Freight);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Where a connection leads: scheme, host and port.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use crate::ClientCertificate;
@@ -62,10 +63,14 @@ impl Origin {
             _ => return Err(invalid("it must start with http:// or https://")),
         };
         let host = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| invalid("it names no host"))?;
+        let address = host.strip_prefix('[').map(|rest| rest.trim_end_matches(']').split('%').next());
+        if address.is_some_and(|address| address.is_none_or(|address| address.parse::<Ipv6Addr>().is_err())) {
+            return Err(invalid("what it has in brackets is no address"));
+        }
         // What stands behind the host and is no port would be left out, and the scheme's own port taken.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
-        let port = named.and_then(|named| named.strip_prefix(host)?.strip_prefix(':'));
-        if uri.port_u16().is_none() && port.is_some_and(|port| !port.is_empty()) {
+        let rest = named.and_then(|named| named.strip_prefix(host)).unwrap_or_default();
+        if uri.port_u16().is_none() && !matches!(rest, "" | ":") {
             return Err(invalid("its port is no number up to 65535"));
         }
         Ok(Self {
@@ -123,7 +128,9 @@ mod tests {
 
     #[test]
     fn a_port_that_is_none_is_refused_and_an_empty_one_is_the_schemes_own() {
-        for url in ["http://h:65536", "http://h:99999/x", "http://[::1]:70000"] {
+        for url in
+            ["http://h:65536", "http://h:99999/x", "http://[::1]:70000", "http://[]9000", "http://[::1]9000"]
+        {
             assert!(Origin::parse(url).is_err(), "{url}");
         }
         assert_eq!(Origin::parse("http://h:/x").unwrap().port, 80);

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use laneway::blocking::block_on_while;
 use laneway::{Client, Error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -56,7 +55,8 @@ impl Call {
     /// The call's, the handler's.
     pub(crate) fn wait(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         log::attend(py, false);
-        let done = blocking(py, self.future);
+        let Self { client, future } = self;
+        let done = blocking(py, &client, future);
         kept::release(py);
         done?(py)
     }
@@ -97,16 +97,17 @@ impl Call {
 /// Its own; what a signal's handler raises, which ends the call.
 pub(crate) fn blocking<T: Send + 'static>(
     py: Python<'_>,
+    client: &Client,
     future: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> PyResult<T> {
     let mut interrupted = None;
     let done = py.detach(|| {
-        block_on_while(future, SIGNALS_EVERY, || {
+        client.block_on_while(future, SIGNALS_EVERY, || {
             interrupted = Python::attach(|py| py.check_signals()).err();
             interrupted.is_none()
         })
     });
-    match done {
+    match done.map_err(|error| error::raised(py, &error))? {
         Some(done) => done.map_err(|error| error::raised(py, &error)),
         None => Err(interrupted.unwrap_or_else(error::ended)),
     }

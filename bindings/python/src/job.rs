@@ -189,8 +189,10 @@ impl Job {
         let happened = async move {
             let mut happened = Happened::default();
             let Some(mut job) = line.turn().await else { return Ok(happened) };
-            let Ok(mut event) = tokio::time::timeout(TICK, job.next()).await else { return Ok(happened) };
-            for _ in 0..EVENTS_MAX {
+            let mut next = tokio::time::timeout(TICK, job.next()).await.ok();
+            // What was taken out of the job is told, the last one too.
+            for left in (0..EVENTS_MAX).rev() {
+                let Some(event) = next.take() else { break };
                 match event {
                     Some(Event::Item(item)) => {
                         if let Outcome::Failed(error) = item.outcome {
@@ -203,12 +205,8 @@ impl Job {
                     None => happened.summary = happened.summary.or_else(|| Some(Summary::default())),
                     Some(_) => {}
                 }
-                if happened.summary.is_some() {
-                    break;
-                }
-                match job.next().now_or_never() {
-                    Some(next) => event = next,
-                    None => break,
+                if happened.summary.is_none() && left > 0 {
+                    next = job.next().now_or_never();
                 }
             }
             Ok(happened)

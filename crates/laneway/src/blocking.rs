@@ -13,43 +13,17 @@ use bytes::Bytes;
 use laneway_store::ObjectMeta;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
+use crate::runtime::wait;
 use crate::{Error, Written};
 
-/// How often a thread that waits for ever looks whether it is to wait on.
-const FOREVER: Duration = Duration::from_secs(3600);
-
-/// Waits on this thread for a future of this library's calls, and carries them out here as far as that is possible.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = std::pin::pin!(future);
+/// Waits for one call, and carries it out on this thread.
+pub(crate) fn block_on<T>(call: impl Future<Output = T>) -> T {
+    let mut call = std::pin::pin!(call);
     loop {
-        if let Some(done) = block_on_while(future.as_mut(), FOREVER, || true) {
+        if let Some(done) = wait(call.as_mut(), Duration::from_secs(3600)) {
             return done;
         }
     }
-}
-
-/// The same, which asks every so often whether to go on: what is returned is `None` where it was told not to, and the calls under way
-/// are ended.
-///
-/// ```
-/// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
-/// # server.create_bucket("lake").expect("a bucket");
-/// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
-/// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-/// use std::time::Duration;
-///
-/// static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// let put = client.bucket("s3://lake/")?.put("a", "bytes").into_future();
-/// let put = laneway::blocking::block_on_while(put, Duration::from_millis(50), || !INTERRUPTED.load(Relaxed));
-/// assert_eq!(put.expect("nobody interrupted it")?.size, 5);
-/// # Ok::<(), laneway::Error>(())
-/// ```
-pub fn block_on_while<F: Future>(
-    future: F,
-    look_every: Duration,
-    goes_on: impl FnMut() -> bool,
-) -> Option<F::Output> {
-    crate::runtime::wait(future, look_every, goes_on)
 }
 
 /// An object that is open for reads, all of one version: [`crate::Reader`] for threads that may block.

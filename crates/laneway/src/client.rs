@@ -1,14 +1,16 @@
 //! The library's face.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{Listings, ObjectMeta, Provider, Requests};
 
 use crate::blocking::block_on;
-use crate::fork::PerProcess;
+use crate::fork::{OfProcess, PerProcess};
 use crate::running::{Purpose, Running};
-use crate::runtime::Task;
+use crate::runtime::{Task, wait};
 use crate::settings::Settings;
 use crate::shared::Common;
 use crate::state::State;
@@ -130,6 +132,51 @@ impl Client {
     /// In a child of a `fork`, at its first call: as [`build`](crate::ClientBuilder::build).
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> Result<Spawned, Error> {
         Ok(Spawned { _task: self.worker()?.task(future) })
+    }
+
+    /// Waits on this thread for a future of this library's calls, and asks every so often whether to go on: what is returned is `None`
+    /// where it was told not to, and the calls under way are ended. What is done by the first time is carried out here, which saves a small
+    /// call half of its time; the rest by the engine, whatever `goes_on` does meanwhile: it may make calls of its own, as a signal's handler does.
+    ///
+    /// ```
+    /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
+    /// # server.create_bucket("lake").expect("a bucket");
+    /// # let client = laneway::Client::builder().anonymous(true).s3_endpoint(server.url()).build()?;
+    /// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    /// use std::time::Duration;
+    ///
+    /// static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    /// let put = client.bucket("s3://lake/")?.put("a", "bytes").into_future();
+    /// let put = client.block_on_while(put, Duration::from_millis(50), || !INTERRUPTED.load(Relaxed))?;
+    /// assert_eq!(put.expect("nobody interrupted it")?.size, 5);
+    /// # Ok::<(), laneway::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn); in a child of a `fork` that `goes_on` made.
+    pub fn block_on_while<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        look_every: Duration,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Option<T>, Error> {
+        let mut future = Box::pin(future);
+        let worker = self.worker()?;
+        if let Some(done) = wait(worker.with_timers(future.as_mut()), look_every) {
+            return Ok(Some(done));
+        }
+        let (done, is_done) = mpsc::sync_channel(1);
+        // Dropped before the end, it ends the calls.
+        let _running = self.spawn(async move { drop(done.send(future.await)) })?;
+        let is_done = OfProcess::new(is_done);
+        while goes_on() {
+            match is_done.get().ok_or_else(|| Error::forked("the request"))?.recv_timeout(look_every) {
+                Ok(done) => return Ok(Some(done)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::cancelled("the request")),
+            }
+        }
+        Ok(None)
     }
 
     /// The engine that carries its work out.

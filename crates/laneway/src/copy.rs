@@ -101,7 +101,8 @@ async fn look_through(mut search: Search) {
         Location::Local(_) | Location::Version { .. } | Location::Standard => {
             let job = Arc::clone(&search.job);
             let mut sizes = Sizes::begin(&job, &request);
-            let ahead = asked_ahead(&job, &request, |provider, id| is_asked(&job, &request, provider, id));
+            let store = |provider| job.store(provider).cloned();
+            let ahead = asked_ahead(&request, store, |provider, id| is_asked(&job, &request, provider, id));
             let mut ahead = std::pin::pin!(ahead);
             let mut downloads = Downloads::new(&mut search);
             while let Some((source, answer)) = ahead.next().await {
@@ -139,7 +140,8 @@ async fn into_a_store(search: &mut Search, to: Prefix<'_>) {
     }
     let job = Arc::clone(&search.job);
     // The state of each is what the next run with the manifest goes by.
-    let ahead = asked_ahead(&job, &request, |_, _| job.has_manifest());
+    let store = |provider| Ok(job.store(provider)?.as_source());
+    let ahead = asked_ahead(&request, store, |_, _| job.has_manifest());
     let mut ahead = std::pin::pin!(ahead);
     while let Some((source, answer)) = ahead.next().await {
         let result = match source {

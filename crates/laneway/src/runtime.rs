@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -106,53 +107,72 @@ impl Runtime {
         if !WAITS.get() {
             return self.run(task).await;
         }
-        let mut task = pin!(task);
-        poll_fn(|context| {
-            let _timers_are_there = self.handle.enter();
-            task.as_mut().poll(context)
-        })
-        .await
+        self.with_timers(task).await
+    }
+
+    /// A future that any thread may poll, which has this runtime's timers there.
+    pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let handle = self.handle.clone();
+        async move {
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                let _timers_are_there = handle.enter();
+                future.as_mut().poll(context)
+            })
+            .await
+        }
     }
 }
 
 thread_local! {
-    /// Whether this thread polls one future alone, and again whenever that is woken.
+    /// Whether this thread polls one call, and nothing else until that is done.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread that sleeps between two polls.
-struct Sleeping(Thread);
+/// As it was before, however a poll ends.
+struct Waits(bool);
 
-impl Wake for Sleeping {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+impl Drop for Waits {
+    fn drop(&mut self) {
+        WAITS.set(self.0);
     }
 }
 
-/// Waits on this thread for a future, most of which it carries out itself. `goes_on` is asked every `look_every`:
-/// where it denies that the future is dropped, and what is returned is `None`.
-pub(crate) fn wait<F: Future>(
-    future: F,
-    look_every: Duration,
-    mut goes_on: impl FnMut() -> bool,
-) -> Option<F::Output> {
-    let waker = Waker::from(Arc::new(Sleeping(thread::current())));
+/// A thread that sleeps between two polls.
+struct Sleeping {
+    thread: Thread,
+    /// What is polled may sleep by itself, and take a wake-up that isn't its own.
+    is_woken: AtomicBool,
+}
+
+impl Wake for Sleeping {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// Waits on this thread for a call, most of which it carries out itself, for so long at most. Nothing else may need this thread meanwhile:
+/// a call that is not polled any more holds what others wait for.
+pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
+    let sleeping = Arc::new(Sleeping { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&sleeping));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    let mut looked = Instant::now();
+    let mut call = pin!(call);
+    let until = Instant::now() + at_most;
     loop {
-        let before = WAITS.replace(true);
-        let polled = future.as_mut().poll(&mut context);
-        WAITS.set(before);
+        let polled = {
+            let _before = Waits(WAITS.replace(true));
+            call.as_mut().poll(&mut context)
+        };
         if let Poll::Ready(done) = polled {
             return Some(done);
         }
-        thread::park_timeout(look_every.saturating_sub(looked.elapsed()));
-        if looked.elapsed() >= look_every {
-            if !goes_on() {
-                return None;
+        while !sleeping.is_woken.swap(false, Ordering::Acquire) {
+            match until.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return None,
+                left => thread::park_timeout(left),
             }
-            looked = Instant::now();
         }
     }
 }
@@ -163,11 +183,11 @@ mod tests {
 
     use super::*;
 
-    const FOREVER: Duration = Duration::from_secs(600);
+    const LONG: Duration = Duration::from_secs(600);
 
     async fn thread() -> Result<thread::ThreadId, Error> {
         // A timer of the runtime, which is there on any thread.
-        tokio::time::timeout(FOREVER, tokio::task::yield_now()).await.unwrap();
+        tokio::time::timeout(LONG, tokio::task::yield_now()).await.unwrap();
         Ok(thread::current().id())
     }
 
@@ -175,32 +195,34 @@ mod tests {
     fn a_call_is_carried_out_by_the_thread_that_waits_for_it_alone() {
         let runtime = Runtime::start().unwrap();
         let here = thread::current().id();
-        assert_eq!(wait(runtime.run_here(thread()), FOREVER, || true).unwrap().unwrap(), here);
+        assert_eq!(wait(runtime.run_here(thread()), LONG).unwrap().unwrap(), here);
         assert_ne!(
             pollster::block_on(runtime.run_here(thread())).unwrap(),
             here,
             "it may wait for others too"
         );
-        assert_ne!(wait(runtime.run(thread()), FOREVER, || true).unwrap().unwrap(), here);
+        assert_ne!(wait(runtime.run(thread()), LONG).unwrap().unwrap(), here);
     }
 
     #[test]
-    fn who_waits_is_woken_and_asked_whether_to_go_on() {
+    fn who_waits_is_woken_though_what_it_polls_has_slept() {
         let (done, is_done) = oneshot::channel();
         let other = thread::spawn(move || done.send(5).unwrap());
-        assert_eq!(wait(is_done, FOREVER, || true), Some(Ok(5)));
+        let mut is_done = pin!(is_done);
+        let call = poll_fn(|context| {
+            let polled = is_done.as_mut().poll(context);
+            // Takes whatever wake-up has come.
+            thread::park_timeout(Duration::ZERO);
+            polled
+        });
+        assert_eq!(wait(call, LONG), Some(Ok(5)));
         other.join().unwrap();
-        let (held, is_held) = oneshot::channel::<()>();
-        let waits = async move {
-            let _dropped_with_it = held;
-            std::future::pending::<()>().await;
-        };
-        let mut looks = 0;
-        let goes_on = || {
-            looks += 1;
-            looks < 3
-        };
-        assert_eq!(wait(waits, Duration::ZERO, goes_on), None);
-        assert!(is_held.blocking_recv().is_err() && looks == 3);
+        assert_eq!(wait(std::future::pending::<()>(), Duration::from_millis(1)), None);
+    }
+
+    #[test]
+    fn after_a_panic_calls_are_carried_out_elsewhere_again() {
+        let panics = std::panic::catch_unwind(|| wait(async { panic!("on purpose") }, LONG));
+        assert!(panics.is_err() && !WAITS.get());
     }
 }

@@ -50,10 +50,10 @@ pub(crate) async fn asked(
 }
 
 /// The sources of a job in their order, each with what a HEAD says of it where it names one object that is wanted: those that come next are
-/// asked for side by side.
+/// asked for side by side, of the store as it is read from.
 pub(crate) fn asked_ahead<'a>(
-    job: &'a Running,
     request: &'a CopyRequest,
+    store: impl Fn(Provider) -> Result<Store, Error> + 'a,
     is_wanted: impl Fn(Provider, &ObjectId) -> bool + 'a,
 ) -> impl Stream<Item = (&'a Location, Asked)> + 'a {
     let is_single = request.files_from.is_none() && request.inventory.is_none();
@@ -63,11 +63,11 @@ pub(crate) fn asked_ahead<'a>(
         (is_one && is_wanted(provider, &id)).then_some((provider, id))
     };
     let ask = move |source: &'a Location| {
-        let object = object(source);
+        let object = object(source).map(|(provider, id)| (store(provider), id));
         async move {
-            let Some((provider, id)) = object else { return (source, None) };
-            let asked = match job.store(provider) {
-                Ok(store) => store.as_source().head(&id, None).await.map_err(Error::from),
+            let Some((store, id)) = object else { return (source, None) };
+            let asked = match store {
+                Ok(store) => store.head(&id, None).await.map_err(Error::from),
                 Err(error) => Err(error),
             };
             (source, Some(asked))

@@ -351,6 +351,15 @@ async fn may_remove(job: &Running, request: &SyncRequest, removals: &Removals, t
     false
 }
 
+/// Which links of the source are followed.
+fn links(request: &SyncRequest) -> Links {
+    match (request.follow_symlinks, request.ignore_symlinks) {
+        (_, true) => Links::None,
+        (true, false) => Links::All,
+        (false, false) => Links::ToFiles,
+    }
+}
+
 fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error> {
     let at = if role == Role::Source { &request.source } else { &request.destination };
     match at {
@@ -363,11 +372,7 @@ fn side(job: &Running, request: &SyncRequest, role: Role) -> Result<Side, Error>
             Side::prefix(store, bucket, &folder_prefix(key), role)
         }
         Location::Local(root) => {
-            let links = match (role, request.follow_symlinks, request.ignore_symlinks) {
-                (Role::Destination, ..) | (Role::Source, _, true) => Links::None,
-                (Role::Source, true, false) => Links::All,
-                (Role::Source, false, false) => Links::ToFiles,
-            };
+            let links = if role == Role::Source { links(request) } else { Links::None };
             Side::tree(root.clone(), role, links, &request.filter)
         }
         Location::Version { .. } => Err(Error::usage(at.to_string(), "a version is no folder")),

@@ -37,6 +37,11 @@ impl Worker {
         self.state.machinery.runtime.run(tally::scope(self.tally, task)).await
     }
 
+    /// A future that any thread may poll, which has the engine's timers there.
+    pub(crate) fn with_timers<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        self.state.machinery.runtime.with_timers(future)
+    }
+
     /// The same, on the thread that waits where that waits for nothing else.
     ///
     /// # Errors

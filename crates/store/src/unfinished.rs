@@ -2,6 +2,8 @@
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html>,
 //! <https://cloud.google.com/storage/docs/xml-api/get-bucket-uploads>
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 
 use crate::encode::{Query, decode_listed};
@@ -10,7 +12,7 @@ use crate::multipart::SpeaksMultipart;
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, PartChecksums, xml};
 
 /// More pages of a thousand than anybody cleans up at a time: a store that never ends them doesn't hold a caller for ever.
-const PAGES_MAX: u32 = 10_000;
+const PAGES_MAX: u32 = 1000;
 
 /// All of them whose keys begin with a prefix, by key.
 ///
@@ -22,7 +24,7 @@ pub(crate) async fn list<D: SpeaksMultipart>(
     prefix: &str,
 ) -> Result<Vec<Multipart>, Error> {
     let exchange = Exchange::bucket(dialect, Operation::ListUploads, bucket);
-    let (mut uploads, mut marker) = (Vec::new(), (None, None));
+    let (mut uploads, mut marker, mut seen) = (Vec::new(), (None, None), HashSet::new());
     for _ in 0..PAGES_MAX {
         let query = query(prefix, &marker);
         let sent = exchange.send(&D::about_all(bucket, &query)).await?;
@@ -39,8 +41,8 @@ pub(crate) async fn list<D: SpeaksMultipart>(
         let Some(key_marker) = page.next else { return Ok(uploads) };
         let key_marker = key(key_marker, page.is_encoded).map_err(|e| exchange.nonsense(&sent, e))?;
         let next = (Some(key_marker), page.next_id);
-        if next == marker {
-            return Err(exchange.nonsense(&sent, "a page of uploads leads to itself"));
+        if !seen.insert(next.clone()) {
+            return Err(exchange.nonsense(&sent, "a page of uploads leads back to an earlier one"));
         }
         marker = next;
     }

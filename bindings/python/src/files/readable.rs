@@ -39,17 +39,25 @@ pub(crate) struct Readable {
 struct Taken {
     bytes: Range<u64>,
     position: Arc<AtomicU64>,
+    is_read: bool,
 }
 
 impl Taken {
-    /// What the read gives. Bytes that it didn't get are read again, unless somebody has sought another place.
-    async fn unless_lost<T>(self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    /// What the read gives.
+    async fn unless_lost<T>(mut self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let done = read.await;
-        if done.is_err() {
+        self.is_read = done.is_ok();
+        done
+    }
+}
+
+/// Bytes that a read didn't get, because it failed or was given up, are read again, unless somebody has sought another place.
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if !self.is_read {
             let Range { start, end } = self.bytes;
             let _ = self.position.compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed);
         }
-        done
     }
 }
 
@@ -97,7 +105,7 @@ impl Readable {
         let start = self.position();
         let end = start.saturating_add(most).min(self.meta.size).max(start);
         self.position.store(end, Ordering::Relaxed);
-        Taken { bytes: start..end, position: Arc::clone(&self.position) }
+        Taken { bytes: start..end, position: Arc::clone(&self.position), is_read: false }
     }
 
     /// A call that has the reader for itself, where the file is. `give` tells how far it has come besides.
@@ -108,9 +116,10 @@ impl Readable {
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Call> {
         self.check_open()?;
-        let (line, start, position) = (self.reader.line(py)?, self.position(), Arc::clone(&self.position));
+        let (line, position) = (self.reader.line(py)?, Arc::clone(&self.position));
         let done = async move {
             let Some(mut reader) = line.turn().await else { return Ok(None) };
+            let start = position.load(Ordering::Relaxed);
             reader.set_position(start);
             let (done, reader) = work(reader).await?;
             let end = reader.position();
@@ -124,16 +133,34 @@ impl Readable {
     fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Call> {
         self.check_open()?;
         let most = size.and_then(|size| u64::try_from(size).ok());
-        let line = self.reader.line(py)?;
         let taken = self.take(py, most.unwrap_or(u64::MAX));
-        let range = taken.bytes.clone();
+        let read = taken.bytes.clone();
+        let read = taken.unless_lost(self.bytes(py, read, most.is_none())?);
+        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
+    }
+
+    /// The same from a place on, and the file stays where it is.
+    fn read_at(&self, py: Python<'_>, start: u64, size: u64) -> PyResult<Call> {
+        self.check_open()?;
+        let end = start.saturating_add(size).min(self.meta.size).max(start);
+        let read = self.bytes(py, start..end, false)?;
+        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
+    }
+
+    /// Bytes, by what reads ahead unless somebody has that; the rest of a file is known to be wanted, and comes at once.
+    fn bytes(
+        &self,
+        py: Python<'_>,
+        range: Range<u64>,
+        is_rest: bool,
+    ) -> PyResult<impl Future<Output = Result<::bytes::Bytes, Error>> + Send + use<>> {
+        let line = self.reader.line(py)?;
         let beside = self.beside(py).read_range(range.clone());
-        let read = async move {
+        Ok(async move {
             if range.is_empty() {
                 return Ok(::bytes::Bytes::new());
             }
-            // The rest is known to be wanted, and comes at once.
-            match line.at_once().filter(|_| most.is_some()) {
+            match line.at_once().filter(|_| !is_rest) {
                 Some(mut reader) => {
                     let mut bytes = vec![0; (range.end - range.start) as usize];
                     fill(&mut reader, range.start, &mut bytes).await?;
@@ -141,9 +168,7 @@ impl Readable {
                 }
                 None => beside.await,
             }
-        };
-        let read = taken.unless_lost(read);
-        Ok(Call::new(&self.client, read, |py, bytes| Ok(PyBytes::new(py, &bytes).into_any().unbind())))
+        })
     }
 
     fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<Call> {
@@ -396,6 +421,12 @@ impl ReadableFile {
     #[pyo3(signature = (*, starts, ends))]
     fn fetch(&self, py: Python<'_>, starts: Vec<u64>, ends: Vec<u64>) -> PyResult<Fetched> {
         Fetched::begin(py, &self.0.client, &self.0.beside(py), self.0.ranges(starts, ends)?)
+    }
+
+    /// Bytes from a place on, fewer at the end; the file stays where it is.
+    #[pyo3(signature = (start, size, /))]
+    fn read_at<'py>(&self, py: Python<'py>, start: u64, size: u64) -> PyResult<Bound<'py, PyAny>> {
+        self.0.read_at(py, start, size)?.wait_if_need_be(py)
     }
 
     fn flush(&self) {}

@@ -168,8 +168,7 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
     let mut options = ends.request.options_of_copy(&meta, options);
     options.tags = tags::kept(job, ends, item, &meta).await?;
     let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), Upload::Multipart).await??;
-    let stores = (&ends.from, &ends.to);
-    let copied = fill(job, stores, (&item.from.id, &meta), &upload, &options.condition).await?;
+    let copied = fill(job, &ends.to, (&item.from.id, &meta), &upload, &options.condition).await?;
     let verified = compare(ends, Some(&meta), &copied)?;
     let atomic = ends.to.keeps(Operation::Complete, &options.condition);
     let moved = Moved { bytes: meta.size, verified, atomic, made: Made::of(&copied) };
@@ -182,14 +181,14 @@ async fn copy_parts(job: &Running, ends: &Ends, item: &Item, options: &PutOption
 /// What the stores say.
 pub(crate) async fn fill(
     job: &Running,
-    (from, to): (&Store, &Store),
+    to: &Store,
     (source, meta): (&ObjectId, &ObjectMeta),
     upload: &Multipart,
     condition: &Condition,
 ) -> Result<ObjectMeta, Error> {
     let sent = async {
         let mut parts: Vec<Part> = futures_util::stream::iter(job.engine.copy_sizes.parts(meta.size))
-            .map(|(number, range)| from.part_copy(upload, number, source, meta.version.as_ref(), range))
+            .map(|(number, range)| to.part_copy(upload, number, source, meta.version.as_ref(), range))
             .buffer_unordered(requests_at_once(job.engine.cores))
             .try_collect()
             .await?;

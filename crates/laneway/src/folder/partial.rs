@@ -73,7 +73,10 @@ pub(super) fn take_up(directory: &OwnedFd, names: &Names, how: &TakeUp<'_>) -> i
     let journal = match open_own(directory, &names.journal, OFlags::CREATE, SHARED) {
         Ok(Some(journal)) => journal,
         none => {
-            remove_new(directory, &names.journal);
+            // What is there and somebody else's stays.
+            if none.is_err() {
+                remove_new(directory, &names.journal);
+            }
             remove_new(directory, &names.part);
             return none.map(|_| None);
         }

@@ -85,7 +85,7 @@ async fn change_once(
     let upload = begun(job, store, store.begin_change(&changing, checked), Upload::Multipart).await??;
     let had_checksums = upload.checksums != PartChecksums::None;
     let source = (id, changing.found());
-    let filled = fill(job, (store, store), source, &upload, &changing.condition()).await;
+    let filled = fill(job, store, source, &upload, &changing.condition()).await;
     filled.map_err(|error| Failed { error, had_checksums })?;
     Ok(store.changed(&changing).await?)
 }

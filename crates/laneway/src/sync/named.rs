@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use laneway_store::{ObjectId, Store};
 
 use super::side::Entry;
-use super::{Merging, op};
+use super::{Merging, links, op};
 use crate::listing::folder_prefix;
 use crate::location::url;
 use crate::names::Names;
@@ -16,7 +16,7 @@ use crate::names_from::{NameList, Named};
 use crate::pump::Cancelled;
 use crate::relative::Relative;
 use crate::running::Running;
-use crate::walk::FoundFile;
+use crate::walk::{FoundFile, Links};
 use crate::{Error, Location, SyncRequest, Warning};
 
 /// Objects of a batch, which is 256 names at most, that are asked for at once.
@@ -28,7 +28,7 @@ enum Place {
     /// A folder that is the source, with what is done about links.
     Source {
         root: PathBuf,
-        ignores_links: bool,
+        links: Links,
     },
     /// A folder that is the destination: no link in it is followed.
     Destination {
@@ -149,9 +149,7 @@ impl Given<'_> {
 impl Place {
     fn source(job: &Running, request: &SyncRequest) -> Result<Self, Error> {
         match &request.source {
-            Location::Local(root) => {
-                Ok(Self::Source { root: root.clone(), ignores_links: request.ignore_symlinks })
-            }
+            Location::Local(root) => Ok(Self::Source { root: root.clone(), links: links(request) }),
             at => Ok(Self::prefix(job, at)?.into_source()),
         }
     }
@@ -213,14 +211,22 @@ impl Place {
             return refused(e.to_string());
         }
         match self {
-            Self::Source { root, ignores_links } => {
-                if *ignores_links && let Some(link) = link_on_the_way(root, name) {
-                    return Ok(Seen::LeftOut(Warning::left_out(&link, "it is a symbolic link")));
-                }
+            Self::Source { root, links } => {
                 let path = root.join(name);
+                let link = link_on_the_way(root, name);
+                let is_followed = |link: &PathBuf| match links {
+                    Links::All => true,
+                    Links::ToFiles => *link == path,
+                    Links::None => false,
+                };
+                if let Some(link) = link.as_ref().filter(|link| !is_followed(link)) {
+                    return Ok(Seen::LeftOut(Warning::left_out(link, "it is a symbolic link")));
+                }
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(Seen::of_file(path, name, &metadata)),
                     Ok(_) => refused("is no file, and files are named here".to_owned()),
+                    // It is there, and what it leads to may be tomorrow: nothing is removed for it.
+                    Err(e) if link.is_some() => Err(Error::local(&path, "the link leads nowhere", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Seen::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),
                 }
@@ -282,19 +288,25 @@ mod tests {
         std::fs::write(root.join("d/f"), "f").unwrap();
         symlink(dir.path(), root.join("link")).unwrap();
         symlink("d/f", root.join("to-file")).unwrap();
-        let source = |ignores_links| Place::Source { root: root.clone(), ignores_links };
+        symlink("gone", root.join("dangling")).unwrap();
+        let source = |links| Place::Source { root: root.clone(), links };
         let destination = Place::Destination { root: root.clone() };
-        for place in [source(false), source(true), destination.clone()] {
+        for place in [source(Links::ToFiles), source(Links::None), source(Links::All), destination.clone()] {
             assert!(place.file("../outside").is_err());
             assert!(matches!(place.file("d/f"), Ok(Seen::Entry(_))));
             for nothing in ["none", "none/at/all", "d/f/below"] {
                 assert!(matches!(place.file(nothing), Ok(Seen::Nothing)), "{nothing}");
             }
         }
-        assert!(source(false).file("d").is_err(), "files are named");
-        assert!(matches!(source(false).file("to-file"), Ok(Seen::Entry(_))));
+        assert!(source(Links::ToFiles).file("d").is_err(), "files are named");
+        for links in [Links::ToFiles, Links::All] {
+            assert!(matches!(source(links).file("to-file"), Ok(Seen::Entry(_))));
+            assert!(source(links).file("dangling").is_err(), "it is no name that is gone");
+        }
+        assert!(matches!(source(Links::ToFiles).file("link/outside"), Ok(Seen::LeftOut(_))));
+        assert!(matches!(source(Links::All).file("link/outside"), Ok(Seen::Entry(_))));
         for link in ["to-file", "link/outside"] {
-            assert!(matches!(source(true).file(link), Ok(Seen::LeftOut(_))), "{link}");
+            assert!(matches!(source(Links::None).file(link), Ok(Seen::LeftOut(_))), "{link}");
             assert!(matches!(destination.file(link), Ok(Seen::Nothing)), "{link}");
         }
         assert!(matches!(destination.file("d"), Ok(Seen::Nothing)));

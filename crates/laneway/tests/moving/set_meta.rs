@@ -44,7 +44,7 @@ fn what_one_request_does_not_copy_is_changed_by_parts_of_itself() {
 
 #[test]
 fn what_another_writer_puts_midway_stays_and_nothing_is_left_behind() {
-    for rule in ["copy:3 delay 500ms", "complete delay 500ms"] {
+    for rule in ["copy:3 delay 2s", "complete delay 2s"] {
         let (stage, _) = large(Config::default());
         stage.server.set_faults(Faults::parse([rule]).unwrap());
         let report = std::thread::scope(|scope| {

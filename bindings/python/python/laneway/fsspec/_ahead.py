@@ -38,6 +38,7 @@ class Ahead:
         self._name = (path, meta["e_tag"], meta["version"])
         self._columns: Columns | None = None
         self._is_new = True
+        self._said: frozenset[str] = frozenset()
         # Where the rest of a long footer is.
         self._footer: tuple[Range, bytes] | None = None
         self._begin_anew()
@@ -91,7 +92,9 @@ class Ahead:
         with self._lock:
             for chunks in self._columns.read(asked):
                 self._fetch(chunks)
-            self._folders.remember(self._folder, self._columns.names, is_all=False)
+            if (names := self._columns.names) is not self._said:
+                self._folders.remember(self._folder, names, is_all=False)
+                self._said = names
             parts, at = [], asked.start
             while at < asked.end and at in self._coming:
                 chunk, group, place = self._coming[at]
@@ -114,9 +117,10 @@ class Ahead:
         return columns[0] if len(columns) == 1 else b"".join(columns)
 
     def close(self) -> None:
-        """No more is read of the file."""
+        """No more is read of the file: what is under way ends."""
         if self._columns is not None and (names := self._columns.names):
             self._folders.remember(self._folder, names, is_all=True)
+        self._begin_anew()
 
     def _fetch(self, chunks: list[Range]) -> None:
         chunks = [chunk for chunk in chunks if chunk.start not in self._coming]

@@ -41,8 +41,8 @@ class Layout:
         self.groups = min(metadata.num_row_groups, GROUPS_MAX)
         self.columns = metadata.num_columns
         self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
-        # The columns of one row group by where they begin: few are looked for in each.
-        self._places: tuple[int, dict[int, int]] = (-1, {})
+        # The columns of the row groups that were looked at last, by where they begin.
+        self._places: OrderedDict[Hashable, dict[int, int]] = OrderedDict()
 
     @staticmethod
     def can_be_told() -> bool:
@@ -76,10 +76,12 @@ class Layout:
         group = bisect_right(self._starts, asked.start) - 1
         if group < 0:
             return None
-        known, places = self._places
-        if known != group:
-            places = {self.chunk(group, column).start: column for column in range(self.columns)}
-            self._places = (group, places)
+        places = self._places.get(group)
+        if places is None:
+            chunks = ((self.chunk(group, column), column) for column in range(self.columns))
+            # A footer may say anything: what has no bytes leads nowhere.
+            places = {chunk.start: column for chunk, column in chunks if chunk.end > chunk.start}
+            _remember(self._places, group, places, TOGETHER)
         column = places.get(asked.start)
         columns, end = [], asked.start
         while column is not None and end < asked.end:
@@ -120,7 +122,7 @@ def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: in
 
 
 class Columns:
-    """Decides what to fetch of one file, `known` being the columns that were read of the one before.
+    """Decides what to fetch of one file, `known` being the columns that were read of the one before, and `names` those of this one.
 
     Threads read a file's row groups in no order, so that each column of each row group is fetched once, and what was not asked for
     holds back what else would be fetched.
@@ -130,6 +132,7 @@ class Columns:
         self._layout = layout
         self._known = {column for column in range(layout.columns) if layout.name(column) in known} if known else set()
         self._read: set[int] = set()
+        self.names: frozenset[str] = frozenset()
         self._groups: set[int] = set()
         # What was asked for or fetched, by row group and column; and the sizes of what was fetched and not asked for yet.
         self._seen: set[tuple[int, int]] = set()
@@ -138,11 +141,6 @@ class Columns:
         self._window = WINDOW_FIRST
         # The row groups from here on have not been thought of.
         self._next = 0
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The columns that were read."""
-        return frozenset(self._layout.name(column) for column in self._read)
 
     def read(self, asked: Range) -> list[list[Range]]:
         """The columns to fetch now that these bytes are read, for each row group; those of the bytes may be among them."""
@@ -154,6 +152,8 @@ class Columns:
         self._window = min(self._window + self._take(group, columns), WINDOW_MAX)
         new = set(columns) - self._read
         self._read |= new
+        if new:
+            self.names |= {self._layout.name(column) for column in new}
         self._groups.add(group)
         foretold = self._known if self._known >= self._read else set()
         fetched = []
@@ -180,10 +180,13 @@ class Columns:
         return taken
 
     def _fetch(self, group: int, columns: set[int]) -> list[Range]:
-        missing = [column for column in sorted(columns) if (group, column) not in self._seen]
-        chunks = [self._layout.chunk(group, column) for column in missing]
-        for column, (start, end) in zip(missing, chunks, strict=True):
-            self._seen.add((group, column))
-            self._waiting[(group, column)] = end - start
-            self._waiting_bytes += end - start
+        chunks = []
+        for column in sorted(columns):
+            chunk = self._layout.chunk(group, column)
+            size = chunk.end - chunk.start
+            if size > 0 and (group, column) not in self._seen:
+                chunks.append(chunk)
+                self._seen.add((group, column))
+                self._waiting[(group, column)] = size
+                self._waiting_bytes += size
         return chunks

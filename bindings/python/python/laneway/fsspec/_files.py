@@ -104,17 +104,20 @@ class Reader(io.BufferedIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         if self._ahead is None or size is None or size < 0:
             return self._file.read(size)
+        # Other threads may seek from here on: the place is taken first, and what is read is this place's.
         start = self._file.tell()
-        asked = Range(start, min(start + size, self.size))
-        if parts := self._ahead.read(asked):
-            # Another thread may seek while this one waits.
-            self._file.seek(asked.end)
-            content = self._ahead.content(parts)
-            if content is not None:
-                return content
-            return self._file.read_ranges(starts=[asked.start], ends=[asked.end])[0].to_bytes()
-        content = self._file.read(size)
-        self._ahead.saw(asked, content)
+        asked = Range(start, max(start, min(start + size, self.size)))
+        self._file.seek(asked.end)
+        try:
+            parts = self._ahead.read(asked)
+            content = self._ahead.content(parts) if parts else None
+            if content is None:
+                content = self._file.read_at(asked.start, asked.end - asked.start)
+                self._ahead.saw(asked, content)
+        except BaseException:
+            if self._file.tell() == asked.end:
+                self._file.seek(start)
+            raise
         return content
 
     def read1(self, size: int = -1, /) -> bytes:

@@ -13,18 +13,8 @@ use bytes::Bytes;
 use laneway_store::ObjectMeta;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
-use crate::runtime::wait;
+use crate::runtime::block_on;
 use crate::{Error, Written};
-
-/// Waits for one call, and carries it out on this thread.
-pub(crate) fn block_on<T>(call: impl Future<Output = T>) -> T {
-    let mut call = std::pin::pin!(call);
-    loop {
-        if let Some(done) = wait(call.as_mut(), Duration::from_secs(3600)) {
-            return done;
-        }
-    }
-}
 
 /// An object that is open for reads, all of one version: [`crate::Reader`] for threads that may block.
 #[derive(Debug)]

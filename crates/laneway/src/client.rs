@@ -7,10 +7,9 @@ use std::time::Duration;
 use laneway_lanes::{Counters, Tally, Times};
 use laneway_store::{Listings, ObjectMeta, Provider, Requests};
 
-use crate::blocking::block_on;
 use crate::fork::{OfProcess, PerProcess};
 use crate::running::{Purpose, Running};
-use crate::runtime::{Task, wait};
+use crate::runtime::{Task, block_on, wait};
 use crate::settings::Settings;
 use crate::shared::Common;
 use crate::state::State;

@@ -177,6 +177,16 @@ pub(crate) fn wait<F: Future>(call: F, at_most: Duration) -> Option<F::Output> {
     }
 }
 
+/// The same for as long as it takes.
+pub(crate) fn block_on<F: Future>(call: F) -> F::Output {
+    let mut call = pin!(call);
+    loop {
+        if let Some(done) = wait(call.as_mut(), Duration::from_secs(3600)) {
+            return done;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -125,7 +125,7 @@ macro_rules! callable {
             /// # Errors
             /// As awaiting it.
             pub fn call(self) -> Result<$output, $crate::Error> {
-                $crate::blocking::block_on(self.into_future())
+                $crate::runtime::block_on(self.into_future())
             }
         }
 

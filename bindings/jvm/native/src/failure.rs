@@ -39,7 +39,12 @@ impl Failure {
 
     /// What Java's part says and this one doesn't know.
     pub(crate) fn of_another_version() -> Self {
-        Self::own(ErrorKind::Internal, "the native library is of another version than its classes")
+        Self::internal("the native library is of another version than its classes")
+    }
+
+    /// What should never happen.
+    pub(crate) fn internal(message: &str) -> Self {
+        Self::own(ErrorKind::Internal, message)
     }
 
     pub(crate) fn packed(&self) -> Packed {

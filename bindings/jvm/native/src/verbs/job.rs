@@ -130,8 +130,11 @@ pub(super) fn events(job: Arc<UnderWay>) -> Work {
         let mut job = job.job.lock().await;
         let (mut failures, mut warnings) = ((0, Packed::default()), (0, Packed::default()));
         let mut summary = None;
-        let mut next = tokio::time::timeout(TICK, job.next()).await.ok();
-        for _ in 0..EVENTS_MAX {
+        for round in 0..EVENTS_MAX {
+            let next = match round {
+                0 => tokio::time::timeout(TICK, job.next()).await.ok(),
+                _ => job.next().now_or_never(),
+            };
             match next {
                 Some(Some(Event::Item(item))) => {
                     if let Outcome::Failed(error) = item.outcome {
@@ -145,13 +148,13 @@ pub(super) fn events(job: Arc<UnderWay>) -> Work {
                 }
                 Some(Some(Event::Done(done))) => summary = Some(done),
                 Some(Some(_)) => {}
-                Some(None) => summary = summary.or_else(|| Some(Summary::default())),
+                // Its summary is every job's last event, after which nobody asks.
+                Some(None) => return Err(Failure::internal("the job has ended without a summary")),
                 None => break,
             }
             if summary.is_some() {
                 break;
             }
-            next = job.next().now_or_never();
         }
         let mut packed = Packed::default();
         packed.number(failures.0).all(&failures.1).number(warnings.0).all(&warnings.1);

@@ -7,9 +7,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * A call of the engine's under way. It is a future that ends the call when it is cancelled, or completed by anybody else, and returns from that only once the
@@ -115,7 +117,16 @@ class Call<T> extends CompletableFuture<T> {
       }
     }
     ended.countDown();
-    COMPLETING.execute(() -> finish(answer));
+    completing(() -> finish(answer));
+  }
+
+  /** Completes where what depends on it may block, or here where there is no thread for it: late is better than never. */
+  static void completing(Runnable work) {
+    try {
+      COMPLETING.execute(work);
+    } catch (RejectedExecutionException | OutOfMemoryError noThread) {
+      work.run();
+    }
   }
 
   private void finish(Unpacked answer) {
@@ -201,5 +212,24 @@ class Call<T> extends CompletableFuture<T> {
   public boolean complete(T value) {
     giveUpForGood();
     return super.complete(value);
+  }
+
+  @Override
+  public CompletableFuture<T> orTimeout(long timeout, TimeUnit unit) {
+    after(timeout, unit, this, () -> completeExceptionally(new TimeoutException()));
+    return this;
+  }
+
+  @Override
+  public CompletableFuture<T> completeOnTimeout(T value, long timeout, TimeUnit unit) {
+    after(timeout, unit, this, () -> complete(value));
+    return this;
+  }
+
+  /** Ends a future that is not done by then. Ending one waits for its buffers, which the one thread of all the JVM's timeouts must not. */
+  static void after(long timeout, TimeUnit unit, CompletableFuture<?> future, Runnable end) {
+    CompletableFuture<Void> timer = new CompletableFuture<Void>().completeOnTimeout(null, timeout, unit);
+    timer.thenRunAsync(end, COMPLETING);
+    future.whenComplete((done, failure) -> timer.cancel(false));
   }
 }

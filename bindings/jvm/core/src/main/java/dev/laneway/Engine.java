@@ -33,12 +33,12 @@ final class Engine {
     synchronized (LOCK) {
       users++;
       if (!isListening) {
-        isListening = true;
         EngineLog.attend(QUEUE, true);
         Thread thread = new Thread(null, Engine::listen, "laneway-calls", 0, false);
         thread.setDaemon(true);
         thread.setContextClassLoader(null);
         thread.start();
+        isListening = true;
       }
     }
   }
@@ -133,7 +133,13 @@ final class Engine {
       try {
         Unpacked happened = new Unpacked(Native.take(QUEUE));
         while (happened.hasMore()) {
-          heard(happened.part());
+          Unpacked event = happened.part();
+          try {
+            heard(event);
+          } catch (Throwable failure) {
+            // The other events are of other calls.
+            EngineLog.warn("what the engine said was not understood", failure);
+          }
         }
         EngineLog.attend(QUEUE, false);
       } catch (Throwable failure) {

@@ -121,7 +121,9 @@ public final class ObjectReader implements SeekableByteChannel {
       ranges.forEach(range -> packed.number(range.position()).number(range.end()));
       Engine.begin(call, Native.READ_RANGES, handle, packed);
       noted(call);
-      call.whenComplete((done, failure) -> underWay.remove(call));
+      // Ranges are copied to their buffers after the call itself has ended.
+      CompletableFuture.allOf(call.futures().toArray(CompletableFuture[]::new))
+          .whenComplete((done, failure) -> underWay.remove(call));
     }
     return new ArrayList<>(call.futures());
   }
@@ -189,6 +191,9 @@ public final class ObjectReader implements SeekableByteChannel {
     handle.close();
     for (Call<?> call : underWay) {
       call.completeExceptionally(closed());
+      if (call instanceof RangesCall ranges) {
+        ranges.giveUpCopies();
+      }
     }
   }
 

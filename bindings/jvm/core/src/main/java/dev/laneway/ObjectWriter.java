@@ -15,6 +15,9 @@ public final class ObjectWriter implements WritableByteChannel {
   private final Handle handle;
   private boolean isOver;
 
+  /** Set while a write is under way, and for good by one that failed: how many of its bytes were taken is not known. */
+  private boolean hasFailed;
+
   private ObjectWriter(String url, Handle handle) {
     this.url = url;
     this.handle = handle;
@@ -30,16 +33,15 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Puts all remaining bytes in. Waits while too many are on their way.
+   * Puts all remaining bytes in. Waits while too many are on their way. After one that failed or was interrupted, the object can only be given up.
    *
    * @return how many they were
    */
   @Override
   public int write(ByteBuffer bytes) throws IOException {
-    if (isOver) {
-      throw new ClosedChannelException();
-    }
+    check();
     int length = bytes.remaining();
+    hasFailed = true;
     // Those that fit into the part that gathers are taken at once.
     int taken = Native.writeNow(handle.number(), bytes, length);
     while (taken < length) {
@@ -48,14 +50,13 @@ public final class ObjectWriter implements WritableByteChannel {
       taken += Engine.lend(Native.WRITE, handle, new Packed(), rest, Unpacked::count).await();
     }
     bytes.position(bytes.position() + length);
+    hasFailed = false;
     return length;
   }
 
   /** Ends the object: sends what is left, and compares what the store then has with what was sent. */
   public Written finish() throws IOException {
-    if (isOver) {
-      throw new ClosedChannelException();
-    }
+    check();
     isOver = true;
     try {
       return Engine.begin(Native.FINISH, handle, new Packed(), Written::read).await();
@@ -91,6 +92,15 @@ public final class ObjectWriter implements WritableByteChannel {
   @Override
   public void close() throws IOException {
     abort();
+  }
+
+  private void check() throws IOException {
+    if (isOver) {
+      throw new ClosedChannelException();
+    }
+    if (hasFailed) {
+      throw new IOException(url + ": a write has failed, so that the object can only be given up");
+    }
   }
 
   @Override

@@ -4,6 +4,8 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 
@@ -45,6 +47,11 @@ final class RangesCall extends Call<Void> {
   @Override
   void giveUp() {
     super.giveUp();
+    giveUpCopies();
+  }
+
+  /** Of what is here already nothing is copied any more once this returns. */
+  void giveUpCopies() {
     for (OneRange range : futures) {
       range.giveUp();
     }
@@ -74,9 +81,9 @@ final class RangesCall extends Call<Void> {
       synchronized (this) {
         isHere = true;
       }
-      COMPLETING.execute(
+      completing(
           () -> {
-            LanewayException failure = null;
+            Throwable failure = null;
             // Who gives it up waits for the copy, or comes before it.
             synchronized (this) {
               try (body) {
@@ -91,6 +98,9 @@ final class RangesCall extends Call<Void> {
                     failure = new LanewayException(ErrorKind.INTERNAL, "a range came with another length");
                   }
                 }
+              } catch (RuntimeException unfit) {
+                // The buffer takes it no more: its limit was changed, or it can't be written to.
+                failure = unfit;
               }
             }
             wanted.decrementAndGet();
@@ -131,6 +141,27 @@ final class RangesCall extends Call<Void> {
         isEnded = super.completeExceptionally(failure);
       }
       return unwanted(isEnded);
+    }
+
+    @Override
+    public boolean complete(ByteBuffer value) {
+      boolean isEnded;
+      synchronized (this) {
+        isEnded = super.complete(value);
+      }
+      return unwanted(isEnded);
+    }
+
+    @Override
+    public CompletableFuture<ByteBuffer> orTimeout(long timeout, TimeUnit unit) {
+      after(timeout, unit, this, () -> completeExceptionally(new TimeoutException()));
+      return this;
+    }
+
+    @Override
+    public CompletableFuture<ByteBuffer> completeOnTimeout(ByteBuffer value, long timeout, TimeUnit unit) {
+      after(timeout, unit, this, () -> complete(value));
+      return this;
     }
 
     /** Ends the call where nobody waits for any of its ranges. */

@@ -12,6 +12,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -167,6 +170,41 @@ class CancellingTest {
 
   @ParameterizedTest
   @EnumSource
+  void a_range_whose_buffer_cannot_be_written_to_fails_alone(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    bucket.put("k", ByteBuffer.wrap(noise(SIZE)), PutOptions.NONE);
+    try (ObjectReader reader = bucket.open("k")) {
+      List<CompletableFuture<ByteBuffer>> ranges =
+          reader.readRanges(
+              List.of(new Range(0, 10), new Range(20, 30)),
+              length -> length == 10 ? ByteBuffer.allocate(10).asReadOnlyBuffer() : ByteBuffer.allocate(length));
+      CompletionException failure = assertThrows(CompletionException.class, ranges.get(0)::join);
+      assertInstanceOf(ReadOnlyBufferException.class, failure.getCause());
+      assertEquals(30, ranges.get(1).join().remaining());
+    }
+  }
+
+  /** Whoever ends a read waits for its buffer: never the one thread that all timeouts of the JVM's futures have. */
+  @ParameterizedTest
+  @EnumSource
+  void a_timeout_ends_a_read_on_a_thread_that_may_wait(Serving dialect) throws Exception {
+    try (ObjectReader reader = held(dialect)) {
+      CompletableFuture<?> read = reader.readAtAsync(0, ByteBuffer.allocateDirect(SIZE));
+      CompletableFuture<?> range =
+          reader.readRanges(List.of(new Range(0, SIZE)), ByteBuffer::allocateDirect).get(0);
+      for (CompletableFuture<?> late : List.of(read, range)) {
+        AtomicReference<String> ender = new AtomicReference<>();
+        CompletableFuture<?> noted = late.whenComplete((done, failure) -> ender.set(Thread.currentThread().getName()));
+        late.orTimeout(20, TimeUnit.MILLISECONDS);
+        CompletionException failure = assertThrows(CompletionException.class, noted::join);
+        assertInstanceOf(TimeoutException.class, failure.getCause());
+        assertFalse(ender.get().contains("Delay"), ender.get());
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
   void closing_a_reader_ends_what_is_under_way(Serving dialect) throws Exception {
     ObjectReader reader = held(dialect);
     long before = received();
@@ -208,14 +246,24 @@ class CancellingTest {
   @EnumSource
   void a_put_that_is_given_up_leaves_no_object_or_a_whole_one(Serving dialect) throws Exception {
     Bucket bucket = dialect.bucket();
-    ByteBuffer buffer = Serving.direct(noise(2_000_000));
+    byte[] noise = noise(2_000_000);
+    ByteBuffer buffer = Serving.direct(noise);
+    List<byte[]> whole = new ArrayList<>();
     for (int round = 0; round < 10; round++) {
-      CompletableFuture<Written> put = bucket.putAsync("k", buffer.duplicate(), PutOptions.NONE);
+      whole.add(noise.clone());
+      noise[round] = (byte) round;
+      CompletableFuture<Written> put = bucket.putAsync("given-up", buffer.duplicate(), PutOptions.NONE);
       put.cancel(true);
       // The bytes may change now: what the store has is what was sent before, or nothing.
       buffer.put(round, (byte) round);
     }
     bucket.put("after", ByteBuffer.wrap(text("goes on")), PutOptions.NONE);
     assertEquals(7, bucket.head("after").size());
+    try (Download left = bucket.get("given-up")) {
+      byte[] bytes = left.bytes();
+      assertTrue(whole.stream().anyMatch(one -> Arrays.equals(one, bytes)), () -> bytes.length + " bytes of no round");
+    } catch (LanewayException failure) {
+      assertEquals(ErrorKind.NOT_FOUND, failure.kind());
+    }
   }
 }

@@ -8,11 +8,14 @@ import dev.laneway.ObjectMeta;
 import dev.laneway.PutOptions;
 import dev.laneway.Written;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
@@ -41,9 +44,11 @@ final class Commits {
 
   /** Writes down which uploads are a task's: one request. Those of another attempt that committed before count no longer. */
   void commitTask(Path attempt, Path task) throws IOException {
-    List<PendingFile> files = Attempts.take(bucket.url(), keys.of(attempt));
+    List<PendingFile> files = Attempts.files(bucket.url(), keys.of(attempt));
     tally.put();
     Failures.await(task, bucket.putAsync(keys.of(task), ByteBuffer.wrap(PendingFile.write(files)), PutOptions.NONE));
+    // Only now: an attempt that couldn't commit is aborted, or commits again.
+    Attempts.take(bucket.url(), keys.of(attempt));
   }
 
   /** Gives up what an attempt has written in this process. */
@@ -57,14 +62,20 @@ final class Commits {
    * @throws IOException where one can't be: those that were completed are taken back then
    */
   void commitJob(Path job) throws IOException {
-    List<PendingFile> files = committed(job);
+    complete(job, committed(job));
+  }
+
+  /** The same of files that are known. */
+  void complete(Path job, List<PendingFile> files) throws IOException {
     List<CompletableFuture<Written>> completed = new ArrayList<>();
     for (PendingFile file : files) {
       completed.add(bucket.multipart(file.key(), file.upload()).completeAsync(file.parts()));
     }
     IOException failure = null;
     List<String> done = new ArrayList<>();
+    boolean isInterrupted = false;
     for (int i = 0; i < files.size(); i++) {
+      isInterrupted |= waitOut(completed.get(i));
       try {
         Failures.await(keys.path(files.get(i).key()).orElse(job), completed.get(i));
         done.add(files.get(i).key());
@@ -72,10 +83,52 @@ final class Commits {
         failure = failure == null ? failed : failure;
       }
     }
-    if (failure != null) {
-      deletion.deleteAll(job, done.iterator());
-      throw failure;
+    isInterrupted |= Thread.interrupted();
+    if (isInterrupted && failure == null) {
+      failure = new InterruptedIOException("the commit of " + job + " was interrupted");
     }
+    try {
+      if (failure != null) {
+        takeBack(job, done, failure);
+        throw failure;
+      }
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
+   * Waits until a completion is over, well or not, since only then is it known what to take back.
+   *
+   * @return whether the thread was interrupted meanwhile, which it is no longer
+   */
+  private static boolean waitOut(CompletableFuture<?> completion) {
+    boolean isInterrupted = false;
+    while (true) {
+      try {
+        completion.get();
+        return isInterrupted;
+      } catch (InterruptedException interrupted) {
+        isInterrupted = true;
+      } catch (ExecutionException | CancellationException failed) {
+        return isInterrupted;
+      }
+    }
+  }
+
+  private void takeBack(Path job, List<String> done, IOException why) {
+    try {
+      deletion.deleteAll(job, done.iterator());
+    } catch (IOException failed) {
+      why.addSuppressed(failed);
+    }
+  }
+
+  /** Gives up the uploads of all tasks that have committed. */
+  void abortJob(Path job) throws IOException {
+    abort(job, committed(job));
   }
 
   /** Removes a job's own directory, and gives up the uploads to its output that are left, if they are to be. */
@@ -108,6 +161,11 @@ final class Commits {
     }
   }
 
+  /** Gives up a file that an attempt has written. */
+  void abort(Path path, PendingFile file) throws IOException {
+    abort(path, List.of(file));
+  }
+
   private void abort(Path attempt, List<PendingFile> files) throws IOException {
     List<CompletableFuture<Void>> aborts = new ArrayList<>();
     for (PendingFile file : files) {
@@ -129,7 +187,7 @@ final class Commits {
   }
 
   /** What the tasks of a job have written down, all of it read at once. */
-  private List<PendingFile> committed(Path job) throws IOException {
+  List<PendingFile> committed(Path job) throws IOException {
     List<CompletableFuture<Download>> lists = new ArrayList<>();
     try (Stream<ObjectMeta> tasks = bucket.list(Keys.inside(keys.of(job)))) {
       tasks.filter(object -> !Keys.isMarker(object.key()))

@@ -42,7 +42,6 @@ final class GcsSettings {
         requesterPays,
         requesterPays ? values.text("requester.pays.project.id").or(() -> values.text("project.id")) : Optional.empty(),
         new Settings.Encryption(values.text("encryption.algorithm"), values.secret("encryption.key")),
-        values.text("application.name.suffix"),
         files(values));
   }
 

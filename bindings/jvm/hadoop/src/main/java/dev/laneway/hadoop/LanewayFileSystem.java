@@ -42,6 +42,8 @@ import org.apache.hadoop.fs.statistics.StoreStatisticNames;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.Progressable;
 import org.apache.hadoop.util.functional.RemoteIterators;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Hadoop's filesystem over a bucket of Google Cloud Storage or S3, by whichever scheme it is configured for: {@code gs}, {@code s3a},
@@ -51,6 +53,8 @@ import org.apache.hadoop.util.functional.RemoteIterators;
  * store, and no one thing. The page of this module tells what that means for jobs.
  */
 public class LanewayFileSystem extends FileSystem implements IOStatisticsSource {
+  private static final Logger LOG = LoggerFactory.getLogger(LanewayFileSystem.class);
+
   private URI uri;
   private Path workingDirectory;
   private Settings settings;
@@ -306,6 +310,12 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   public boolean delete(Path at, boolean isRecursive) throws IOException {
     Path path = named(at);
     tally.changed(StoreStatisticNames.OP_DELETE);
+    String bucket = connection.bucket().url();
+    Optional<PendingFile> uncommitted = Uncommitted.of(keys.of(path)).flatMap(file -> Attempts.take(bucket, file));
+    if (uncommitted.isPresent()) {
+      commits().abort(path, uncommitted.get());
+      return true;
+    }
     return deletion.delete(path, isRecursive);
   }
 
@@ -389,7 +399,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     }
     Optional<Uncommitted> uncommitted = Uncommitted.of(key);
     if (uncommitted.isPresent()) {
-      return new FSDataOutputStream(upload(path, key, uncommitted.get(), parameters), statistics);
+      return new FSDataOutputStream(upload(path, uncommitted.get(), parameters), statistics);
     }
     check(path, key, parameters);
     ObjectOutput output = new ObjectOutput(
@@ -397,9 +407,12 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new FSDataOutputStream(output, statistics);
   }
 
-  /** Writes a file that appears when its job commits. Nothing is looked for: no other attempt writes there. */
-  private UploadOutput upload(Path path, String key, Uncommitted uncommitted, CreateParameters parameters) {
+  /** Writes a file that appears when its job commits. The store isn't asked what is there: no other attempt writes there. */
+  private UploadOutput upload(Path path, Uncommitted uncommitted, CreateParameters parameters) throws IOException {
     Bucket bucket = connection.bucket();
+    if (!parameters.overwrites() && Attempts.file(bucket.url(), uncommitted).isPresent()) {
+      throw new FileAlreadyExistsException(path + " is there already");
+    }
     // No condition: an upload in parts keeps none, and a committed job replaces what is there.
     PutOptions described = parameters.described(connection.described());
     CompletableFuture<MultipartUpload> upload = CompletableFuture.supplyAsync(() -> {
@@ -410,7 +423,17 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
         throw new CompletionException(failed);
       }
     });
-    UploadOutput.Written listener = file -> Attempts.wrote(bucket.url(), key, uncommitted, file);
+    Commits commits = commits();
+    UploadOutput.Written listener = file -> {
+      Optional<PendingFile> replaced = Attempts.wrote(bucket.url(), uncommitted, file);
+      try {
+        if (replaced.isPresent()) {
+          commits.abort(path, replaced.get());
+        }
+      } catch (IOException failed) {
+        LOG.warn("the upload that {} replaces is left", path, failed);
+      }
+    };
     return new UploadOutput(path, uncommitted.place(), upload, listener, tally);
   }
 

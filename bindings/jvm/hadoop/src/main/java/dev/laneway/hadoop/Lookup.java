@@ -9,7 +9,6 @@ import java.io.IOException;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
-import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.apache.hadoop.fs.Path;
@@ -79,10 +78,10 @@ final class Lookup {
    */
   ObjectStatus status(Path path) throws IOException {
     String key = keys.of(path);
-    OptionalLong uncommitted = Attempts.size(bucket.url(), key);
+    Optional<PendingFile> uncommitted = Uncommitted.of(key).flatMap(file -> Attempts.file(bucket.url(), file));
     if (uncommitted.isPresent()) {
       // Spark asks how large the files are that a task has written.
-      return ObjectStatus.file(path, uncommitted.getAsLong(), blockBytes, Instant.now().toEpochMilli(), owner, null);
+      return ObjectStatus.file(path, uncommitted.get().bytes(), blockBytes, Instant.now().toEpochMilli(), owner, null);
     }
     Optional<ObjectMeta> file = Failures.await(path, file(key));
     if (file.isPresent()) {

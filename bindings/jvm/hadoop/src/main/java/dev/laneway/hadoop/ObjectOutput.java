@@ -92,13 +92,13 @@ final class ObjectOutput extends OutputStream
     isClosed = true;
     try {
       if (failure != null) {
-        writer.abort();
         throw new PathIOException(path.toString(), "is not written, because a write has failed before", failure);
       }
       sendGathered();
       writer.finish();
       tally.put();
     } catch (IOException failed) {
+      giveUp(failed);
       counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
       throw ended(failed);
     } finally {
@@ -185,6 +185,21 @@ final class ObjectOutput extends OutputStream
     }
     if (progress != null) {
       progress.progress();
+    }
+  }
+
+  /** Leaves nothing of a file that failed: of one whose end was begun the library does so itself. */
+  private void giveUp(IOException failed) {
+    // An interrupt is why it may have failed, and not to keep this from being done.
+    boolean isInterrupted = Thread.interrupted();
+    try {
+      writer.abort();
+    } catch (IOException failing) {
+      failed.addSuppressed(failing);
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

@@ -5,15 +5,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /** What the keys of S3A say. */
 final class S3Settings {
-  private static final Logger LOG = LoggerFactory.getLogger(S3Settings.class);
-
   /** AWS' own endpoints: they say the region, and no more, so that buckets keep their place in the host's name. */
   private static final Pattern AWS =
       Pattern.compile("(?:https?://)?s3(?:-fips)?(?:[.-]([a-z0-9-]+))?\\.amazonaws\\.com(?:\\.cn)?/?");
@@ -23,6 +20,28 @@ final class S3Settings {
 
   /** S3A's own default (fs.s3a.block.size). */
   private static final long BLOCK_BYTES = 32 << 20;
+
+  /** Where providers come from whose names mean the same in all versions. */
+  private static final Pattern PROVIDERS = Pattern.compile(
+      "(?:org\\.apache\\.hadoop\\.fs\\.s3a|com\\.amazonaws\\.auth|software\\.amazon\\.awssdk\\.auth\\.credentials)\\.(?:\\w+\\.)*(\\w+)");
+
+  /** Providers of what is looked for here anyway: keys in the configuration, and what AWS' own tools find. */
+  private static final Set<String> FOUND = Set.of(
+      "SimpleAWSCredentialsProvider",
+      "TemporaryAWSCredentialsProvider",
+      "IAMInstanceCredentialsProvider",
+      "ProfileAWSCredentialsProvider",
+      "AnonymousAWSCredentialsProvider",
+      "AnonymousCredentialsProvider",
+      "DefaultAWSCredentialsProviderChain",
+      "DefaultCredentialsProvider",
+      "EnvironmentVariableCredentialsProvider",
+      "ProfileCredentialsProvider",
+      "InstanceProfileCredentialsProvider",
+      "EC2ContainerCredentialsProviderWrapper",
+      "ContainerCredentialsProvider",
+      "WebIdentityTokenCredentialsProvider",
+      "WebIdentityTokenFileCredentialsProvider");
 
   private S3Settings() {}
 
@@ -42,7 +61,6 @@ final class S3Settings {
         values.isOn("requester.pays.enabled"),
         Optional.empty(),
         encryption(values),
-        values.text("user.agent.prefix"),
         files(values));
   }
 
@@ -56,7 +74,9 @@ final class S3Settings {
 
   /**
    * Keys where there are any, else what the library finds. {@code fs.s3a.aws.credentials.provider} names classes of other connectors,
-   * which can't be asked: what they stand for is known of those that mean no credentials, or these keys.
+   * which can't be asked: what they stand for is known of those that mean no credentials, these keys, or what the library finds.
+   *
+   * @throws IOException for another class, as one that takes a role: requests would be another's than was asked for
    */
   private static Login login(Values values) throws IOException {
     List<String> providers =
@@ -70,10 +90,10 @@ final class S3Settings {
       throw new IOException("fs.s3a.access.key and fs.s3a.secret.key are only good together");
     }
     for (String provider : providers) {
-      if (!provider.startsWith("org.apache.hadoop.fs.s3a.") && !provider.contains("amazonaws")
-          && !provider.contains("awssdk")) {
-        LOG.warn("{} is not asked for credentials: they come from keys in the configuration or from where AWS' own"
-            + " tools find them", provider);
+      Matcher named = PROVIDERS.matcher(provider);
+      if (!named.matches() || !FOUND.contains(named.group(1))) {
+        throw new IOException("fs.s3a.aws.credentials.provider: " + provider + " can't be asked for credentials: they come"
+            + " from keys in the configuration or from where AWS' own tools find them");
       }
     }
     return id.isPresent()

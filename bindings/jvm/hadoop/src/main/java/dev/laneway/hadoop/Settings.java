@@ -20,7 +20,6 @@ import org.apache.hadoop.conf.Configuration;
  * @param requesterPays whether the caller pays for requests to a bucket that wants it
  * @param userProject GCS: the project that pays
  * @param encryption how new objects are encrypted
- * @param agent what is added to the name that requests carry
  * @param files how files are made and looked at
  */
 record Settings(
@@ -34,7 +33,6 @@ record Settings(
     boolean requesterPays,
     Optional<String> userProject,
     Encryption encryption,
-    Optional<String> agent,
     Files files) {
 
   /** The stores that are asked, each by its own protocol. */

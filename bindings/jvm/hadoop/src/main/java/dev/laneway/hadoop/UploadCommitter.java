@@ -10,6 +10,8 @@ import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
 import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Commits a job's output without renames: its files are in the store under their last names when their tasks end, as uploads that nobody sees,
@@ -20,6 +22,8 @@ import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
  * committers: uploads don't say whose they are.
  */
 public class UploadCommitter extends PathOutputCommitter {
+  private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
+
   private final Path output;
   private final Path job;
   private final Path work;
@@ -84,12 +88,23 @@ public class UploadCommitter extends PathOutputCommitter {
       Path success = new Path(output, FileOutputCommitter.SUCCEEDED_FILE_NAME);
       output.getFileSystem(conf).create(success, true).close();
     }
-    commits.cleanUp(output, job, abortsUploads(conf));
+    try {
+      commits.cleanUp(output, job, abortsUploads(conf));
+    } catch (IOException failed) {
+      // The output is whole and says so.
+      LOG.warn("something is left of the job that wrote {}", output, failed);
+    }
   }
 
   @Override
   public void abortJob(JobContext context, JobStatus.State state) throws IOException {
-    commits(context).cleanUp(output, job, abortsUploads(context.getConfiguration()));
+    Commits commits = commits(context);
+    try {
+      // Those are the job's own, whoever else writes to the directory.
+      commits.abortJob(job);
+    } finally {
+      commits.cleanUp(output, job, abortsUploads(context.getConfiguration()));
+    }
   }
 
   @Override

@@ -60,7 +60,10 @@ final class Uploads extends AbstractMultipartUploader {
     if (bytes > Integer.MAX_VALUE - 8) {
       throw new PathIOException(path.toString(), "a part of " + bytes + " bytes is too long to be held");
     }
-    ByteBuffer part = ByteBuffer.wrap(from.readNBytes((int) bytes));
+    ByteBuffer part;
+    try (from) {
+      part = ByteBuffer.wrap(from.readNBytes((int) bytes));
+    }
     if (part.remaining() < bytes) {
       throw new EOFException(path + ": a part ended after " + part.remaining() + " of " + bytes + " bytes");
     }

@@ -7,8 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.laneway.Bucket;
+import dev.laneway.MultipartUpload;
 import dev.laneway.ObjectMeta;
+import dev.laneway.PutOptions;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.net.URI;
 import java.util.Arrays;
 import java.util.List;
@@ -17,6 +21,7 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.NullWritable;
@@ -210,6 +215,52 @@ class CommittingTest {
       }
       assertEquals(-1, in.read());
     }
+  }
+
+  @Test
+  void aJobThatIsAbortedGivesUpItsOwnUploadsAlsoWhereOthersWrite() throws Exception {
+    conf.setBoolean("fs.s3a.committer.abort.pending.uploads", false);
+    bucket.beginMultipart(folder + "/another-job", PutOptions.NONE);
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    driver.setupJob(job());
+    TaskAttemptContext context = attempt(0, 0);
+    run(context, "x").commitTask(context);
+    driver.abortJob(job(), JobStatus.State.FAILED);
+    assertEquals(List.of(folder + "/another-job"), bucket.multipartUploads(folder + "/").stream().map(MultipartUpload::key).toList());
+  }
+
+  @Test
+  void aCommitThatIsInterruptedTakesBackWhatItHasCompleted() throws Exception {
+    PathOutputCommitter driver = new UploadCommitterFactory().createOutputCommitter(output, attempt(0, 0));
+    TaskAttemptContext context = attempt(0, 0);
+    run(context, "x").commitTask(context);
+    Commits commits = ((LanewayFileSystem) output.getFileSystem(conf)).commits();
+    Path job = ((UploadCommitter) driver).getWorkPath().getParent().getParent();
+    List<PendingFile> files = commits.committed(job);
+    Thread.currentThread().interrupt();
+    assertThrows(InterruptedIOException.class, () -> commits.complete(job, files));
+    assertTrue(Thread.interrupted());
+    assertThrows(FileNotFoundException.class, () -> read("part-m-00000"));
+  }
+
+  @Test
+  void anUncommittedFileIsReplacedRefusedAndDeletedAsAnother() throws Exception {
+    TaskAttemptContext context = attempt(0, 0);
+    PathOutputCommitter committer = new UploadCommitterFactory().createOutputCommitter(output, context);
+    committer.setupTask(context);
+    Path file = new Path(committer.getWorkPath(), "f");
+    for (String text : List.of("first", "second one")) {
+      try (FSDataOutputStream out = files.create(file, true)) {
+        out.writeBytes(text);
+      }
+    }
+    assertEquals(10, files.getFileStatus(file).getLen());
+    assertEquals(1, bucket.multipartUploads(folder + "/").size());
+    assertThrows(FileAlreadyExistsException.class, () -> files.create(file, false));
+    assertTrue(files.delete(file, false));
+    assertFalse(committer.needsTaskCommit(context));
+    assertEquals(List.of(), bucket.multipartUploads(folder + "/"));
+    assertFalse(files.delete(file, false));
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.laneway.Bucket;
 import dev.laneway.ObjectMeta;
+import dev.laneway.ObjectWriter;
 import dev.laneway.PutOptions;
 import java.io.IOException;
 import java.net.URI;
@@ -20,6 +21,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -89,6 +91,22 @@ class FailingTest {
     assertThrows(AccessDeniedException.class, out::close);
     out.close();
     assertFalse(files.exists(path("unwritten")));
+  }
+
+  @Test
+  void aWriterOfWhichAWriteHasFailedCanOnlyBeGivenUp() throws IOException {
+    try (ObjectWriter writer = bucket.writer(folder + "/unwritten", PutOptions.NONE)) {
+      assertThrows(IOException.class, () -> {
+        for (int i = 0; i < 40; i++) {
+          writer.write(ByteBuffer.allocate(4 << 20));
+        }
+      });
+      for (Executable more : List.<Executable>of(() -> writer.write(ByteBuffer.allocate(1)), writer::finish)) {
+        IOException refused = assertThrows(IOException.class, more);
+        assertTrue(refused.getMessage().contains("a write has failed"), refused::toString);
+      }
+    }
+    assertEquals(List.of(), keys());
   }
 
   @Test

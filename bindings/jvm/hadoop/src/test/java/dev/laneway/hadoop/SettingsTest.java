@@ -117,6 +117,17 @@ class SettingsTest {
   }
 
   @Test
+  void aProviderThatCannotBeAskedIsRefusedByItsName() {
+    for (String provider : new String[] {
+        "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider", "com.example.OurCredentialsProvider"}) {
+      IOException refused = assertThrows(IOException.class, () -> of("s3a://lake/", Map.of(
+          "fs.s3a.aws.credentials.provider",
+          "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,\n " + provider)));
+      assertTrue(refused.getMessage().contains(provider), refused::toString);
+    }
+  }
+
+  @Test
   void keysComeFromCredentialProvidersToo(@TempDir Path folder) throws Exception {
     Configuration conf = new Configuration(false);
     String provider = "localjceks://file" + folder.resolve("keys.jceks");

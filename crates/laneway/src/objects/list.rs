@@ -1,5 +1,6 @@
 //! What is in a bucket.
 
+use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -315,7 +316,7 @@ async fn few(
     out: mpsc::UnboundedSender<Batch>,
 ) {
     let listed = async {
-        let store = bucket.store()?;
+        let (store, mut seen) = (bucket.store()?, HashSet::new());
         while left > 0 {
             // GCS's first page begins with the key that is to be left out.
             let itself = u64::from(list.start_after.is_some() && list.token.is_none());
@@ -326,7 +327,11 @@ async fn few(
             left -= entries.len() as u64;
             let is_heard = out.send(Batch::Entries(entries, None)).is_ok();
             match page.next.filter(|_| is_heard) {
-                Some(next) => list.token = Some(next),
+                Some(next) if seen.insert(next.clone()) => list.token = Some(next),
+                Some(_) => {
+                    let message = "the listing goes on with a page that has come before";
+                    return Err(Error::integrity(bucket.url(), message));
+                }
                 None => break,
             }
         }

@@ -31,7 +31,6 @@ final class Engine {
   /** Something was opened, which may have calls. */
   static void retain() {
     synchronized (LOCK) {
-      users++;
       if (!isListening) {
         EngineLog.attend(QUEUE, true);
         Thread thread = new Thread(null, Engine::listen, "laneway-calls", 0, false);
@@ -40,6 +39,7 @@ final class Engine {
         thread.start();
         isListening = true;
       }
+      users++;
     }
   }
 
@@ -181,7 +181,12 @@ final class Engine {
         Thread thread =
             new Thread(null, () -> provide(ask, provider, isToken), "laneway-credentials", 0, false);
         thread.setDaemon(true);
-        thread.start();
+        try {
+          thread.start();
+        } catch (OutOfMemoryError noThread) {
+          // Whoever waits for the credentials hears of it.
+          Native.provided(ask, new Packed().flag(false).text(String.valueOf(noThread)).bytes());
+        }
       }
       case SAID -> EngineLog.said(event.count(), event.text());
       default -> throw new IllegalStateException("an event of another version of the native library");

@@ -51,7 +51,8 @@ impl Stage {
 fn fails(program: &Program, command: &[&str], about: &str) -> Run {
     let (run, peak) = program.start(command.iter().chain(&["--anonymous"])).end_watched();
     assert_eq!(run.status, Some(1), "{about} {command:?}: {} {}", run.text(), run.stderr);
-    assert!(peak > 0 && peak < MEMORY_MAX, "{about} {command:?}: {} MiB", peak >> 20);
+    // What ended before it could be looked at has had no time to fill its memory.
+    assert!(peak.is_none_or(|peak| peak < MEMORY_MAX), "{about} {command:?}: {peak:?} bytes");
     assert!(run.stderr.contains("laneway: "), "{about} {command:?}: {}", run.stderr);
     run
 }

@@ -160,18 +160,18 @@ impl Running {
         memory_peak(self.id())
     }
 
-    /// Waits for its end, with the most memory that it has had at once, as far as was seen.
-    pub fn end_watched(self) -> (Run, u64) {
+    /// Waits for its end, with the most memory that it has had at once, as far as was seen: `None` where it had ended before
+    /// anybody could look, which on a busy machine happens to what ends within a few milliseconds.
+    pub fn end_watched(self) -> (Run, Option<u64>) {
         let id = self.id();
         let (over, is_over) = mpsc::channel::<()>();
+        // At once, and not when the thread has begun.
+        let mut peak = memory_peak(id);
         let watch = std::thread::spawn(move || {
-            let mut peak = 0;
-            loop {
-                peak = memory_peak(id).unwrap_or(peak);
-                if is_over.recv_timeout(SAMPLED_EVERY) != Err(RecvTimeoutError::Timeout) {
-                    return peak;
-                }
+            while is_over.recv_timeout(SAMPLED_EVERY) == Err(RecvTimeoutError::Timeout) {
+                peak = memory_peak(id).or(peak);
             }
+            peak
         });
         let run = self.end();
         drop(over);

@@ -69,8 +69,8 @@ method!(Java_dev_laneway_Native_logLevel(_env, queue: jlong, level: jint) -> () 
 
 method!(Java_dev_laneway_Native_client(env, queue: jlong, settings: JByteArray<'l>, provider: jlong) -> JByteArray<'l> {
     let settings = env.convert_byte_array(&settings)?;
-    let asked = Asked { queue: of(queue)?, provider: number(provider) };
-    let asked = Some(asked).filter(|asked| asked.provider != 0);
+    let queue = of(queue)?;
+    let asked = (provider != 0).then(|| Asked { queue, provider: number(provider) });
     let made = settings::client(&mut Unpacked::new(&settings), asked);
     numbered(env, made.map(|client| handles::keep(Object::Client(client))))
 });
@@ -191,6 +191,14 @@ method!(Java_dev_laneway_Native_readNowToArray(env, reader: jlong, position: jlo
     let Some(bytes) = here(reader, position, length) else { return Ok(-1) };
     array.set_region(env, at, signed(&bytes))?;
     Ok(jint::try_from(bytes.len()).unwrap_or(jint::MAX))
+});
+
+method!(Java_dev_laneway_Native_dropAhead(_env, reader: jlong) -> () {
+    // Of one that was closed nothing is left.
+    if let Ok(reader) = handles::reader(number(reader)) {
+        verbs::drop_ahead(&reader);
+    }
+    Ok(())
 });
 
 method!(Java_dev_laneway_Native_writeNowFromMemory(env, writer: jlong, memory: JByteBuffer<'l>, at: jint, length: jint) -> jint {

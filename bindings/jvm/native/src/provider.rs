@@ -33,6 +33,13 @@ impl Drop for Waiting {
     }
 }
 
+/// Nobody asks any more: not the client, and nothing that came of it.
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.queue.left(self.provider);
+    }
+}
+
 impl Asked {
     /// What the provider answers; `None` where it has none of these.
     async fn ask<T>(

@@ -13,6 +13,7 @@ const CALL_ENDED: u64 = 1;
 const RANGE_CAME: u64 = 2;
 const CREDENTIALS_WANTED: u64 = 3;
 const SAID: u64 = 4;
+const PROVIDER_LEFT: u64 = 5;
 
 /// A level above all of slf4j's.
 pub(crate) const NO_LEVEL: i32 = i32::MAX;
@@ -93,6 +94,11 @@ impl Queue {
     /// A provider of Java's is asked for credentials.
     pub(crate) fn ask(&self, ask: u64, provider: u64, is_token: bool) {
         self.push(Packed::default().number(CREDENTIALS_WANTED).number(ask).number(provider).flag(is_token));
+    }
+
+    /// A provider of Java's is asked no more.
+    pub(crate) fn left(&self, provider: u64) {
+        self.push(Packed::default().number(PROVIDER_LEFT).number(provider));
     }
 
     /// The engine has something to say.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 pub(crate) use job::job;
 pub(crate) use list::list;
-pub(crate) use read::read_now;
+pub(crate) use read::{drop_ahead, read_now};
 pub(crate) use write::{write_now, writer};
 
 use crate::call::{Ending, Work};

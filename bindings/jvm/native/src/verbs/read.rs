@@ -74,3 +74,10 @@ pub(crate) fn read_now(reader: &Open, position: u64, len: usize) -> Option<Bytes
     in_order.set_position(position);
     in_order.chunk(len).now_or_never()?.ok()
 }
+
+/// Lets go of what was read ahead in order, and of what is on its way; of a read that is under way nothing.
+pub(crate) fn drop_ahead(reader: &Open) {
+    if let Ok(mut in_order) = reader.in_order.try_lock() {
+        *in_order = in_order.again();
+    }
+}

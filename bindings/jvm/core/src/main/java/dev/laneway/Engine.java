@@ -16,6 +16,7 @@ final class Engine {
   private static final int RANGE_CAME = 2;
   private static final int CREDENTIALS_WANTED = 3;
   private static final int SAID = 4;
+  private static final int PROVIDER_LEFT = 5;
 
   private static final long QUEUE = Native.queue();
   private static final AtomicLong LAST = new AtomicLong();
@@ -188,6 +189,7 @@ final class Engine {
           Native.provided(ask, new Packed().flag(false).text(String.valueOf(noThread)).bytes());
         }
       }
+      case PROVIDER_LEFT -> PROVIDERS.remove(event.number());
       case SAID -> EngineLog.said(event.count(), event.text());
       default -> throw new IllegalStateException("an event of another version of the native library");
     }

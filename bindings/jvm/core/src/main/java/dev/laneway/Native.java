@@ -108,6 +108,9 @@ final class Native {
 
   static native int readNowToArray(long reader, long position, byte[] array, int at, int length);
 
+  /** Lets go of what was read ahead of a reader. */
+  static native void dropAhead(long reader);
+
   /** How many bytes a writer has taken at once; the others have to wait for those that go. */
   static native int writeNowFromMemory(long writer, ByteBuffer memory, int at, int length);
 

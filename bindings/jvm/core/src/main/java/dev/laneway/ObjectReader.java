@@ -168,6 +168,16 @@ public final class ObjectReader implements SeekableByteChannel {
     return this;
   }
 
+  /** Reads in order as a stream, whose {@code close} closes this. It has this channel's place: one of both is read. */
+  public ObjectStream stream() {
+    return new ObjectStream(this);
+  }
+
+  /** Lets go of what the engine has read ahead of {@link #read}, and gives up what is on its way. A read that is under way isn't ended. */
+  public void dropAhead() {
+    Native.dropAhead(handle.number());
+  }
+
   /** Not of an object that is read. */
   @Override
   public int write(ByteBuffer bytes) {

@@ -78,7 +78,7 @@ public final class ObjectWriter implements WritableByteChannel {
     }
   }
 
-  /** The same as a stream, whose {@code close} finishes the object. */
+  /** The same as a stream, which gathers small writes, and whose {@code close} finishes the object, or gives it up where a write has failed. */
   public OutputStream stream() {
     return new WriterStream(this);
   }
@@ -94,7 +94,8 @@ public final class ObjectWriter implements WritableByteChannel {
     abort();
   }
 
-  private void check() throws IOException {
+  /** @throws IOException where it takes no more */
+  void check() throws IOException {
     if (isOver) {
       throw new ClosedChannelException();
     }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,6 +41,31 @@ class ClientsTest {
       assertEquals(5, bucket.head("k").size());
       assertEquals(1, asked.get(), "once, as long as they last");
     }
+  }
+
+  @Test
+  void a_provider_goes_with_the_last_of_what_came_of_its_client() throws Exception {
+    WeakReference<CredentialProvider> provider = used();
+    Serving.until(
+        () -> {
+          System.gc();
+          return provider.get() == null;
+        });
+  }
+
+  /** A provider whose client was closed, and whose bucket is forgotten. */
+  private static WeakReference<CredentialProvider> used() throws Exception {
+    CredentialProvider provider =
+        new CredentialProvider() {
+          @Override
+          public AccessKey accessKey() {
+            return new AccessKey("laneway", "lanewaysecret");
+          }
+        };
+    try (Laneway laneway = Serving.settingsWithoutKeys().credentialProvider(provider).build()) {
+      Serving.S3.bucket(laneway).put("k", ByteBuffer.wrap(text("bytes")), PutOptions.NONE);
+    }
+    return new WeakReference<>(provider);
   }
 
   @Test

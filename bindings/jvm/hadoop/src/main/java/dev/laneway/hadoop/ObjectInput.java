@@ -1,6 +1,7 @@
 package dev.laneway.hadoop;
 
 import dev.laneway.ObjectReader;
+import dev.laneway.ObjectStream;
 import dev.laneway.Range;
 import java.io.EOFException;
 import java.io.IOException;
@@ -38,34 +39,24 @@ final class ObjectInput extends FSInputStream
         CanUnbuffer,
         StreamCapabilities,
         IOStatisticsSource {
-  /** Reads of less go through a buffer, which is filled by one call out of the JVM. */
-  private static final int BUFFER_BYTES = 8 << 10;
-
-  private static final byte[] NOTHING = new byte[0];
-
   private final Path path;
   private final ObjectReader reader;
+  private final ObjectStream inOrder;
   private final long size;
   private final InputTally tally;
-
-  /** Where the next byte is read; the reader itself is behind the bytes that are at hand. */
-  private long position;
-
-  private byte[] buffer = NOTHING;
-  private int bufferAt;
-  private int bufferEnd;
   private volatile boolean isClosed;
 
   ObjectInput(Path path, ObjectReader reader, InputTally tally) {
     this.path = path;
     this.reader = reader;
+    this.inOrder = reader.stream();
     this.size = reader.size();
     this.tally = tally;
   }
 
   @Override
   public synchronized long getPos() throws IOException {
-    return position;
+    return inOrder.position();
   }
 
   /**
@@ -82,14 +73,7 @@ final class ObjectInput extends FSInputStream
     if (to > size) {
       throw new EOFException(FSExceptionMessages.CANNOT_SEEK_PAST_EOF + " of " + size + " bytes: " + to + " in " + path);
     }
-    long at = bufferAt + (to - position);
-    if (at >= 0 && at <= bufferEnd) {
-      bufferAt = (int) at;
-    } else {
-      bufferAt = 0;
-      bufferEnd = 0;
-    }
-    position = to;
+    inOrder.position(to);
   }
 
   /** There is no other source. */
@@ -101,12 +85,15 @@ final class ObjectInput extends FSInputStream
   @Override
   public synchronized int read() throws IOException {
     check();
-    if (fill() == 0) {
-      return -1;
+    try {
+      int read = inOrder.read();
+      if (read >= 0) {
+        tally.read(1);
+      }
+      return read;
+    } catch (IOException failed) {
+      throw failed(failed);
     }
-    position++;
-    tally.read(1);
-    return buffer[bufferAt++] & 0xff;
   }
 
   @Override
@@ -150,7 +137,7 @@ final class ObjectInput extends FSInputStream
   @Override
   public synchronized int available() throws IOException {
     check();
-    return (int) Math.min(Integer.MAX_VALUE, size - position);
+    return inOrder.available();
   }
 
   @Override
@@ -208,9 +195,9 @@ final class ObjectInput extends FSInputStream
   /** Lets go of what was read ahead. Reading goes on where it was. */
   @Override
   public synchronized void unbuffer() {
-    buffer = NOTHING;
-    bufferAt = 0;
-    bufferEnd = 0;
+    if (!isClosed) {
+      inOrder.unbuffer();
+    }
     tally.unbuffered();
   }
 
@@ -251,42 +238,10 @@ final class ObjectInput extends FSInputStream
 
   private int readInOrder(ByteBuffer into) throws IOException {
     check();
-    int wanted = into.remaining();
-    if (wanted == 0) {
-      return 0;
-    }
-    int read;
-    if (bufferAt < bufferEnd || wanted < BUFFER_BYTES) {
-      read = Math.min(wanted, fill());
-      into.put(buffer, bufferAt, read);
-      bufferAt += read;
-    } else {
-      read = Math.max(0, next(into));
-    }
-    position += read;
-    tally.read(read);
-    return read == 0 ? -1 : read;
-  }
-
-  /** Fills the buffer where it is empty; how many bytes are in it then. */
-  private int fill() throws IOException {
-    if (bufferAt == bufferEnd) {
-      if (buffer.length == 0) {
-        buffer = new byte[BUFFER_BYTES];
-      }
-      bufferAt = 0;
-      bufferEnd = 0;
-      bufferEnd = Math.max(0, next(ByteBuffer.wrap(buffer)));
-    }
-    return bufferEnd - bufferAt;
-  }
-
-  private int next(ByteBuffer into) throws IOException {
     try {
-      if (reader.position() != position) {
-        reader.position(position);
-      }
-      return reader.read(into);
+      int read = inOrder.read(into);
+      tally.read(Math.max(0, read));
+      return read;
     } catch (IOException failed) {
       throw failed(failed);
     }

@@ -113,8 +113,16 @@ final class Renaming {
       directories.keepWithout(source, from, stays);
       tally.copied();
       tally.deleting(1);
-      // Which removes the source in the state that was copied, and no other.
-      Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE));
+      // Which removes the source in the state that was copied, and no other; and of two who rename to one place only one is to have done so.
+      try {
+        Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
+      } catch (IOException failed) {
+        // A store doesn't say which of the two states it was: the source's, or that nothing is in its place.
+        if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
+          throw (IOException) new FileAlreadyExistsException(bucket.url() + to + " is a file by now").initCause(failed);
+        }
+        throw failed;
+      }
       return;
     }
     List<String> moved = copyInside(source, from, to);

@@ -16,6 +16,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
@@ -121,6 +125,33 @@ class MovingTest {
     assertTrue(files.rename(path("file"), path("file")));
     assertFalse(files.rename(new Path("/"), path("root")));
     assertEquals(new TreeSet<>(List.of("dir/x", "file", "other")), new TreeSet<>(keys()));
+  }
+
+  @Test
+  void ofManyWhoRenameToOneNameOneSucceeds() throws Exception {
+    int many = 8;
+    for (int i = 0; i < many; i++) {
+      put("v/" + i);
+    }
+    List<CompletableFuture<Boolean>> renames = new ArrayList<>();
+    ExecutorService threads = Executors.newFixedThreadPool(many);
+    CyclicBarrier start = new CyclicBarrier(many);
+    for (int i = 0; i < many; i++) {
+      Path source = path("v/" + i);
+      renames.add(CompletableFuture.supplyAsync(() -> {
+        try {
+          start.await();
+          return files.rename(source, path("v/last"));
+        } catch (FileAlreadyExistsException taken) {
+          return false;
+        } catch (Exception failed) {
+          throw new CompletionException(failed);
+        }
+      }, threads));
+    }
+    assertEquals(1, renames.stream().filter(CompletableFuture::join).count());
+    threads.shutdown();
+    assertEquals(many, keys().stream().filter(key -> key.startsWith("v/") && !key.equals("v/")).count(), "nobody's file is lost");
   }
 
   @Test

@@ -147,6 +147,21 @@ class ReadingTest {
   }
 
   @Test
+  void whatWasReadAheadIsLetGoOf() throws IOException {
+    try (FSDataInputStream in = files.open(path)) {
+      in.seek(10);
+      assertEquals(expected[10] & 0xff, in.read());
+      long before = requests();
+      in.seek(50_000);
+      assertEquals(expected[50_000] & 0xff, in.read());
+      assertEquals(before, requests(), "it was read ahead");
+      in.unbuffer();
+      assertEquals(expected[50_001] & 0xff, in.read());
+      assertEquals(before + 1, requests(), "and is asked for anew");
+    }
+  }
+
+  @Test
   void aReplacedFileIsNotMixedWithTheOldOne() throws IOException {
     try (FSDataInputStream in = files.open(path)) {
       in.readFully(0, new byte[10]);

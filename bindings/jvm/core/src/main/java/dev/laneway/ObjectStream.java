@@ -1,0 +1,135 @@
+package dev.laneway;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.util.Objects;
+
+/**
+ * An {@link ObjectReader} as a stream that may go on elsewhere. In order it reads ahead; small reads come out of a buffer, which is filled by one call out of
+ * the JVM. One thread uses it at a time; closed, it closes the reader.
+ */
+public final class ObjectStream extends InputStream {
+  /** Reads of less go through the buffer. */
+  private static final int BUFFER_BYTES = 8 << 10;
+
+  private static final byte[] NOTHING = new byte[0];
+
+  private final ObjectReader reader;
+
+  /** Where the next byte is read; the reader itself is behind the bytes that are at hand. */
+  private long position;
+
+  private byte[] buffer = NOTHING;
+  private int bufferAt;
+  private int bufferEnd;
+
+  ObjectStream(ObjectReader reader) {
+    this.reader = reader;
+  }
+
+  /** Where the next byte is read. */
+  public long position() {
+    return position;
+  }
+
+  /** Goes on elsewhere: beyond the end too, where nothing is read. Nothing is asked of the store. */
+  public void position(long to) {
+    if (to < 0) {
+      throw new IllegalArgumentException("a place before the beginning: " + to);
+    }
+    long at = bufferAt + (to - position);
+    if (at >= 0 && at <= bufferEnd) {
+      bufferAt = (int) at;
+    } else {
+      bufferAt = 0;
+      bufferEnd = 0;
+    }
+    position = to;
+  }
+
+  @Override
+  public int read() throws IOException {
+    if (fill() == 0) {
+      return -1;
+    }
+    position++;
+    return buffer[bufferAt++] & 0xff;
+  }
+
+  @Override
+  public int read(byte[] into, int at, int length) throws IOException {
+    Objects.checkFromIndexSize(at, length, into.length);
+    return read(ByteBuffer.wrap(into, at, length));
+  }
+
+  /** Reads some bytes, as many as are here and fit, at least one; -1 at the end. */
+  public int read(ByteBuffer into) throws IOException {
+    int wanted = into.remaining();
+    if (wanted == 0) {
+      return 0;
+    }
+    int read;
+    if (bufferAt < bufferEnd || wanted < BUFFER_BYTES) {
+      read = Math.min(wanted, fill());
+      into.put(buffer, bufferAt, read);
+      bufferAt += read;
+    } else {
+      read = next(into);
+    }
+    position += read;
+    return read == 0 ? -1 : read;
+  }
+
+  @Override
+  public long skip(long bytes) {
+    long most = Math.max(0, reader.size() - position);
+    long skipped = Math.max(0, Math.min(bytes, most));
+    position(position + skipped);
+    return skipped;
+  }
+
+  /** How much is left of the object. */
+  @Override
+  public int available() {
+    return (int) Math.max(0, Math.min(Integer.MAX_VALUE, reader.size() - position));
+  }
+
+  /** Lets go of what was read ahead, and gives up what is on its way. Reading goes on where it was. */
+  public void unbuffer() {
+    buffer = NOTHING;
+    bufferAt = 0;
+    bufferEnd = 0;
+    reader.dropAhead();
+  }
+
+  @Override
+  public void close() {
+    reader.close();
+  }
+
+  @Override
+  public String toString() {
+    return "ObjectStream[" + reader + ", position=" + position + "]";
+  }
+
+  /** Fills the buffer where it is empty; how many bytes are in it then. */
+  private int fill() throws IOException {
+    if (bufferAt == bufferEnd) {
+      if (buffer.length == 0) {
+        buffer = new byte[BUFFER_BYTES];
+      }
+      bufferAt = 0;
+      bufferEnd = 0;
+      bufferEnd = next(ByteBuffer.wrap(buffer));
+    }
+    return bufferEnd - bufferAt;
+  }
+
+  private int next(ByteBuffer into) throws IOException {
+    if (reader.position() != position) {
+      reader.position(position);
+    }
+    return Math.max(0, reader.read(into));
+  }
+}

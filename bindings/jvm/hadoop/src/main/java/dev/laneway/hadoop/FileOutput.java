@@ -1,0 +1,146 @@
+package dev.laneway.hadoop;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.hadoop.fs.Abortable;
+import org.apache.hadoop.fs.ClosedIOException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.PathIOException;
+import org.apache.hadoop.fs.StreamCapabilities;
+import org.apache.hadoop.fs.statistics.IOStatistics;
+import org.apache.hadoop.fs.statistics.IOStatisticsSource;
+import org.apache.hadoop.fs.statistics.StreamStatisticNames;
+import org.apache.hadoop.fs.statistics.impl.IOStatisticsBinding;
+import org.apache.hadoop.fs.statistics.impl.IOStatisticsStore;
+
+/** A file that is being written: after a write that failed or an abort it takes no more, and leaves nothing. */
+abstract class FileOutput extends OutputStream implements Abortable, StreamCapabilities, IOStatisticsSource {
+  private final Path path;
+  private final Tally tally;
+  private final IOStatisticsStore counts = IOStatisticsBinding.iostatisticsStore()
+      .withCounters(StreamStatisticNames.STREAM_WRITE_BYTES, StreamStatisticNames.STREAM_WRITE_EXCEPTIONS)
+      .build();
+  private final AtomicLong written = counts.getCounterReference(StreamStatisticNames.STREAM_WRITE_BYTES);
+  private final byte[] one = new byte[1];
+  private IOException failure;
+  private boolean isClosed;
+
+  FileOutput(Path path, Tally tally) {
+    this.path = path;
+    this.tally = tally;
+  }
+
+  /** Takes bytes, all of which have gone or gathered when it returns. */
+  abstract void take(byte[] bytes, int at, int length) throws IOException;
+
+  /** Ends the file, which is whole when it returns. */
+  abstract void finish() throws IOException;
+
+  /** Leaves nothing of the file in the store. No interrupt is to keep it from being done. */
+  abstract void giveUp() throws IOException;
+
+  final Path path() {
+    return path;
+  }
+
+  /** How many bytes were written. */
+  final long written() {
+    return written.get();
+  }
+
+  @Override
+  public final synchronized void write(int next) throws IOException {
+    one[0] = (byte) next;
+    taken(one, 0, 1);
+  }
+
+  @Override
+  public final synchronized void write(byte[] bytes, int at, int length) throws IOException {
+    Objects.checkFromIndexSize(at, length, bytes.length);
+    taken(bytes, at, length);
+  }
+
+  /** Does nothing: an object can't be seen before its end. */
+  @Override
+  public final void flush() {}
+
+  @Override
+  public final synchronized void close() throws IOException {
+    if (isClosed) {
+      return;
+    }
+    isClosed = true;
+    try {
+      if (failure != null) {
+        throw new PathIOException(path.toString(), "is not written, because a write has failed before", failure);
+      }
+      finish();
+    } catch (IOException failed) {
+      counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
+      IOException left = leave();
+      if (left != null) {
+        failed.addSuppressed(left);
+      }
+      throw failed;
+    } finally {
+      tally.add(counts);
+      closed(counts);
+    }
+  }
+
+  /** What this has counted, once it is over. */
+  void closed(IOStatistics counted) {}
+
+  @Override
+  public final synchronized AbortableResult abort() {
+    boolean wasClosed = isClosed;
+    isClosed = true;
+    return new Aborted(wasClosed, wasClosed ? null : leave());
+  }
+
+  @Override
+  public final IOStatistics getIOStatistics() {
+    return counts;
+  }
+
+  @Override
+  public final String toString() {
+    return getClass().getSimpleName() + "[" + path + ", " + counts + "]";
+  }
+
+  private void taken(byte[] bytes, int at, int length) throws IOException {
+    if (isClosed) {
+      throw new ClosedIOException(path.toString(), "is closed");
+    }
+    if (failure != null) {
+      throw new PathIOException(path.toString(), "takes no more, because a write has failed", failure);
+    }
+    try {
+      take(bytes, at, length);
+    } catch (IOException failed) {
+      failure = Failures.of(path, failed);
+      counts.incrementCounter(StreamStatisticNames.STREAM_WRITE_EXCEPTIONS);
+      throw failure;
+    }
+    written.addAndGet(length);
+  }
+
+  /** Gives up; an interrupt is why the file may have failed, and not to keep this from being done. */
+  private IOException leave() {
+    boolean isInterrupted = Thread.interrupted();
+    try {
+      giveUp();
+      return null;
+    } catch (IOException failed) {
+      return failed;
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private record Aborted(boolean alreadyClosed, IOException anyCleanupException) implements AbortableResult {}
+}

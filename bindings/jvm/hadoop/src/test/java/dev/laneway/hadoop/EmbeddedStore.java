@@ -44,7 +44,7 @@ public final class EmbeddedStore {
   }
 
   /** One that fails what the rules say; CONTRIBUTING.md tells how they are written. */
-  static EmbeddedStore broken(String bucket, String... rules) {
+  public static EmbeddedStore broken(String bucket, String... rules) {
     List<String> options = new ArrayList<>(List.of("--bucket", bucket));
     for (String rule : rules) {
       options.addAll(List.of("--fault", rule));

@@ -1,0 +1,233 @@
+package dev.laneway.iceberg;
+
+import dev.laneway.Bucket;
+import dev.laneway.LanewayException;
+import dev.laneway.ObjectMeta;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.io.BulkDeletionFailureException;
+import org.apache.iceberg.io.DelegateFileIO;
+import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.StorageCredential;
+import org.apache.iceberg.io.SupportsStorageCredentials;
+import org.apache.iceberg.util.SerializableMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Iceberg's files in Google Cloud Storage and S3, by locations that begin with {@code gs}, {@code s3}, {@code s3a} or {@code s3n}. A catalog names it by
+ * {@code io-impl}; its properties are those of Iceberg's own FileIOs.
+ *
+ * <p>It holds nothing that has to be closed, and may be copied by its bytes to any number of processes. Locations' keys are taken as they stand there.
+ */
+public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials {
+  private static final Logger LOG = LoggerFactory.getLogger(LanewayFileIO.class);
+
+  /** Keys that are handed to the library at a time, of any bucket. */
+  private static final int KEYS_AT_ONCE = 10_000;
+
+  private SerializableMap<String, String> properties = SerializableMap.copyOf(Map.of());
+
+  /** What the catalog hands out for prefixes. Kryo wants a list that can be changed. */
+  private List<StorageCredential> credentials = new ArrayList<>();
+
+  private transient volatile Map<Location.Store, FileMetrics> metrics;
+
+  /** Made by Iceberg, which then {@linkplain #initialize initializes} it. */
+  public LanewayFileIO() {}
+
+  @Override
+  public void initialize(Map<String, String> given) {
+    properties = SerializableMap.copyOf(given);
+    metrics = null;
+    // What can't be meant is told here, and not by the first file.
+    for (Location.Store store : Location.Store.values()) {
+      new StoreProperties(store, given).check();
+    }
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return properties.immutableMap();
+  }
+
+  /** Credentials for prefixes, which go before the properties' own. They aren't renewed here: a catalog that is asked again sets new ones. */
+  @Override
+  public void setCredentials(List<StorageCredential> given) {
+    credentials = new ArrayList<>(given);
+  }
+
+  @Override
+  public List<StorageCredential> credentials() {
+    return List.copyOf(credentials);
+  }
+
+  @Override
+  public InputFile newInputFile(String path) {
+    return newInputFile(path, -1);
+  }
+
+  @Override
+  public InputFile newInputFile(String path, long length) {
+    Location location = Location.of(path);
+    return new LanewayInputFile(location, bucket(location), metrics(location), length);
+  }
+
+  @Override
+  public OutputFile newOutputFile(String path) {
+    Location location = Location.of(path);
+    StoreProperties said = said(location);
+    return new LanewayOutputFile(location, Buckets.of(location.bucket(), said), said.described(), metrics(location));
+  }
+
+  /** One that isn't there counts as deleted. */
+  @Override
+  public void deleteFile(String path) {
+    Location location = Location.of(path);
+    StoreProperties said = said(location);
+    if (!said.deletes()) {
+      return;
+    }
+    try {
+      Failures.await(path, Buckets.of(location.bucket(), said).deleteAsync(location.key()));
+    } catch (NotFoundException gone) {
+      LOG.debug("{} was not there", path);
+    }
+  }
+
+  /**
+   * Deletes files by as few requests as the store takes, of all buckets at once. Those that aren't there count as deleted.
+   *
+   * @throws BulkDeletionFailureException with the number of those that are left
+   */
+  @Override
+  public void deleteFiles(Iterable<String> paths) throws BulkDeletionFailureException {
+    int failed = 0;
+    int batched = 0;
+    Map<Bucket, List<String>> batches = new HashMap<>();
+    for (String path : paths) {
+      Location location = Location.of(path);
+      StoreProperties said = said(location);
+      if (said.deletes()) {
+        batches.computeIfAbsent(Buckets.of(location.bucket(), said), bucket -> new ArrayList<>()).add(location.key());
+        batched++;
+      }
+      if (batched == KEYS_AT_ONCE) {
+        failed += delete(batches);
+        batches.clear();
+        batched = 0;
+      }
+    }
+    failed += delete(batches);
+    if (failed > 0) {
+      throw new BulkDeletionFailureException(failed);
+    }
+  }
+
+  /** The files whose locations begin so, in the order of their keys, while pages arrive; no markers of directories. */
+  @Override
+  public Iterable<FileInfo> listPrefix(String prefix) {
+    Location location = Location.of(prefix);
+    Bucket bucket = bucket(location);
+    return () -> Listed.of(location, bucket);
+  }
+
+  /** Deletes everything whose location begins so, while it is listed. */
+  @Override
+  public void deletePrefix(String prefix) {
+    Location location = Location.of(prefix);
+    StoreProperties said = said(location);
+    if (!said.deletes()) {
+      return;
+    }
+    Bucket bucket = Buckets.of(location.bucket(), said);
+    int failed = 0;
+    try (Stream<ObjectMeta> objects = bucket.list(location.key())) {
+      Iterator<ObjectMeta> next = objects.iterator();
+      while (next.hasNext()) {
+        List<String> some = new ArrayList<>();
+        while (some.size() < KEYS_AT_ONCE && next.hasNext()) {
+          some.add(next.next().key());
+        }
+        failed += delete(Map.of(bucket, some));
+      }
+    } catch (UncheckedIOException unlisted) {
+      throw Failures.of(prefix, unlisted.getCause());
+    }
+    if (failed > 0) {
+      throw new BulkDeletionFailureException(failed);
+    }
+  }
+
+  /** Lets go of nothing: what the process has open for these properties others use, too. */
+  @Override
+  public void close() {}
+
+  /** Names alone: some values are secrets. */
+  @Override
+  public String toString() {
+    return "LanewayFileIO" + properties.keySet();
+  }
+
+  private Bucket bucket(Location location) {
+    return Buckets.of(location.bucket(), said(location));
+  }
+
+  /** What is said of the place: by the longest prefix that credentials are there for, and else by the properties. */
+  private StoreProperties said(Location location) {
+    StorageCredential closest = null;
+    for (StorageCredential credential : credentials) {
+      boolean isCloser = closest == null || credential.prefix().length() > closest.prefix().length();
+      if (location.text().startsWith(credential.prefix()) && isCloser) {
+        closest = credential;
+      }
+    }
+    if (closest == null) {
+      return new StoreProperties(location.store(), properties);
+    }
+    Map<String, String> all = new TreeMap<>(properties);
+    all.putAll(closest.config());
+    return new StoreProperties(location.store(), all);
+  }
+
+  private FileMetrics metrics(Location location) {
+    Map<Location.Store, FileMetrics> known = metrics;
+    if (known == null) {
+      known = new ConcurrentHashMap<>();
+      metrics = known;
+    }
+    return known.computeIfAbsent(location.store(), store -> FileMetrics.of(store.family, properties));
+  }
+
+  /** How many are left. */
+  private static int delete(Map<Bucket, List<String>> batches) {
+    Map<Bucket, CompletableFuture<Map<String, LanewayException>>> under = new HashMap<>();
+    batches.forEach((bucket, keys) -> under.put(bucket, bucket.deleteAllAsync(keys)));
+    int left = 0;
+    try {
+      for (Map.Entry<Bucket, CompletableFuture<Map<String, LanewayException>>> one : under.entrySet()) {
+        String url = one.getKey().url();
+        for (Map.Entry<String, LanewayException> failure : Failures.await(url, one.getValue()).entrySet()) {
+          if (!failure.getValue().isNotFound()) {
+            LOG.warn("{}{} was not deleted", url, failure.getKey(), failure.getValue());
+            left++;
+          }
+        }
+      }
+    } finally {
+      under.values().forEach(one -> one.cancel(true));
+    }
+    return left;
+  }
+}

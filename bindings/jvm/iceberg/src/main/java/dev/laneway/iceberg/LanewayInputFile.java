@@ -1,0 +1,90 @@
+package dev.laneway.iceberg;
+
+import dev.laneway.Bucket;
+import dev.laneway.ObjectMeta;
+import dev.laneway.OpenOptions;
+import java.io.IOException;
+import java.util.Locale;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
+
+/** A file of a table, of which the length may be known from the table's metadata. */
+final class LanewayInputFile implements InputFile {
+  /** What comes with the opening request of files that keep their index at the end: the footer, and of small ones all of them. */
+  private static final long FOOTER_BYTES = 512 << 10;
+
+  /** The same of others, which are manifests and metadata that are read as a whole: most of them take one request. */
+  private static final long WHOLE_BYTES = 1 << 20;
+
+  private final Location location;
+  private final Bucket bucket;
+  private final FileMetrics metrics;
+  private volatile long length;
+
+  /** {@code length} is negative where it isn't known. */
+  LanewayInputFile(Location location, Bucket bucket, FileMetrics metrics, long length) {
+    this.location = location;
+    this.bucket = bucket;
+    this.metrics = metrics;
+    this.length = length;
+  }
+
+  @Override
+  public long getLength() {
+    if (length < 0) {
+      length = head().size();
+    }
+    return length;
+  }
+
+  /** The opening request brings the end of the file, and is the only one of a small one. */
+  @Override
+  public SeekableInputStream newStream() {
+    try {
+      OpenOptions options = OpenOptions.NONE.footer(isIndexed() ? FOOTER_BYTES : WHOLE_BYTES);
+      LanewayInputStream stream =
+          new LanewayInputStream(location.text(), bucket.open(location.key(), options), metrics);
+      length = stream.length();
+      return stream;
+    } catch (IOException failed) {
+      throw Failures.of(location.text(), failed);
+    }
+  }
+
+  @Override
+  public String location() {
+    return location.text();
+  }
+
+  @Override
+  public boolean exists() {
+    try {
+      length = bucket.head(location.key()).size();
+      return true;
+    } catch (IOException failed) {
+      if (Failures.isNotFound(failed)) {
+        return false;
+      }
+      throw Failures.of(location.text(), failed);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return location.text();
+  }
+
+  private ObjectMeta head() {
+    try {
+      return bucket.head(location.key());
+    } catch (IOException failed) {
+      throw Failures.of(location.text(), failed);
+    }
+  }
+
+  /** Whether its format keeps its index at the end. */
+  private boolean isIndexed() {
+    String name = location.key().toLowerCase(Locale.ROOT);
+    return name.endsWith(".parquet") || name.endsWith(".orc") || name.endsWith(".puffin");
+  }
+}

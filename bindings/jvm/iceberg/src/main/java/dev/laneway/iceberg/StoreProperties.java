@@ -1,0 +1,236 @@
+package dev.laneway.iceberg;
+
+import dev.laneway.CredentialProvider;
+import dev.laneway.Laneway;
+import dev.laneway.LanewayException;
+import dev.laneway.PutOptions;
+import java.time.Instant;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.iceberg.exceptions.ValidationException;
+
+/**
+ * What a catalog's properties say of a store: those of Iceberg's S3FileIO and GCSFileIO where their meaning is the same here. Sizes of parts, pools and
+ * threads, and retries, have no meaning here and are not read; what would send requests as somebody else, or elsewhere, is refused.
+ */
+final class StoreProperties {
+  /** What names of properties that matter here begin with. */
+  private static final Map<Location.Store, Set<String>> FAMILIES =
+      Map.of(Location.Store.S3, Set.of("s3.", "client."), Location.Store.GCS, Set.of("gcs.", "gcp."));
+
+  private static final String WRITE_TAGS = "s3.write.tags.";
+
+  /** Providers of what is looked for here anyway. */
+  private static final Set<String> FOUND = Set.of(
+      "DefaultCredentialsProvider",
+      "EnvironmentVariableCredentialsProvider",
+      "ProfileCredentialsProvider",
+      "InstanceProfileCredentialsProvider",
+      "ContainerCredentialsProvider",
+      "WebIdentityTokenFileCredentialsProvider");
+
+  private static final String AWS_PROVIDERS = "software.amazon.awssdk.auth.credentials.";
+
+  /** Properties that change who asks, or where, by means that aren't there. */
+  private static final Set<String> REFUSED =
+      Set.of("client.factory", "s3.client-factory-impl", "gcp.impersonate.service-account");
+
+  /** The same, where they are switched on. */
+  private static final Set<String> REFUSED_FLAGS = Set.of("s3.remote-signing-enabled", "s3.access-grants.enabled");
+
+  /** The same, whatever follows. */
+  private static final Set<String> REFUSED_FAMILIES = Set.of("s3.access-points.", "s3.delete.tags.");
+
+  private final Location.Store store;
+  private final TreeMap<String, String> said = new TreeMap<>();
+
+  StoreProperties(Location.Store store, Map<String, String> properties) {
+    this.store = store;
+    properties.forEach((name, value) -> {
+      boolean matters = FAMILIES.get(store).stream().anyMatch(name::startsWith);
+      if (matters && value != null && !value.isBlank()) {
+        said.put(name, value.trim());
+      }
+    });
+  }
+
+  /** What distinguishes these from others. Holds secrets. */
+  Map<String, String> said() {
+    return said;
+  }
+
+  Location.Store store() {
+    return store;
+  }
+
+  /**
+   * A client by these properties, and else by what the environment says.
+   *
+   * @throws ValidationException for properties that can't be meant here
+   * @throws LanewayException for values that make no sense
+   */
+  Laneway client() throws LanewayException {
+    check();
+    Laneway.Builder builder = Laneway.builder().fromEnvironment().userAgentSuffix("laneway-iceberg");
+    if (store == Location.Store.S3) {
+      s3(builder);
+    } else {
+      gcs(builder);
+    }
+    return builder.build();
+  }
+
+  /** What every new object is to be besides its bytes. */
+  PutOptions described() {
+    PutOptions options = PutOptions.NONE;
+    if (store != Location.Store.S3) {
+      return options;
+    }
+    String acl = said.get("s3.acl");
+    if (acl != null) {
+      options = options.acl(acl);
+    }
+    String storageClass = said.get("s3.write.storage-class");
+    if (storageClass != null) {
+      options = options.storageClass(storageClass);
+    }
+    for (Map.Entry<String, String> one : said.tailMap(WRITE_TAGS).entrySet()) {
+      if (!one.getKey().startsWith(WRITE_TAGS)) {
+        break;
+      }
+      options = options.tag(one.getKey().substring(WRITE_TAGS.length()), one.getValue());
+    }
+    return options;
+  }
+
+  /** Whether files are deleted at all, or left to the store's own rules. */
+  boolean deletes() {
+    return store != Location.Store.S3 || Boolean.parseBoolean(said.getOrDefault("s3.delete-enabled", "true"));
+  }
+
+  private void s3(Laneway.Builder builder) {
+    String endpoint = said.get("s3.endpoint");
+    if (endpoint != null) {
+      builder.s3Endpoint(endpoint);
+    }
+    String region = said.get("client.region");
+    if (region != null) {
+      builder.region(region);
+    }
+    String pathStyle = said.get("s3.path-style-access");
+    if (pathStyle != null) {
+      builder.s3PathStyle(Boolean.parseBoolean(pathStyle));
+    }
+    String id = said.get("s3.access-key-id");
+    String secret = said.get("s3.secret-access-key");
+    if ((id == null) != (secret == null)) {
+      throw new ValidationException("s3.access-key-id and s3.secret-access-key are only good together");
+    }
+    if (id != null) {
+      builder.accessKey(id, secret);
+      String token = said.get("s3.session-token");
+      if (token != null) {
+        builder.sessionToken(token);
+      }
+    } else if (said.getOrDefault("client.credentials-provider", "").equals(AWS_PROVIDERS + "AnonymousCredentialsProvider")) {
+      builder.anonymous(true);
+    }
+    String key = said.get("s3.sse.key");
+    String type = said.getOrDefault("s3.sse.type", "none").toLowerCase(Locale.ROOT);
+    switch (type) {
+      case "none" -> {}
+      case "s3" -> builder.sse("AES256");
+      case "kms", "dsse-kms" -> {
+        builder.sse(type.equals("kms") ? "aws:kms" : "aws:kms:dsse");
+        if (key != null) {
+          builder.kmsKey(key);
+        }
+      }
+      case "custom" -> {
+        if (key == null) {
+          throw new ValidationException("s3.sse.type custom needs a key in s3.sse.key");
+        }
+        builder.customerKey(key);
+      }
+      default -> throw new ValidationException("s3.sse.type: objects can't be encrypted by %s here", type);
+    }
+  }
+
+  private void gcs(Laneway.Builder builder) {
+    String host = said.get("gcs.service.host");
+    if (host != null) {
+      builder.gcsEndpoint(host.endsWith("/") ? host.substring(0, host.length() - 1) : host);
+    }
+    String project = said.get("gcs.user-project");
+    if (project != null) {
+      builder.userProject(project);
+    }
+    String token = said.get("gcs.oauth2.token");
+    if (Boolean.parseBoolean(said.get("gcs.no-auth"))) {
+      if (token != null) {
+        throw new ValidationException("gcs.no-auth and gcs.oauth2.token contradict each other");
+      }
+      builder.anonymous(true);
+    } else if (token != null) {
+      builder.credentialProvider(new Token(token, end()));
+    }
+    String encrypts = said.get("gcs.encryption-key");
+    String decrypts = said.getOrDefault("gcs.decryption-key", encrypts);
+    if (encrypts != null && !encrypts.equals(decrypts)) {
+      throw new ValidationException("gcs.encryption-key and gcs.decryption-key have to be the same key");
+    }
+    if (decrypts != null) {
+      builder.customerKey(decrypts);
+    }
+  }
+
+  private Instant end() {
+    String end = said.get("gcs.oauth2.token-expires-at");
+    try {
+      return end == null ? null : Instant.ofEpochMilli(Long.parseLong(end));
+    } catch (NumberFormatException unreadable) {
+      throw new ValidationException(unreadable, "gcs.oauth2.token-expires-at is no number of milliseconds");
+    }
+  }
+
+  /** @throws ValidationException for properties that can't be meant here */
+  void check() {
+    for (Map.Entry<String, String> one : said.entrySet()) {
+      String name = one.getKey();
+      boolean isRefused = REFUSED.contains(name)
+          || (REFUSED_FLAGS.contains(name) && Boolean.parseBoolean(one.getValue()))
+          || REFUSED_FAMILIES.stream().anyMatch(name::startsWith)
+          || (name.equals("client.credentials-provider") && !isKnown(one.getValue()));
+      if (isRefused) {
+        throw new ValidationException("%s can't be done here: see the page of laneway-iceberg for what can", name);
+      }
+    }
+  }
+
+  private static boolean isKnown(String provider) {
+    return provider.startsWith(AWS_PROVIDERS)
+        && (FOUND.contains(provider.substring(AWS_PROVIDERS.length()))
+            || provider.equals(AWS_PROVIDERS + "AnonymousCredentialsProvider"));
+  }
+
+  /** Names alone: some values are secrets. */
+  @Override
+  public String toString() {
+    return "StoreProperties[" + store + ", " + said.keySet() + "]";
+  }
+
+  /** A token that a catalog has handed out. */
+  private record Token(String token, Instant end) implements CredentialProvider {
+    @Override
+    public BearerToken bearerToken() {
+      return new BearerToken(token, end);
+    }
+
+    @Override
+    public String toString() {
+      return "Token[expiresAt=" + end + "]";
+    }
+  }
+}

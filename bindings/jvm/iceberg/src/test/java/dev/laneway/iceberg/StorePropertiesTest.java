@@ -1,0 +1,122 @@
+package dev.laneway.iceberg;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.laneway.hadoop.EmbeddedStore;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.io.StorageCredential;
+import org.junit.jupiter.api.Test;
+
+/** What properties of catalogs mean. */
+class StorePropertiesTest {
+  private static final String SECRET = "hush-hush-hush";
+
+  private static LanewayFileIO io(Map<String, String> properties) {
+    LanewayFileIO io = new LanewayFileIO();
+    io.initialize(properties);
+    return io;
+  }
+
+  @Test
+  void whatWouldAskAsSomebodyElseOrElsewhereIsRefused() {
+    for (Map<String, String> refused : List.of(
+        Map.of("client.factory", "org.example.Factory"),
+        Map.of("s3.client-factory-impl", "org.example.Factory"),
+        Map.of("s3.remote-signing-enabled", "true"),
+        Map.of("s3.access-grants.enabled", "true"),
+        Map.of("s3.access-points.lake", "arn:aws:s3::1:accesspoint/x"),
+        Map.of("s3.delete.tags.gone", "yes"),
+        Map.of("client.credentials-provider", "org.example.Provider"),
+        Map.of("gcp.impersonate.service-account", "a@b"))) {
+      ValidationException failed = assertThrows(ValidationException.class, () -> io(refused));
+      assertTrue(failed.getMessage().contains(refused.keySet().iterator().next()), failed.getMessage());
+    }
+    assertDoesNotThrow(() -> io(Map.of(
+        "s3.remote-signing-enabled", "false",
+        "client.credentials-provider", "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+        "s3.multipart.num-threads", "50")));
+  }
+
+  @Test
+  void whatMakesNoSenseTogetherIsRefusedAndNoSecretRepeated() {
+    for (Map<String, String> refused : List.of(
+        Map.of("s3.access-key-id", SECRET),
+        Map.of("s3.sse.type", "custom"),
+        Map.of("s3.sse.type", "rot13"),
+        Map.of("s3.sse.type", "custom", "s3.sse.key", SECRET))) {
+      RuntimeException failed =
+          assertThrows(RuntimeException.class, () -> io(refused).newInputFile("s3://lake/x"));
+      assertFalse(failed.toString().contains(SECRET), failed.toString());
+    }
+    for (Map<String, String> refused : List.of(
+        Map.of("gcs.no-auth", "true", "gcs.oauth2.token", SECRET),
+        Map.of("gcs.encryption-key", SECRET, "gcs.decryption-key", "another"),
+        Map.of("gcs.oauth2.token", SECRET, "gcs.oauth2.token-expires-at", "soon"))) {
+      RuntimeException failed =
+          assertThrows(RuntimeException.class, () -> io(refused).newInputFile("gs://lake/x"));
+      assertFalse(failed.toString().contains(SECRET), failed.toString());
+    }
+  }
+
+  @Test
+  void credentialsOfTheLongestPrefixGoBeforeTheProperties() throws IOException {
+    EmbeddedStore store = EmbeddedStore.with("lake");
+    Map<String, String> wrong = new HashMap<>(Catalogs.properties(store));
+    wrong.put("s3.secret-access-key", SECRET);
+    LanewayFileIO io = io(wrong);
+    String location = "s3://lake/vended-" + System.nanoTime() + "/x";
+    RuntimeException refused = assertThrows(RuntimeException.class, () -> io.newInputFile(location).exists());
+    assertFalse(refused.toString().contains(SECRET), refused.toString());
+    io.setCredentials(List.of(
+        StorageCredential.create("s3://lake", Map.of("s3.secret-access-key", SECRET)),
+        StorageCredential.create("s3://lake/vended-", Map.of("s3.secret-access-key", "lanewaysecret")),
+        StorageCredential.create("s3://lake/other", Map.of("s3.secret-access-key", SECRET))));
+    try (PositionOutputStream out = io.newOutputFile(location).create()) {
+      out.write(1);
+    }
+    try (SeekableInputStream in = io.newInputFile(location).newStream()) {
+      assertArrayEquals(new byte[] {1}, in.readAllBytes());
+    }
+  }
+
+  @Test
+  void filesStayWhereTheyAreNotToBeDeleted() throws IOException {
+    Map<String, String> properties = new HashMap<>(Catalogs.properties(EmbeddedStore.with("lake")));
+    properties.put("s3.delete-enabled", "false");
+    LanewayFileIO io = io(properties);
+    String location = "s3://lake/kept-" + System.nanoTime();
+    io.newOutputFile(location).create().close();
+    io.deleteFile(location);
+    io.deleteFiles(List.of(location));
+    io.deletePrefix(location);
+    assertTrue(io.newInputFile(location).exists());
+  }
+
+  @Test
+  void nothingShowsASecret() {
+    Map<String, String> properties = Map.of(
+        "s3.access-key-id", "id",
+        "s3.secret-access-key", SECRET,
+        "s3.session-token", SECRET,
+        "gcs.oauth2.token", SECRET);
+    LanewayFileIO io = io(properties);
+    for (Object shown : List.of(
+        io,
+        new StoreProperties(Location.Store.S3, properties),
+        new StoreProperties(Location.Store.GCS, properties),
+        io.newInputFile("s3://lake/x"),
+        io.newOutputFile("gs://lake/x"))) {
+      assertFalse(shown.toString().contains(SECRET), shown.toString());
+    }
+  }
+}

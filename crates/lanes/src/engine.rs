@@ -312,8 +312,10 @@ impl Lanes {
     /// Waits on the engine's clock: the caller's runtime may have none.
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
+            // Made there too: a timer is its runtime's, and the caller's may be gone before it ends.
+            let slept = self.inner.control.express.spawn(async move { tokio::time::sleep(pause).await });
             // Ends early only with the engine, which the next exchange then reports.
-            let _ = self.inner.control.express.spawn(tokio::time::sleep(pause)).await;
+            let _ = slept.await;
         }
     }
 

@@ -89,6 +89,22 @@ async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
     assert_eq!((ended.outcome.unwrap_err().kind(), ended.attempts), (Kind::Connect, 1));
 }
 
+/// As under an executor that isn't tokio's, or one whose runtime ends while its calls pause.
+#[test]
+fn a_call_is_tried_again_by_the_engines_clock_where_its_caller_has_none() {
+    let asked = AtomicUsize::new(0);
+    let script = Script::serve(move |_, mut stream| {
+        while read_target(&mut stream).is_some() {
+            let is_first = asked.fetch_add(1, Ordering::Relaxed) == 0;
+            answer(&mut stream, if is_first { "503 Service Unavailable" } else { "200 OK" });
+        }
+    });
+    let lanes = Lanes::start(Config::default()).unwrap();
+    let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ended = without_timers.block_on(lanes.run(&Ask { origin: script.origin, breaks: None })).unwrap();
+    assert_eq!((ended.outcome.unwrap().head.status.as_u16(), ended.attempts), (200, 2));
+}
+
 #[tokio::test]
 async fn a_body_that_breaks_off_again_and_again_is_waited_for_and_then_given_up() {
     let asked = Arc::<AtomicUsize>::default();

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,28 +17,41 @@ CALL_MAX = 30
 
 
 @pytest.fixture
-def silent():
-    """The URL of a server that takes connections and never answers."""
-    import socket
-
+def listening():
+    """A server that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.settimeout(CALL_MAX)
+        yield listening
 
 
-def test_other_threads_run_while_a_call_waits(make, silent):
+@pytest.fixture
+def silent(listening):
+    """Its URL."""
+    return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_other_threads_run_while_a_call_waits(make, listening, silent):
     """The call ends when the main thread is sent a signal, whose sender needs the interpreter."""
     store = make(base_url=silent) if "GCS" in repr(make()) else make(endpoint=silent)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    def interrupt():
+        # It waits once it has connected.
+        with listening.accept()[0]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
     with pytest.raises(KeyboardInterrupt):
+        thread.start()
         store.get("k")
+    thread.join()
 
 
-def test_ctrl_c_ends_a_program_that_waits(silent):
+def test_ctrl_c_ends_a_program_that_waits(listening, silent):
     program = f"import laneway; laneway.S3Store('b', endpoint={silent!r}, region='r', skip_signature=True).get('k')"
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) as process:
-        # It waits once it has connected; a signal that comes before ends it as well.
-        threading.Timer(1.0, lambda: process.send_signal(signal.SIGINT)).start()
-        assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+        with listening.accept()[0]:
+            process.send_signal(signal.SIGINT)
+            assert "KeyboardInterrupt" in process.communicate(timeout=CALL_MAX)[1]
 
 
 def test_a_cancelled_task_ends_its_call(store):

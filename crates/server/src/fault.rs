@@ -2,8 +2,8 @@
 //!
 //! A rule reads `[VERB][:SELECTOR] [key=GLOB] ACTION`, for example `get:3 reset@256KiB`,
 //! `put:10% status 503 retry-after 2s`, `any key=logs/* stall@1MiB`, `goaway`. Several rules may match one request;
-//! their effects add up. A copy is chosen by the key that it writes. Which requests a rule hits is decided by a pure state
-//! machine that is handed the time.
+//! their effects add up. A copy is chosen by the key that it writes, a listing by what its keys begin with. Which requests a
+//! rule hits is decided by a pure state machine that is handed the time.
 
 pub(crate) mod answer;
 pub(crate) mod body;

@@ -28,5 +28,5 @@ pub fn route(input: &[u8]) {
     let head = request.into_parts().0;
     let query = Query::parse(head.uri.query());
     let route = Route::of(&head, &query);
-    let _ = route.fault_key();
+    let _ = route.fault_key(&query);
 }

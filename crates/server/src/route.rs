@@ -99,12 +99,13 @@ impl Route {
     }
 
     /// The key by which faults choose the request: that of the object to be written, also where the URL names a source before
-    /// it, so that a rule hits the same copies in every dialect.
-    pub(crate) fn fault_key(&self) -> &str {
+    /// it, so that a rule hits the same copies in every dialect; of a listing what its keys begin with.
+    pub(crate) fn fault_key<'a>(&'a self, query: &'a Query) -> &'a str {
         match &self.call {
             Call::Json(
                 Resource::Rewrite { key, .. } | Resource::Copy { key, .. } | Resource::Move { key },
             ) => key,
+            _ if self.verb == Verb::List => query.value("prefix").unwrap_or_default(),
             _ => &self.key,
         }
     }
@@ -240,13 +241,22 @@ mod tests {
     use super::*;
 
     fn route(method: &str, uri: &str, headers: &[(&str, &str)]) -> Route {
+        asked(method, uri, headers).0
+    }
+
+    fn fault_key(method: &str, uri: &str, headers: &[(&str, &str)]) -> String {
+        let (route, query) = asked(method, uri, headers);
+        route.fault_key(&query).to_owned()
+    }
+
+    fn asked(method: &str, uri: &str, headers: &[(&str, &str)]) -> (Route, Query) {
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let head = request.body(()).unwrap().into_parts().0;
         let query = Query::parse(head.uri.query());
-        Route::of(&head, &query)
+        (Route::of(&head, &query), query)
     }
 
     fn json(method: &str, uri: &str) -> (Resource, Verb, String) {
@@ -283,10 +293,21 @@ mod tests {
             "/b/x/o/a/copyTo/b/y/o/c%2Fd",
             "/b/x/o/a/moveTo/o/c%2Fd",
         ] {
-            assert_eq!(route("POST", uri, &[]).fault_key(), "c/d", "{uri}");
+            assert_eq!(fault_key("POST", uri, &[]), "c/d", "{uri}");
         }
-        assert_eq!(route("PUT", "/y/c/d", &[("x-amz-copy-source", "/x/a")]).fault_key(), "c/d");
-        assert_eq!(route("GET", "/b/x/o/a", &[]).fault_key(), "a");
+        assert_eq!(fault_key("PUT", "/y/c/d", &[("x-amz-copy-source", "/x/a")]), "c/d");
+        assert_eq!(fault_key("GET", "/b/x/o/a", &[]), "a");
+    }
+
+    #[test]
+    fn faults_choose_a_listing_by_what_its_keys_begin_with() {
+        for uri in
+            ["/storage/v1/b/x/o?prefix=a%2Fb", "/x?list-type=2&prefix=a%2Fb", "/x?versions&prefix=a%2Fb"]
+        {
+            assert_eq!(fault_key("GET", uri, &[]), "a/b", "{uri}");
+        }
+        assert_eq!(fault_key("GET", "/storage/v1/b/x/o", &[]), "");
+        assert_eq!(fault_key("GET", "/x/k?prefix=a", &[]), "k");
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Caller {
         let query = Query::parse(head.uri.query());
         let route = Route::of(&head, &query);
         let under_way = under_way.asking(route.verb);
-        let mut effects = shared.draws.effects(route.verb, route.fault_key());
+        let mut effects = shared.draws.effects(route.verb, route.fault_key(&query));
         let is_head = head.method == http::Method::HEAD;
         let has_ended = body.is_end_stream();
         let lacks_length = length::is_missing(&head, &route.call, has_ended)

@@ -68,7 +68,7 @@ async fn one(
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query());
     let route = Route::of(&head, &query);
-    let fault_key = route.fault_key().to_owned();
+    let fault_key = route.fault_key(&query).to_owned();
     match route.call {
         Call::Json(Resource::Batch | Resource::Upload) | Call::Xml | Call::S3 => {
             Problem::invalid("This call can't be part of a batch.").json()

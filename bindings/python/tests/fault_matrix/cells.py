@@ -1,0 +1,158 @@
+"""The cells, and how one is run."""
+
+import itertools
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from laneway.exceptions import BaseError
+
+from fault_matrix.expectations import expected
+from fault_matrix.faults import FAULTS, OF_H2, Fault
+from fault_matrix.operations import OPERATIONS, READ, About, Scene, Strike, strikes
+from fault_matrix.served import Served
+
+# Long enough for what passes, in seconds.
+RETRY_FOR = 20
+# A silent connection is given up after so many seconds, where one is silent.
+STALL_TIMEOUT = 0.7
+# What was not taken is asked for ten times more at once, the rest a few times.
+REQUESTS_MORE_MAX = 30
+
+
+class Cell(NamedTuple):
+    strike: Strike
+    # Calls are awaited in every other one.
+    is_awaited: bool
+
+
+class Row(NamedTuple):
+    """The cells of a fault, which a store of their own has: it hits the first request of each, or each one."""
+
+    fault: Fault
+    scheme: str
+    is_once: bool
+    tls: bool
+    cells: list[Cell]
+
+    @property
+    def name(self) -> str:
+        how_often, protocol = "once" if self.is_once else "always", "h2" if self.tls else "h1"
+        return f"{self.fault.action}/{how_often}/{self.scheme}-{protocol}"
+
+    def rules(self) -> list[str]:
+        which = "1" if self.is_once else "1-999999"
+        # A batch names no key, and one operation alone sends them.
+        return [
+            f"{verb}:{which} {'' if verb in ('delete-many', 'batch') else f'key={cell.strike.folder}* '}{self.fault.action}"
+            for cell in self.cells
+            for verb in [cell.strike.verb]
+        ]
+
+
+def rows() -> Iterator[Row]:
+    """In each dialect a fault hits one half of the requests once and the other each time, in the other the other way round."""
+    for (place, fault), scheme, is_once in itertools.product(enumerate(FAULTS), ("s3", "gs"), (True, False)):
+        tls = fault.kind in OF_H2 or place % 2 == 1
+        cells = [
+            Cell(strike, (place + turn) // 2 % 2 == 1)
+            for turn, strike in enumerate(strikes(scheme))
+            if ((place + turn) % 2 == 0) == (is_once == (scheme == "s3")) and skipped(strike, fault) is None
+        ]
+        if cells:
+            yield Row(fault, scheme, is_once, tls, cells)
+
+
+def skipped(strike: Strike, fault: Fault) -> str | None:
+    """Why the fault can't meet the request."""
+    about, kind = strike.about, fault.kind
+    is_sent = strike.verb in ("put", "part")
+    if fault.action == "slow 40KB/s" and strike.verb == "part":
+        return "so much would take minutes"
+    if fault.action.startswith("stall") and strike.verb in ("copy", "complete"):
+        return "a store may take minutes to copy or to complete, which are waited for"
+    if kind in ("long length", "short length", "no length") and about is About.HEADERS:
+        return "what a HEAD says of lengths nothing contradicts"
+    if kind in ("range ignored", "range shifted") and about is not About.RANGE:
+        return "no range is asked for"
+    if kind == "replacement" and about not in (About.CONTENT, About.RANGE):
+        return "nothing is read that could be replaced"
+    if kind == "unreadable" and about in (About.CONTENT, About.RANGE, About.HEADERS):
+        return "no document is answered"
+    if kind == "wrong checksum" and about not in (About.CONTENT, About.HEADERS) and not is_sent:
+        return "no checksum is answered"
+    if kind == "corruption" and about is not About.CONTENT and not is_sent:
+        return "no checksum is told of a range or a document"
+    return None
+
+
+def run(row: Row) -> list[tuple[str, str | None]]:
+    """Runs the cells of a row, and says of each what was wrong."""
+    with Served(row.scheme, row.tls, row.rules()) as served, tempfile.TemporaryDirectory() as folder:
+        return [(f"{cell.strike.folder}{row.name}", wrong(row, cell, served, Path(folder))) for cell in row.cells]
+
+
+def wrong(row: Row, cell: Cell, served: Served, top: Path) -> str | None:
+    """What is wrong about how a cell has ended."""
+    strike, operation = cell.strike, OPERATIONS[cell.strike.operation]
+    folder = top / strike.folder.rstrip("/")
+    folder.mkdir()
+    for name, content in operation.files.items():
+        (folder / name).write_bytes(content)
+    for key, content in operation.objects.items():
+        served.lay(strike.folder + key, content, by_copy=strike.verb == "put")
+    options = {"root_certificate": served.ca} if served.ca else {}
+    options |= {"read_timeout": STALL_TIMEOUT} if row.fault.action.startswith("stall") else {}
+    reached = {"client_options": options, "retry_config": {"retry_timeout": RETRY_FOR if row.is_once else 0}}
+    scene = Scene(served, folder, strike, reached, cell.is_awaited)
+    before, uploads = scene.store.counters(), served.uploads()
+    error, given = None, None
+    try:
+        given = operation.run(scene)
+    except BaseError as raised:
+        error = raised
+    except Exception:
+        return f"it raised something else:\n{traceback.format_exc()}"
+    requests, retries = (scene.store.counters()[name] - before[name] for name in ("requests", "retries"))
+    how = f"{'success' if error is None else repr(error)}, {requests} requests"
+    may_succeed, errors = expected(strike, row.fault, row.is_once, row.scheme)
+    if error is None and not may_succeed or error is not None and type(error) not in errors:
+        return f"{'success or ' if may_succeed else ''}{[one.__name__ for one in errors]} expected: {how}"
+    # A listing is one of a bucket.
+    about = f"{row.scheme}://lake{'' if strike.verb in ('list', 'batch', 'delete-many') else f'/{strike.folder}'}"
+    if error is not None and (about not in str(error) or about not in str(error.url)):
+        return f"the error doesn't say of what it is: {how}, {error.url}"
+    if row.fault.kind in ("throttle", "failure") and row.is_once and retries == 0 and strike.operation != "delete-many":
+        return f"the fault has met no request: {how}"
+    if error is None and given not in operation.gives:
+        return f"other bytes or names: {how}: {str(given)[:200]}"
+    if requests > operation.requests_max + REQUESTS_MORE_MAX:
+        return f"{operation.requests_max} requests are enough: {how}"
+    return left(scene, error is None) or uploads_left(strike, row, served.uploads() - uploads, how)
+
+
+def left(scene: Scene, has_succeeded: bool) -> str | None:
+    """What an operation has left that it may not leave."""
+    operation = OPERATIONS[scene.operation]
+    for key, (done, before) in operation.writes.items():
+        there = scene.stored(key)
+        if there != done and (has_succeeded or there != before):
+            return f"{key} holds {None if there is None else there[:20]}, where it has {'succeeded' if has_succeeded else 'failed'}"
+    names = {path.name for path in scene.folder.rglob("*")}
+    if names - {*operation.files, *operation.brings}:
+        return f"{names} are in the folder"
+    for name in operation.brings:
+        if (there := scene.file(name)) not in READ and (has_succeeded or there is not None):
+            return f"the file {name} is wrong"
+    return None
+
+
+def uploads_left(strike: Strike, row: Row, uploads: int, how: str) -> str | None:
+    """One may be left for a beginning whose answer was lost, since nobody knows its name, and where nothing is tried again one whose
+    connection broke on which it would have been given up."""
+    breaks_all = row.tls and row.fault.kind in ("break", "loss") and not row.is_once
+    if uploads > int(strike.about is About.BEGIN or breaks_all):
+        return f"{uploads} uploads are left: {how}"
+    return None

@@ -1,0 +1,115 @@
+"""What has to follow from a fault: a table that knows nothing of the package but its exceptions."""
+
+from typing import NamedTuple
+
+from laneway import exceptions as e
+
+from fault_matrix.faults import Fault
+from fault_matrix.operations import About, Strike
+
+
+class Expected(NamedTuple):
+    """How a cell has to end."""
+
+    may_succeed: bool
+    errors: tuple[type[e.BaseError], ...]
+
+
+SUCCESS = Expected(True, ())
+
+
+def failure(*errors: type[e.BaseError]) -> Expected:
+    return Expected(False, errors)
+
+
+def either(*errors: type[e.BaseError]) -> Expected:
+    """By which of several requests came first, or whether the store has said enough."""
+    return Expected(True, errors)
+
+
+def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expected:
+    """Where it hits each time, the client doesn't try again."""
+    about, kind = strike.about, fault.kind
+    is_s3 = scheme == "s3"
+    # Keys whose batch fails are removed one by one.
+    is_batch = strike.operation == "delete-many"
+    # The answer to an S3 HEAD or put says all in its head, what comes behind that is nothing to it.
+    is_all_in_head = about is About.HEADERS and is_s3 or strike.verb == "part"
+    # What has been handed on of a stream can't be taken back.
+    is_streamed = strike.operation == "stream"
+
+    def passes_or(*errors: type[e.BaseError]) -> Expected:
+        return SUCCESS if is_once else failure(*errors)
+
+    match kind:
+        case "slowness" | "no length" | "goaway":
+            return SUCCESS
+        case "refusal" if is_batch:
+            return SUCCESS
+        # A store without multipart uploads is written to in a session.
+        case "refusal" if about is About.BEGIN and not is_s3 and is_once:
+            return SUCCESS
+        # As fsspec has it, whether something is a file is a question that is never raised.
+        case "refusal" if strike.operation == "directory-get" and about is About.DOCUMENT and is_once:
+            return SUCCESS
+        case "refusal":
+            return failure(e.PermissionDeniedError)
+        case "throttle" | "failure" if is_batch:
+            return SUCCESS
+        # Google's 503 is a failure, Amazon's a throttle; a HEAD doesn't say which.
+        case "throttle":
+            return passes_or(*((e.ThrottledError,) if is_s3 and about is not About.HEADERS else (e.ThrottledError, e.ServerError)))
+        case "failure":
+            return passes_or(e.ServerError)
+        case "break" | "not taken":
+            return either(e.TransportError) if is_batch else passes_or(e.TransportError)
+        # A deletion's answer is its status. What an answer to a write lacks may be nothing to it.
+        case "loss" if about is About.REMOVAL or is_all_in_head or about is About.WRITE and not is_once:
+            return either(e.TransportError)
+        # An empty listing may end before the place of the fault.
+        case "loss" if strike.operation == "sync-up" and not is_once:
+            return either(e.TransportError)
+        case "loss":
+            return passes_or(e.TransportError)
+        case "corruption" if is_streamed:
+            return either(e.IntegrityError)
+        case "corruption":
+            return passes_or(e.IntegrityError)
+        case "wrong checksum" if about is About.CONTENT:
+            return either(e.IntegrityError) if is_streamed else passes_or(e.IntegrityError)
+        case "wrong checksum" if about is About.WRITE:
+            return either(e.IntegrityError)
+        case "wrong checksum":
+            return SUCCESS
+        # Where two places say how long it is, they contradict each other, and nobody knows which is right.
+        # A listing has said how long it is.
+        case "long length" if strike.operation in ("sync-down", "directory-get") and about is About.CONTENT:
+            return either(e.IntegrityError, e.TransportError)
+        case "long length" if about is About.CONTENT:
+            return failure(e.IntegrityError, e.InvalidRangeError, e.TransportError)
+        case "long length" if about in (About.WRITE, About.REMOVAL):
+            return either(e.TransportError)
+        case "long length":
+            return passes_or(e.TransportError)
+        case "short length" if about is About.RANGE:
+            return either(e.TransportError, e.IntegrityError)
+        case "short length" if about is About.CONTENT:
+            return passes_or(e.TransportError, e.IntegrityError)
+        case "short length":
+            return either(e.TransportError, e.IntegrityError, e.ServerError)
+        case "range ignored" | "range shifted":
+            return failure(e.NotSupportedError)
+        case "replacement" if strike.operation == "read-file":
+            return either(e.PreconditionError)
+        case "replacement":
+            return SUCCESS
+        case "error in 200" if about is About.RANGE:
+            return failure(e.ServerError, e.NotSupportedError, e.PreconditionError)
+        case "error in 200" if about in (About.CONTENT, About.REMOVAL) and not is_batch:
+            return failure(e.ServerError)
+        # What says that it was done and doesn't say how is not done again, but looked at.
+        case "error in 200":
+            return either(e.ServerError, e.IntegrityError)
+        case "unreadable":
+            return either(e.ServerError)
+    raise AssertionError(fault)

@@ -1,0 +1,70 @@
+"""The program's `serve`, which fails as it is told to, and what lies in it."""
+
+import os
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from typing import Any, Self
+from urllib.parse import quote
+
+import laneway
+
+
+class Served:
+    """A store of its own, reached in one dialect. What is laid ready and looked at goes past the faults: they hit other verbs or keys."""
+
+    def __init__(self, scheme: str, tls: bool, faults: list[str]) -> None:
+        self.scheme = scheme
+        command = [os.environ.get("LANEWAY_PROGRAM", "laneway"), "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--quiet"]
+        command += ["--tls"] if tls else []
+        for fault in faults:
+            command += ["--fault", fault]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().removeprefix("laneway serve: listening on ").strip()
+        self.url, _, ca = said.partition(" (CA: ")
+        self.ca = ca.removesuffix(")") or None
+        self._context = ssl.create_default_context(cafile=self.ca) if self.ca else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.communicate()
+
+    def where(self, kind: type) -> dict[str, Any]:
+        """How a store or a filesystem reaches it."""
+        if kind is laneway.S3Store:
+            return {"endpoint": self.url, "region": "us-east-1", "skip_signature": True}
+        return {"base_url": self.url, "skip_signature": True}
+
+    def anywhere(self) -> dict[str, Any]:
+        """How a job does."""
+        return {"aws_endpoint": self.url, "region": "us-east-1", "base_url": self.url, "skip_signature": True}
+
+    def _ask(self, method: str, what: str, content: bytes | None = None, **headers: str) -> bytes:
+        request = urllib.request.Request(f"{self.url}/lake{what}", content, headers, method=method)
+        with urllib.request.urlopen(request, context=self._context) as answer:
+            return bytes(answer.read())
+
+    def lay(self, key: str, content: bytes, by_copy: bool) -> None:
+        """Stores an object, by a copy where faults hit what is put at its key."""
+        if not by_copy:
+            self._ask("PUT", f"/{quote(key)}", content)
+            return
+        self._ask("PUT", "/laid", content)
+        self._ask("PUT", f"/{quote(key)}", b"", **{"x-amz-copy-source": "/lake/laid"})
+
+    def read(self, key: str) -> bytes | None:
+        try:
+            return self._ask("GET", f"/{quote(key)}")
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def uploads(self) -> int:
+        """Those that were begun and are neither complete nor given up."""
+        return self._ask("GET", "?uploads").count(b"<Upload>")

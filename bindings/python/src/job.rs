@@ -76,6 +76,7 @@ impl Job {
                 "keep_partial" => request.keep_partial(value.extract()?),
                 "contents" => request.contents(value.extract()?),
                 "follow_symlinks" => request.follow_symlinks(value.extract()?),
+                "files_from" => request.files_from(location(py, &value.extract()?)?),
                 _ => {
                     filter = filtered(py, filter, &name, &value)?;
                     request
@@ -115,6 +116,7 @@ impl Job {
                 "ignore_symlinks" => request.ignore_symlinks(value.extract()?),
                 "durable" => request.durable(value.extract()?),
                 "keep_partial" => request.keep_partial(value.extract()?),
+                "files_from" => request.files_from(location(py, &value.extract()?)?),
                 _ => {
                     filter = filtered(py, filter, &name, &value)?;
                     request
@@ -143,6 +145,7 @@ impl Job {
             request = match name.as_str() {
                 "recursive" => request.recursive(value.extract()?),
                 "dry_run" => request.dry_run(value.extract()?),
+                "files_from" => request.files_from(location(py, &value.extract()?)?),
                 _ => {
                     filter = filtered(py, filter, &name, &value)?;
                     request

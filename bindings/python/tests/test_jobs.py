@@ -97,6 +97,28 @@ def test_filters_say_what_of_a_tree_is_copied_and_removed(store, tree, reached):
         laneway.remove(store.url, recursive=True, filters=["/"], **reached)
 
 
+def test_a_file_names_what_is_meant(store, tree, reached, tmp_path):
+    there, names = store.url + "named", tmp_path / "names"
+    names.write_text("# some of them\n0/0\n1/1\n2/2\n")
+    assert laneway.sync(tree, there, files_from=names, **reached)["files"] == 3
+    (tree / "0" / "0").unlink()
+    (tree / "1" / "1").write_bytes(b"changed")
+    with pytest.raises(FileNotFoundError, match="names:2"):
+        laneway.sync(tree, there, files_from=names, **reached)
+    done = asyncio.run(laneway.sync_async(tree, there, files_from=names, delete=True, **reached))
+    assert (done["files"], done["removed"], done["unchanged"]) == (0, 1, 2)
+    assert [meta["path"] for meta in store.list("named").collect()] == ["named/1/1", "named/2/2"]
+    names.write_text("2/5\n")
+    assert laneway.copy(tree, store.url, recursive=True, contents=True, files_from=str(names), **reached)["files"] == 1
+    names.write_text("named/1/1\n2/5\n")
+    assert laneway.remove(store.url, files_from=names, **reached)["files"] == 2
+    names.write_text(f"{there}/2/2\n")
+    assert asyncio.run(laneway.remove_async([], files_from=names, **reached))["files"] == 1
+    assert store.list().collect() == []
+    with pytest.raises(ValueError, match="names come from a file"):
+        laneway.sync(tree, there, files_from="s3://lake/names", **reached)
+
+
 def test_of_an_object_within_a_store(store):
     store.put("a", b"bytes")
     laneway.copy(store, "a", "b")

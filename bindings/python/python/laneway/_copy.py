@@ -32,6 +32,7 @@ def copy(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -45,7 +46,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
 
     A job takes files, trees (`recursive`; into a folder without their own names: `contents`) and patterns to a store, from one, or
     between two, compares all bytes with the stores' checksums, and gives its summary. What failed is raised: the first failure, which has all of them as `failures`, beside `summary`.
-    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant.
+    `filters` and what stands beside them are `sync`'s, and say what of trees and patterns is meant; `files_from` names it below one source.
     `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or called with a `Progress` ten times a second.
     """
     if isinstance(first, ObjectStore):
@@ -81,6 +82,7 @@ def copy_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,

@@ -33,6 +33,7 @@ def copy_job(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     gzip: Sequence[str] | None = None,
     attributes: Attributes | None = None,
     tags: dict[str, str] | None = None,
@@ -51,6 +52,7 @@ def copy_job(
         "follow_symlinks": follow_symlinks,
         "contents": contents,
         **_filters(filters, min_size, max_size, newer, older),
+        "files_from": None if files_from is None else os.fspath(files_from),
         "gzip": gzip,
         "attributes": attributes,
         "tags": tags,
@@ -75,6 +77,7 @@ def sync_job(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,
@@ -94,6 +97,7 @@ def sync_job(
         "existing": existing,
         "ignore_existing": ignore_existing,
         **_filters(filters, min_size, max_size, newer, older),
+        "files_from": None if files_from is None else os.fspath(files_from),
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
         "ignore_symlinks": ignore_symlinks,
@@ -117,12 +121,14 @@ def remove_job(
     max_size: int | None,
     newer: datetime | None,
     older: datetime | None,
+    files_from: Place | None,
 ) -> Job:
     _, chosen = settings("", config, client_options, retry_config, {})
     wishes = {
         "recursive": recursive,
         "dry_run": dry_run,
         **_filters(filters, min_size, max_size, newer, older),
+        "files_from": None if files_from is None else os.fspath(files_from),
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
     return Job.remove(chosen, _places(targets), wished)

@@ -19,6 +19,7 @@ def remove(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -26,7 +27,8 @@ def remove(
 ) -> JobSummary:
     """Removes objects, patterns and whole prefixes (`recursive`), and gives the summary.
 
-    `filters` and what stands beside them are `sync`'s, and say what of prefixes and patterns is meant. Failures are raised as `copy` raises them.
+    `filters` and what stands beside them are `sync`'s, and say what of prefixes and patterns is meant; by `files_from` without targets
+    whole URLs are named. Failures are raised as `copy` raises them.
     """
     job = remove_job(
         targets,
@@ -37,6 +39,7 @@ def remove(
         max_size=max_size,
         newer=newer,
         older=older,
+        files_from=files_from,
         config=config,
         client_options=client_options,
         retry_config=retry_config,
@@ -54,6 +57,7 @@ async def remove_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     progress: ProgressReport = None,
     config: Config | None = None,
     client_options: Config | None = None,
@@ -69,6 +73,7 @@ async def remove_async(
         max_size=max_size,
         newer=newer,
         older=older,
+        files_from=files_from,
         config=config,
         client_options=client_options,
         retry_config=retry_config,

@@ -25,6 +25,7 @@ def sync(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,
@@ -40,7 +41,8 @@ def sync(
     What differs is copied: what isn't there, has another size, or passes for older; with `checksum` contents are compared instead of times.
     With `delete` what the source doesn't have is removed, after all else and only if nothing failed; not where the source has
     nothing (`allow_empty`), nor where it would be more than `max_delete`. `filters` are rules in order, of which the first that matches a
-    name or a folder that it lies in decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. Failures are raised as `copy` raises them.
+    name or a folder that it lies in decides: `"+ GLOB"` takes, `"- GLOB"` or `"GLOB"` leaves out. `files_from` is a file with the names that are
+    meant, one a line: nothing is listed then, each is looked at on both sides. Failures are raised as `copy` raises them.
     """
     job = sync_job(
         source,
@@ -57,6 +59,7 @@ def sync(
         max_size=max_size,
         newer=newer,
         older=older,
+        files_from=files_from,
         preserve=preserve,
         follow_symlinks=follow_symlinks,
         ignore_symlinks=ignore_symlinks,
@@ -85,6 +88,7 @@ async def sync_async(
     max_size: int | None = None,
     newer: datetime | None = None,
     older: datetime | None = None,
+    files_from: Place | None = None,
     preserve: bool = False,
     follow_symlinks: bool = False,
     ignore_symlinks: bool = False,
@@ -111,6 +115,7 @@ async def sync_async(
         max_size=max_size,
         newer=newer,
         older=older,
+        files_from=files_from,
         preserve=preserve,
         follow_symlinks=follow_symlinks,
         ignore_symlinks=ignore_symlinks,

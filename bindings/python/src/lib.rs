@@ -34,7 +34,7 @@ mod _laneway {
     #[pymodule_export]
     use crate::bytes::Bytes;
     #[pymodule_export]
-    use crate::files::{AsyncReadableFile, AsyncWritableFile, Fetched, ReadableFile, WritableFile};
+    use crate::files::{AsyncReadableFile, AsyncWritableFile, Fetched, Opening, ReadableFile, WritableFile};
     #[pymodule_export]
     use crate::job::Job;
     #[pymodule_export]

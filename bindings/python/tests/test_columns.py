@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("fsspec")
-from laneway.fsspec._columns import FOLDERS_MAX, WINDOW_FIRST, Columns, Folders, Layout, Range
+from laneway.fsspec._columns import FOLDERS_MAX, WINDOW_FIRST, Columns, Folders, Layout, Range, folder_of
 
 MIB = 1 << 20
 
@@ -90,6 +90,20 @@ def test_the_file_before_foretells_the_columns_of_the_next_one():
     assert other.read(place.chunk(0, 2)) == []
 
 
+def test_columns_of_a_file_that_is_read_soon_are_fetched_as_far_as_there_is_room():
+    place = layout(groups=20, columns=10, size=MIB)
+    columns = Columns(place)
+    assert columns.begin(frozenset(), WINDOW_FIRST) == []
+    assert columns.begin(frozenset({"c2"}), 3 * MIB) == [[place.chunk(group, 2)] for group in range(3)]
+    assert columns.begin(frozenset({"c2", "c5"}), 3 * MIB) == [[place.chunk(group, 5)] for group in range(3)]
+    assert columns.begin(frozenset({"c2", "c5"}), 8 * MIB) == [[place.chunk(3, 2), place.chunk(3, 5)]]
+    # Its reader finds them, and goes on from there.
+    fetched = [columns.read(place.chunk(group, column)) for group in range(2) for column in (2, 5)]
+    assert fetched[:2] == [[], []]
+    assert fetched[2] == [[place.chunk(group, 2), place.chunk(group, 5)] for group in range(4, 11)]
+    assert fetched[3] == [[place.chunk(11, 2), place.chunk(11, 5)]]
+
+
 def test_columns_that_are_read_together_are_seen_and_pieces_of_them_are_none():
     place = layout(groups=2, columns=10, size=MIB)
     first, second = place.chunk(1, 3), place.chunk(1, 4)
@@ -126,3 +140,19 @@ def test_columns_of_files_that_are_read_at_the_same_time_are_known_until_one_end
     assert folders.columns("f") == {"a", "b"}
     folders.remember("f", frozenset({"a"}), is_all=True)
     assert folders.columns("f") == {"a"}
+
+
+def test_what_is_read_now_is_certain_once_columns_of_it_were_read():
+    folders = Folders()
+    folders.remember("f", frozenset({"a"}), is_all=True)
+    folders.remember("g", frozenset({"b"}), is_all=True)
+    assert folders.certain("f") == {"a"}
+    folders.doubt("f")
+    assert (folders.certain("f"), folders.columns("f"), folders.certain("g")) == (set(), {"a"}, {"b"})
+    folders.remember("f", frozenset({"a"}), is_all=False)
+    assert folders.certain("f") == {"a"}
+
+
+def test_folders_by_whose_names_a_table_is_parted_are_one():
+    assert folder_of("lake/t/year=2024/month=1/0.parquet") == folder_of("lake/t/1.parquet") == "lake/t"
+    assert folder_of("lake/year=2024/t/0.parquet") == "lake/year=2024/t"

@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+import laneway
 import pytest
 
 fsspec = pytest.importorskip("fsspec")
@@ -141,6 +142,60 @@ def test_files(fs, folder):
         file.write("packed")
     with fs.open(f"{folder}/x.gz", "rt", compression="infer") as file:
         assert file.read() == "packed"
+
+
+def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder):
+    names = [f"{folder}/{number}.parquet" for number in range(6)]
+    fs.pipe({name: name.encode() for name in names})
+    assert fs.find(folder) == names
+
+    def contents(names):
+        return [fs.open(name).read().decode() for name in names]
+
+    before = requests(fs)
+    assert contents(names) == names
+    # A request for each, whoever began it.
+    assert requests(fs) - before == len(names)
+    store, key = fs._at(folder)
+
+    # What this filesystem writes is opened anew, and what is gone is not there.
+    assert fs.find(folder) == names and contents(names[:3]) == names[:3]
+    fs.pipe_file(names[3], b"written")
+    assert contents([names[3]]) == ["written"]
+    fs.find(folder)
+    contents(names[:3])
+    fs.rm(names[3])
+    with pytest.raises(FileNotFoundError):
+        fs.open(names[3])
+    # What others removed before it was begun: it says so once it is its turn.
+    fs.invalidate_cache()
+    fs.find(folder)
+    store.delete(f"{key}/4.parquet")
+    assert contents(names[:3]) == names[:3]
+    with pytest.raises(FileNotFoundError):
+        fs.open(names[4])
+    # A file that was opened is of one version, whoever opened it when.
+    fs.pipe({name: bytes(100_000) for name in names})
+    fs.find(folder)
+    assert [len(content) for content in contents(names[:2])] == [100_000] * 2
+    opened = [fs.open(name) for name in names[:3]]
+    store.put(f"{key}/2.parquet", bytes(200_000))
+    with pytest.raises((laneway.exceptions.PreconditionError, FileNotFoundError)):
+        opened[2].read()
+
+
+def test_where_listings_are_not_kept_nothing_is_opened_ahead(filesystem, folder):
+    fs = filesystem("s3", use_listings_cache=False, skip_instance_cache=True)
+    names = [f"{folder}/{number}.csv" for number in range(6)]
+    fs.pipe({name: b"x" for name in names})
+    assert fs.find(folder) == names
+    before = requests(fs)
+    for name in names[:3]:
+        fs.open(name).close()
+    store, key = fs._at(names[3])
+    store.put(key, b"written")
+    assert fs.open(names[3]).read() == b"written"
+    assert requests(fs) - before == 6
 
 
 def test_a_file_that_an_exception_leaves_is_given_up(fs, folder):

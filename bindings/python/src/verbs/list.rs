@@ -14,13 +14,22 @@ use crate::turns::Turns;
 #[pymethods]
 impl ObjectStore {
     /// The objects whose paths begin with `prefix`, in the order of their bytes, as they come: lists of at most `chunk_size`.
-    #[pyo3(signature = (prefix = None, *, offset = None, chunk_size = 50))]
-    fn list(&self, prefix: Option<&str>, offset: Option<&str>, chunk_size: usize) -> ListStream {
-        let list = self.bucket.list(prefix.unwrap_or_default());
-        let list = match offset {
-            Some(offset) => list.start_after(offset),
-            None => list,
-        };
+    /// With a `limit` no more than so many, of which the store is asked for no more either.
+    #[pyo3(signature = (prefix = None, *, offset = None, limit = None, chunk_size = 50))]
+    fn list(
+        &self,
+        prefix: Option<&str>,
+        offset: Option<&str>,
+        limit: Option<u64>,
+        chunk_size: usize,
+    ) -> ListStream {
+        let mut list = self.bucket.list(prefix.unwrap_or_default());
+        if let Some(offset) = offset {
+            list = list.start_after(offset);
+        }
+        if let Some(limit) = limit {
+            list = list.limit(limit);
+        }
         ListStream {
             client: self.bucket.client().clone(),
             list: Turns::new(list),

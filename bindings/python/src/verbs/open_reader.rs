@@ -1,9 +1,10 @@
 //! Opening an object as a file that is read.
 
+use laneway::Open;
 use pyo3::prelude::*;
 
 use crate::call::Call;
-use crate::files::{AsyncReadableFile, ReadableFile};
+use crate::files::{AsyncReadableFile, Opening, ReadableFile};
 use crate::store::ObjectStore;
 
 #[pymethods]
@@ -30,6 +31,20 @@ impl ObjectStore {
         })
         .awaited(py)
     }
+
+    /// Begins to open an object as a file, which is asked for later of what is returned.
+    #[pyo3(signature = (path, *, footer = None))]
+    fn begin_reader(&self, py: Python<'_>, path: &str, footer: Option<u64>) -> PyResult<Opening> {
+        Opening::begin(py, self.bucket.client(), open(self, path, footer))
+    }
+}
+
+fn open(store: &ObjectStore, path: &str, footer: Option<u64>) -> Open {
+    let open = store.bucket.open(path);
+    match footer {
+        Some(bytes) => open.footer(bytes),
+        None => open,
+    }
 }
 
 fn open_reader(
@@ -38,13 +53,8 @@ fn open_reader(
     footer: Option<u64>,
     give: impl FnOnce(Python<'_>, crate::files::Readable) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> Call {
-    let call = store.bucket.open(path);
-    let call = match footer {
-        Some(bytes) => call.footer(bytes),
-        None => call,
-    };
     let client = store.bucket.client().clone();
-    Call::new(store.bucket.client(), call.into_future(), move |py, reader| {
+    Call::new(store.bucket.client(), open(store, path, footer).into_future(), move |py, reader| {
         give(py, crate::files::Readable::new(client, reader))
     })
 }

@@ -34,10 +34,13 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     import pyarrow.parquet
     from laneway.fsspec._ahead import Ahead
 
-    rows = {f"c{number}": [number * row for row in range(4000)] for number in range(10)}
+    # Columns that are further apart than what pyarrow reads in one.
+    rows = {f"c{number}": pyarrow.array(range(160_000)) for number in range(10)}
     written = pyarrow.table(rows)
     for name in ("first", "second"):
-        pyarrow.parquet.write_table(written, f"{folder}/{name}.parquet", filesystem=fs, row_group_size=100, use_dictionary=False)
+        pyarrow.parquet.write_table(
+            written, f"{folder}/{name}.parquet", filesystem=fs, row_group_size=4000, use_dictionary=False, compression="none"
+        )
     served = []
     content = Ahead.content
     monkeypatch.setattr(Ahead, "content", staticmethod(lambda parts: served.append(parts) or content(parts)))
@@ -46,5 +49,24 @@ def test_columns_are_fetched_ahead(fs, folder, monkeypatch):
     assert read.equals(written.select(columns))
     # Three columns of forty row groups, but for those of the first ones, which threads read in no order.
     assert len(served) > 60
-    some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 3900)])
-    assert some.equals(written.select(columns).slice(3900))
+    some = pyarrow.parquet.read_table(f"{folder}/second.parquet", filesystem=fs, columns=columns, filters=[("c1", ">=", 156_000)])
+    assert some.equals(written.select(columns).slice(156_000))
+
+
+def test_files_of_a_dataset_are_opened_ahead(table, fs, folder, monkeypatch):
+    import pyarrow.dataset
+    import pyarrow.parquet
+    files = 12
+    rows = len(table) // files
+    for number in range(files):
+        part = table.slice(number * rows, rows)
+        pyarrow.parquet.write_table(part, f"{folder}/table/part={number:02}/0.parquet", filesystem=fs)
+    begun = []
+    begin = fs.openings._begin
+    monkeypatch.setattr(fs.openings, "_begin", lambda path: begun.append(path) or begin(path))
+    dataset = pyarrow.dataset.dataset(f"{folder}/table", filesystem=fs, partitioning="hive")
+    before = fs._at(folder)[0].counters()["requests"]
+    assert dataset.to_table(columns=["row"]).equals(table.select(["row"]).slice(0, files * rows))
+    # The one by which the dataset knows its columns is opened again, and the small ones are here with their footers.
+    assert fs._at(folder)[0].counters()["requests"] - before == files
+    assert begun == [f"{folder}/table/part={number:02}/0.parquet" for number in range(2, files)]

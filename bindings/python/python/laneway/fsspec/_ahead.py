@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from laneway.fsspec._columns import MAGIC, TAIL, WINDOW_MAX, Columns, Folders, Layout, Range
+from laneway.fsspec._columns import MAGIC, TAIL, WINDOW_MAX, Columns, Folders, Layout, Range, folder_of
 
 if TYPE_CHECKING:
     from laneway._laneway import Fetched, ReadableFile
@@ -33,11 +33,12 @@ class Ahead:
     def __init__(self, file: ReadableFile, folders: Folders, path: str, footer: int) -> None:
         """The opening request has brought the last `footer` bytes."""
         self._file, self._folders, self._footer_len = file, folders, footer
-        self._folder = path.rpartition("/")[0]
+        self._folder = folder_of(path)
         meta = file.meta
         self._name = (path, meta["e_tag"], meta["version"])
         self._columns: Columns | None = None
         self._is_new = True
+        self._begun: frozenset[str] | None = None
         self._said: frozenset[str] = frozenset()
         # Where the rest of a long footer is.
         self._footer: tuple[Range, bytes] | None = None
@@ -79,6 +80,19 @@ class Ahead:
         if layout is not None:
             self._folders.remember_layout(self._name, layout)
             self._columns = Columns(layout, self._folders.columns(self._folder))
+
+    def begin(self, room: int) -> int:
+        """Fetches what will be read of the file, before anybody has opened it, and says how many bytes are on their way."""
+        known = self._folders.certain(self._folder)
+        if known is self._begun or not known or room <= 0:
+            return self._bytes
+        if self._is_new:
+            self._look()
+        if self._columns is not None:
+            for chunks in self._columns.begin(known, room):
+                self._fetch(chunks)
+            self._begun = known
+        return self._bytes
 
     def read(self, asked: Range) -> list[tuple[_Group, int]]:
         """What brings these bytes together, if they are on their way; to be handed to `content`."""

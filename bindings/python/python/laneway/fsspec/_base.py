@@ -10,7 +10,6 @@ from fsspec.asyn import AsyncFileSystem, get_loop  # type: ignore[import-untyped
 
 from laneway._configuration import settings
 from laneway._laneway import ObjectStore
-from laneway.fsspec._columns import Folders
 from laneway.types import Config
 
 
@@ -52,7 +51,6 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
             **options,
         }
         self._stores: dict[str, ObjectStore] = {}
-        self.folders = Folders()
         super().__init__(
             asynchronous=asynchronous,
             loop=loop,

@@ -11,6 +11,7 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 # A footer ends with its own length, four bytes, and these.
@@ -69,7 +70,16 @@ class Layout:
         return Range(start, start + about.total_compressed_size)
 
     def name(self, column: int) -> str:
-        return str(self._metadata.row_group(0).column(column).path_in_schema)
+        return self._names[column]
+
+    def named(self, names: frozenset[str]) -> set[int]:
+        """The columns of these names."""
+        return {column for column, name in enumerate(self._names) if name in names} if names else set()
+
+    @cached_property
+    def _names(self) -> list[str]:
+        group = self._metadata.row_group(0)
+        return [str(group.column(column).path_in_schema) for column in range(self.columns)]
 
     def locate(self, asked: Range) -> tuple[int, list[int]] | None:
         """The row group, and the columns that are exactly these bytes of it."""
@@ -91,6 +101,14 @@ class Layout:
         return (group, columns) if columns and end == asked.end else None
 
 
+def folder_of(path: str) -> str:
+    """The folder that a file's table is in: those by whose names tables are parted (`year=2024`) are of one."""
+    folder = path.rpartition("/")[0]
+    while "=" in folder.rpartition("/")[2]:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
 class Folders:
     """What files have told that others, or their next readers, go by: the columns that were read of the last file in each folder, and
     layouts. pyarrow opens a file twice, and reads its footer once."""
@@ -98,12 +116,23 @@ class Folders:
     def __init__(self) -> None:
         self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
+        self._doubted: str | None = None
 
     def columns(self, folder: str) -> frozenset[str]:
         return self._columns.get(folder, frozenset())
 
+    def doubt(self, folder: str) -> None:
+        """Somebody reads it anew, and maybe other columns."""
+        self._doubted = folder
+
+    def certain(self, folder: str) -> frozenset[str]:
+        """Columns that are being read now."""
+        return frozenset() if folder == self._doubted else self.columns(folder)
+
     def remember(self, folder: str, columns: frozenset[str], is_all: bool) -> None:
         """Some columns of a file, or all that were read of it: others of the folder may be read at the same time."""
+        if folder == self._doubted:
+            self._doubted = None
         if is_all or not columns <= self.columns(folder):
             _remember(self._columns, folder, columns, FOLDERS_MAX)
 
@@ -130,7 +159,7 @@ class Columns:
 
     def __init__(self, layout: Layout, known: frozenset[str] = frozenset()) -> None:
         self._layout = layout
-        self._known = {column for column in range(layout.columns) if layout.name(column) in known} if known else set()
+        self._known = layout.named(known)
         self._read: set[int] = set()
         self.names: frozenset[str] = frozenset()
         self._groups: set[int] = set()
@@ -141,6 +170,15 @@ class Columns:
         self._window = WINDOW_FIRST
         # The row groups from here on have not been thought of.
         self._next = 0
+
+    def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
+        """The columns to fetch before anything was read, which were read of the files before: of as many row groups as there is room for."""
+        self._known = self._layout.named(known)
+        fetched = [self._fetch(group, self._known) for group in range(self._next)]
+        while self._known and self._next < self._layout.groups and self._waiting_bytes < room:
+            fetched.append(self._fetch(self._next, self._known))
+            self._next += 1
+        return [chunks for chunks in fetched if chunks]
 
     def read(self, asked: Range) -> list[list[Range]]:
         """The columns to fetch now that these bytes are read, for each row group; those of the bytes may be among them."""

@@ -9,7 +9,6 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped, unu
 
 from laneway._laneway import AsyncReadableFile, AsyncWritableFile, ObjectStore
 from laneway.fsspec import _entries
-from laneway.fsspec._ahead import Ahead
 from laneway.fsspec._columns import Range
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     from laneway.fsspec._filesystem import LanewayFileSystem
 
-# Readers of Parquet begin at its end: its footer comes with the file's size.
-_PARQUET = (".parquet", ".parq", ".pq")
-_FOOTER = 1 << 16
 # What is appended to is copied by pieces of this size.
 _CHUNK = 8 << 20
 _MODES = "'rb', 'wb', 'xb' or 'ab'"
@@ -79,10 +75,7 @@ class Reader(io.BufferedIOBase):
 
     def __init__(self, fs: LanewayFileSystem, path: str) -> None:
         self.fs, self.path = fs, path
-        store, key = fs._object(path)
-        is_parquet = path.endswith(_PARQUET)
-        self._file = store.open_reader(key, footer=_FOOTER if is_parquet else None)
-        self._ahead = Ahead(self._file, fs.folders, path, _FOOTER) if is_parquet else None
+        self._file, self._ahead = fs.openings.open(path)
         self.size = self._file.size
         self.blocksize = fs.blocksize
 

@@ -10,6 +10,7 @@ from typing import Any
 from laneway._laneway import ObjectStore
 from laneway.fsspec._base import Base
 from laneway.fsspec._entries import Entry, directory, entry, file, tree
+from laneway.fsspec._openings import Openings
 
 
 class Listing(Base):
@@ -17,6 +18,7 @@ class Listing(Base):
         # Directories that were made, and may have nothing in them: stores know none, this filesystem does until they are removed.
         self._made: set[str] = set()
         super().__init__(**options)
+        self.openings = Openings(self.dircache.get, self._object)
 
     async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
         self._made.add(self._strip_protocol(path))
@@ -41,12 +43,17 @@ class Listing(Base):
         if not key:
             await _first(store, "")
             return directory(path)
+        below: list[Any] = []
         if not is_folder:
-            try:
-                return file(store.bucket, await store.head_async(key))
-            except FileNotFoundError:
-                pass
-        if path in self._made or await _first(store, f"{key}/"):
+            looks = [_first(store, f"{key}/")] if _may_be_folder(key) and path not in self._made else []
+            looked: list[Any] = await asyncio.gather(store.head_async(key), *looks, return_exceptions=True)
+            head, *below = looked
+            if not isinstance(head, BaseException):
+                return file(store.bucket, head)
+            for failed in (head, *below):
+                if isinstance(failed, BaseException) and not isinstance(failed, FileNotFoundError):
+                    raise failed
+        if path in self._made or (below[0] is True if below else await _first(store, f"{key}/")):
             return directory(path)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
@@ -88,10 +95,11 @@ class Listing(Base):
 
     def invalidate_cache(self, path: str | None = None) -> None:
         super().invalidate_cache(path)
-        if path is None:
+        path = str(self._strip_protocol(path or ""))
+        self.openings.forget(path)
+        if not path:
             self.dircache.clear()
             return
-        path = self._strip_protocol(path)
         if self.dircache.pop(path, None) is not None:
             for below in [name for name in self.dircache if name.startswith(f"{path}/")]:
                 self.dircache.pop(below, None)
@@ -145,8 +153,11 @@ def _folder(key: str) -> str:
     return f"{key}/" if key else ""
 
 
+def _may_be_folder(key: str) -> bool:
+    """Whether a folder is looked for at the same time as an object: files have an ending most of the time."""
+    return "." not in key.rpartition("/")[2]
+
+
 async def _first(store: ObjectStore, prefix: str) -> bool:
     """Whether there is anything below a prefix."""
-    async for _ in store.list(prefix, chunk_size=1):
-        return True
-    return False
+    return bool(await store.list(prefix, limit=1).collect_async())

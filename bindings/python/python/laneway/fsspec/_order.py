@@ -1,0 +1,116 @@
+"""Which files are opened before they are asked for: those that come next, where files are opened in the order of their listing.
+
+pyarrow opens the files of a dataset one after the other where their filesystem is Python's, and waits for each. The decisions stand here, without a file or a clock;
+`_openings.py` carries them out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+# For so long a file that was opened ahead is as good as one that is opened now: others may write to it meanwhile.
+AGE_MAX_S = 5.0
+# Files that are opened ahead at first, and at most: at 20 ms each sixteen are more than one reader of footers keeps up with.
+AHEAD_FIRST, AHEAD_MAX = 2, 16
+# So much of a listing is looked through for them.
+LOOK_MAX = 100
+
+Listing = list[dict[str, Any]]
+
+
+class Asked(NamedTuple):
+    """What becomes of files when one of them is asked for."""
+
+    is_ahead: bool
+    is_next: bool
+    begin: list[str]
+    drop: list[str]
+
+
+class Order:
+    """Decides what is opened ahead. `following` gives the names that come after one, in order."""
+
+    def __init__(self, following: Callable[[str], Iterator[str]]) -> None:
+        self._following = following
+        self._last, self._last_at_s = "", 0.0
+        self._width = AHEAD_FIRST
+        # What was begun, and when.
+        self._begun: dict[str, float] = {}
+
+    def asked(self, name: str, now_s: float) -> Asked:
+        began_s = self._begun.pop(name, None)
+        drop = [other for other, at_s in self._begun.items() if now_s - at_s > AGE_MAX_S]
+        for other in drop:
+            del self._begun[other]
+        is_ahead = began_s is not None and now_s - began_s <= AGE_MAX_S
+        if name == self._last:
+            # pyarrow opens the first one twice.
+            return Asked(is_ahead, True, [], drop)
+        is_next = began_s is not None or name in islice(self._following(self._last), 1)
+        gap_s = now_s - self._last_at_s
+        self._last, self._last_at_s = name, now_s
+        if not is_next:
+            self._width = AHEAD_FIRST
+            return Asked(is_ahead, False, [], drop)
+        # What would be too old by its turn isn't begun.
+        width = int(min(self._width, AGE_MAX_S / 2 / max(gap_s, 1e-6)))
+        self._width = min(2 * self._width, AHEAD_MAX)
+        begin = [other for other in islice(self._following(name), width) if other not in self._begun]
+        begin = begin[: AHEAD_MAX - len(self._begun)]
+        self._begun.update(dict.fromkeys(begin, now_s))
+        return Asked(is_ahead, True, begin, drop)
+
+    def forget(self, name: str) -> list[str]:
+        """A file, or those in a folder, may have changed: what of it is not ahead any more."""
+        gone = [other for other in self._begun if not name or other == name or other.startswith(f"{name}/")]
+        for other in gone:
+            del self._begun[other]
+        return gone
+
+
+def following(listed: Callable[[str], Listing | None], name: str) -> Iterator[str]:
+    """The files that come after one, folder after folder, as far as listings tell them. `listed` gives that of a folder.
+
+    They are of its kind, by the end of their names. What begins with a dot or an underline is about a table, and none of it.
+    """
+    kind = _kind(name)
+    for other in islice(_after(listed, name), LOOK_MAX):
+        if other is None:
+            return
+        if _kind(other) == kind:
+            yield other
+
+
+def _after(listed: Callable[[str], Listing | None], name: str) -> Iterator[str | None]:
+    """What comes after a name: `None` where that isn't known, and nothing for what is no file of a table."""
+    folder = name.rpartition("/")[0]
+    while folder and (entries := listed(folder)) is not None:
+        for at in range(bisect_right(entries, name, key=_name), len(entries)):
+            yield from _below(listed, entries[at])
+        name, folder = folder, folder.rpartition("/")[0]
+
+
+def _below(listed: Callable[[str], Listing | None], entry: dict[str, Any]) -> Iterator[str | None]:
+    name = _name(entry)
+    is_table = not name.rpartition("/")[2].startswith((".", "_"))
+    if entry["type"] == "file":
+        yield name if is_table else ""
+        return
+    yield ""
+    if is_table:
+        entries = listed(name)
+        if entries is None:
+            yield None
+        for one in entries or ():
+            yield from _below(listed, one)
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["name"])
+
+
+def _kind(name: str) -> str:
+    return name.rpartition("/")[2].rpartition(".")[2]

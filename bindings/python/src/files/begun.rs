@@ -1,0 +1,67 @@
+//! A call that is under way while its owner does something else.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway::{Client, Error, Spawned};
+use pyo3::prelude::*;
+use tokio::sync::oneshot;
+
+use crate::call::Call;
+use crate::error;
+
+/// What a call gives, once it has. Dropped, it ends the call.
+pub(super) struct Begun<T> {
+    client: Client,
+    coming: Mutex<Option<Coming<T>>>,
+    is_done: Arc<AtomicBool>,
+}
+
+struct Coming<T> {
+    given: oneshot::Receiver<Result<T, Error>>,
+    running: Spawned,
+}
+
+impl<T: Send + 'static> Begun<T> {
+    /// # Errors
+    /// Where the engine can't be at work.
+    pub(super) fn new(
+        py: Python<'_>,
+        client: &Client,
+        call: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> PyResult<Self> {
+        let ((done, given), is_done) = (oneshot::channel(), Arc::<AtomicBool>::default());
+        let is_over = Arc::clone(&is_done);
+        let running = client.spawn(async move {
+            // Who waits may have gone.
+            drop(done.send(call.await));
+            is_over.store(true, Ordering::Release);
+        });
+        let running = running.map_err(|error| error::raised(py, &error))?;
+        Ok(Self { client: client.clone(), coming: Mutex::new(Some(Coming { given, running })), is_done })
+    }
+
+    /// Whether it need not be waited for.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+
+    /// Waits for what the call gives, and hands it over, once. To be asked in the process that began it.
+    ///
+    /// # Errors
+    /// The call's; where it was handed over.
+    pub(super) fn result(
+        &self,
+        py: Python<'_>,
+        give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Coming { given, running } = coming.ok_or_else(|| error::closed("this was handed over"))?;
+        let done = async move {
+            let given = given.await;
+            drop(running);
+            given.ok().transpose()
+        };
+        Call::new(&self.client, done, |py, given| give(py, given.ok_or_else(error::ended)?)).wait(py)
+    }
+}

@@ -1,0 +1,39 @@
+//! A file that is being opened before anybody reads it.
+
+use laneway::{Client, Open, Reader};
+use pyo3::prelude::*;
+
+use super::begun::Begun;
+use super::{Readable, ReadableFile};
+
+/// A file that is being opened. Dropped, it ends the opening.
+#[pyclass(frozen, module = "laneway")]
+pub(crate) struct Opening {
+    client: Client,
+    begun: Begun<Reader>,
+}
+
+impl Opening {
+    /// # Errors
+    /// Where the engine can't be at work.
+    pub(crate) fn begin(py: Python<'_>, client: &Client, open: Open) -> PyResult<Self> {
+        let begun = Begun::new(py, client, open.into_future())?;
+        Ok(Self { client: client.clone(), begun })
+    }
+}
+
+#[pymethods]
+impl Opening {
+    /// Whether the file need not be waited for.
+    fn is_done(&self) -> bool {
+        self.begun.is_done()
+    }
+
+    /// Waits for the file, and hands it over, once. To be asked in the process that began to open it.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let client = self.client.clone();
+        self.begun.result(py, move |py, reader| {
+            Ok(ReadableFile(Readable::new(client, reader)).into_pyobject(py)?.into_any().unbind())
+        })
+    }
+}

@@ -7,6 +7,7 @@ mod compose;
 mod conditions;
 mod copy;
 mod encryption;
+mod fields;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod hash;
@@ -39,6 +40,7 @@ use crate::query::Query;
 use crate::route::Resource;
 use crate::verb::Verb;
 use answer::{Answer, Problem};
+use fields::Fields;
 use managed_folders::ManagedFolders;
 use resumable::Sessions;
 
@@ -64,6 +66,8 @@ pub(crate) struct JsonCall<'a> {
     pub(crate) head: http::request::Parts,
     pub(crate) body: RequestBody,
     pub(crate) query: Query,
+    /// What is wanted of the answer.
+    fields: Fields,
     pub(crate) bucket: &'a str,
     pub(crate) key: &'a str,
 }
@@ -125,8 +129,18 @@ pub(crate) async fn json(
     }
     let (head, body) = request.into_parts();
     let is_compact = query.value("prettyPrint") == Some("false");
-    let call = JsonCall { state, head, body, query, bucket, key };
-    let answer = respond(call, resource, verb).await.unwrap_or_else(|problem| problem.json());
+    let fields = match query.value("fields").map(Fields::parse) {
+        Some(Err(problem)) => return problem.json(),
+        fields => fields.and_then(Result::ok).unwrap_or(Fields::All),
+    };
+    // A page of a thousand objects is made of nothing else in the first place.
+    let is_listing = resource == Resource::Objects && head.method == Method::GET;
+    let call = JsonCall { state, head, body, query, fields: fields.clone(), bucket, key };
+    let answer = match respond(call, resource, verb).await {
+        Ok(answer) if fields == Fields::All || is_listing || verb == Verb::Get => answer,
+        Ok(answer) => answer::selected(answer, &fields),
+        Err(problem) => problem.json(),
+    };
     if is_compact || verb == Verb::Get { answer } else { answer::indented(answer) }
 }
 

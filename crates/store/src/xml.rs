@@ -1,5 +1,8 @@
 //! The XML that both dialects share.
 
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, Event};
 use serde::Deserialize;
 
 /// Characters of an unexpected root's name that an error repeats.
@@ -54,6 +57,58 @@ pub(crate) fn answer<T: for<'de> Deserialize<'de>>(body: &[u8], roots: &[&str]) 
 pub(crate) fn read<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, String> {
     let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
     quick_xml::de::from_str(text.trim_start()).map_err(|e| e.to_string())
+}
+
+/// Hands over each element inside of this one that holds text alone: how deep it stands, from 1 on, its name and its text. It costs half
+/// of what [`read`] does, which counts where there are a million of them.
+///
+/// # Errors
+/// What is wrong with it, or what `leaf` says.
+pub(crate) fn leaves(
+    element: &[u8],
+    mut leaf: impl FnMut(usize, &str, String) -> Result<(), String>,
+) -> Result<(), String> {
+    let text = std::str::from_utf8(element).map_err(|e| e.to_string())?;
+    let mut reader = quick_xml::Reader::from_str(text);
+    let (mut depth, mut is_leaf, mut content) = (0, false, String::new());
+    loop {
+        match reader.read_event().map_err(|e| e.to_string())? {
+            Event::Start(_) => {
+                depth += 1;
+                is_leaf = true;
+                content.clear();
+            }
+            Event::End(end) => {
+                depth -= 1;
+                if std::mem::take(&mut is_leaf) {
+                    leaf(depth, end.local_name().as_ref(), std::mem::take(&mut content))?;
+                }
+            }
+            Event::Empty(empty) => {
+                is_leaf = false;
+                leaf(depth, empty.local_name().as_ref(), String::new())?;
+            }
+            Event::Text(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),
+            Event::CData(text) => content.push_str(&text.xml_content(XmlVersion::Implicit1_0)),
+            Event::GeneralRef(reference) => push(&mut content, &reference)?,
+            Event::Eof if depth == 0 => return Ok(()),
+            Event::Eof => return Err("an element doesn't end".to_owned()),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+}
+
+/// Adds the character that `&name;` stands for.
+fn push(content: &mut String, reference: &BytesRef<'_>) -> Result<(), String> {
+    match reference.resolve_char_ref().map_err(|e| e.to_string())? {
+        Some(char) => content.push(char),
+        None => {
+            let name: &str = reference;
+            let known = resolve_predefined_entity(name).ok_or_else(|| format!("&{name}; is not known"))?;
+            content.push_str(known);
+        }
+    }
+    Ok(())
 }
 
 /// The name of the root element.

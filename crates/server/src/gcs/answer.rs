@@ -6,7 +6,9 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use s3s::StdError;
 use serde::Serialize;
+use serde_json::Value;
 
+use super::fields::Fields;
 use crate::body::ResponseBody;
 use crate::objects::Refused;
 use crate::objects::precondition::Failed;
@@ -28,6 +30,10 @@ impl Problem {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    pub(crate) fn invalid_parameter(message: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "invalidParameter", message)
     }
 
     pub(crate) fn parse(message: impl Into<String>) -> Problem {
@@ -161,8 +167,23 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<Respo
     whole(status, "application/json; charset=UTF-8", bytes)
 }
 
+/// The same JSON with the fields alone that were asked for.
+pub(super) fn selected(answer: Response<ResponseBody>, fields: &Fields) -> Response<ResponseBody> {
+    rewritten(answer, |mut value| {
+        fields.select(&mut value);
+        serde_json::to_vec(&value)
+    })
+}
+
 /// The same JSON with line breaks and indentation, as the service writes it unless `prettyPrint=false` asks for none.
 pub(crate) fn indented(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    rewritten(answer, |value| serde_json::to_vec_pretty(&value))
+}
+
+fn rewritten(
+    answer: Response<ResponseBody>,
+    write: impl FnOnce(Value) -> serde_json::Result<Vec<u8>>,
+) -> Response<ResponseBody> {
     let is_json =
         answer.headers().get(CONTENT_TYPE).is_some_and(|of| of.as_bytes().starts_with(b"application/json"));
     if !is_json || !answer.body().is_whole() {
@@ -170,8 +191,7 @@ pub(crate) fn indented(answer: Response<ResponseBody>) -> Response<ResponseBody>
     }
     let (mut head, body) = answer.into_parts();
     let bytes = body.into_whole().unwrap_or_default();
-    let value = serde_json::from_slice::<serde_json::Value>(&bytes);
-    let bytes = value.and_then(|value| serde_json::to_vec_pretty(&value)).map_or(bytes, Into::into);
+    let bytes = serde_json::from_slice(&bytes).and_then(write).map_or(bytes, Into::into);
     head.headers.insert(CONTENT_LENGTH, bytes.len().into());
     Response::from_parts(head, ResponseBody::whole(bytes))
 }

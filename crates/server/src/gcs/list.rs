@@ -15,7 +15,8 @@ const ENTRIES_MAX: u64 = 1000;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listing<'a> {
-    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_page_token: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,12 +61,16 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
     };
     let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
     let base = call.base_url();
-    let items = page
-        .objects
-        .iter()
-        .map(|object| ObjectResource::new(&call.state.habits, &base, call.bucket, object))
-        .collect();
-    let next_page_token = page.next.map(|next| next.to_token());
-    let kind = "storage#objects";
-    Ok(json(StatusCode::OK, &Listing { kind, next_page_token, prefixes: page.prefixes, items }))
+    let (fields, objects) = (&call.fields, page.objects.iter());
+    let items = fields.of("items").map_or_else(Vec::new, |wanted| {
+        let item = |object| ObjectResource::with(wanted, &call.state.habits, &base, call.bucket, object);
+        objects.map(|object| item(object)).collect()
+    });
+    let listing = Listing {
+        kind: fields.has("kind").then_some("storage#objects"),
+        next_page_token: page.next.filter(|_| fields.has("nextPageToken")).map(|next| next.to_token()),
+        prefixes: if fields.has("prefixes") { page.prefixes } else { Vec::new() },
+        items,
+    };
+    Ok(json(StatusCode::OK, &listing))
 }

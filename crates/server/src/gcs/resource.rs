@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use super::fields::Fields;
 use crate::habits::Habits;
 use crate::objects::asked::{Encryption, Retention};
 use crate::objects::{Attributes, Bucket, Object, Versioning};
@@ -18,35 +19,46 @@ pub(super) const LOCATION_TYPE: &str = "multi-region";
 /// What a key's segment in a URL may hold unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// An object as the JSON API shows it. Numbers that may exceed 2^53 are strings there.
+/// An object as the JSON API shows it, or what is wanted of it. Numbers that may exceed 2^53 are strings there.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ObjectResource<'a> {
-    kind: &'static str,
-    id: String,
-    self_link: String,
-    media_link: String,
-    name: &'a str,
-    bucket: &'a str,
-    #[serde(serialize_with = "as_text")]
-    generation: u64,
-    #[serde(serialize_with = "as_text")]
-    metageneration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metageneration: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<&'a str>,
-    storage_class: &'a str,
-    #[serde(serialize_with = "as_text_if_any", skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
     md5_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     crc32c: Option<String>,
-    etag: String,
-    time_created: String,
-    updated: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_created: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     time_deleted: Option<String>,
-    time_storage_class_updated: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_storage_class_updated: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content_encoding: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,16 +71,16 @@ pub(crate) struct ObjectResource<'a> {
     custom_time: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     component_count: Option<u32>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    metadata: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kms_key_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     customer_encryption: Option<CustomerEncryption<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retention: Option<Keeping>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    temporary_hold: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temporary_hold: Option<bool>,
 }
 
 /// By which of a customer's keys an object is encrypted.
@@ -88,64 +100,70 @@ struct Keeping {
 }
 
 impl<'a> ObjectResource<'a> {
-    pub(crate) fn new(
+    pub(crate) fn new(habits: &Habits, base: &str, bucket: &'a str, object: &'a Object) -> Self {
+        Self::with(&Fields::All, habits, base, bucket, object)
+    }
+
+    /// The fields that are wanted.
+    pub(super) fn with(
+        wanted: &Fields,
         habits: &Habits,
         base: &str,
         bucket: &'a str,
         object: &'a Object,
-    ) -> ObjectResource<'a> {
-        let attributes = &object.attributes;
-        let key = utf8_percent_encode(&object.key, SEGMENT);
-        let self_link = format!("{base}/storage/v1/b/{bucket}/o/{key}");
-        let created = rfc3339(object.created_us);
+    ) -> Self {
+        let Object { key, generation, attributes, .. } = object;
+        let escaped = || utf8_percent_encode(key, SEGMENT);
+        let (created, updated) = (|| rfc3339(object.created_us), || rfc3339(object.updated_us));
+        let encryption = attributes.asked.encryption.as_ref();
+        let has = |name| wanted.has(name);
         ObjectResource {
-            kind: "storage#object",
-            id: format!("{bucket}/{}/{}", object.key, object.generation),
-            media_link: format!(
-                "{base}/download/storage/v1/b/{bucket}/o/{key}?generation={}&alt=media",
-                object.generation
-            ),
-            self_link,
-            name: &object.key,
-            bucket,
-            generation: object.generation,
-            metageneration: object.metageneration,
-            content_type: attributes.content_type.as_deref(),
-            storage_class: object.storage_class(),
-            size: Some(object.size).filter(|size| *size > 0 || habits.empty_sizes),
-            md5_hash: object.md5_base64(),
-            crc32c: Some(object.crc32c_base64()),
-            etag: object.gcs_etag(),
-            time_storage_class_updated: created.clone(),
-            updated: if object.updated_us == object.created_us {
-                created.clone()
-            } else {
-                rfc3339(object.updated_us)
-            },
-            time_created: created,
-            time_deleted: object.standing.noncurrent_us.map(rfc3339),
-            content_encoding: attributes.content_encoding.as_deref(),
-            cache_control: attributes.cache_control.as_deref(),
-            content_disposition: attributes.content_disposition.as_deref(),
-            content_language: attributes.content_language.as_deref(),
-            custom_time: attributes.custom_time.as_deref(),
-            component_count: object.components,
-            metadata: &attributes.metadata,
-            kms_key_name: match &attributes.asked.encryption {
-                Some(Encryption::Managed { kms_key, .. }) => kms_key.as_deref(),
+            kind: has("kind").then_some("storage#object"),
+            id: has("id").then(|| format!("{bucket}/{key}/{generation}")),
+            self_link: has("selfLink").then(|| format!("{base}/storage/v1/b/{bucket}/o/{}", escaped())),
+            media_link: has("mediaLink").then(|| {
+                let of = format!("generation={generation}&alt=media");
+                format!("{base}/download/storage/v1/b/{bucket}/o/{}?{of}", escaped())
+            }),
+            name: has("name").then_some(key),
+            bucket: has("bucket").then_some(bucket),
+            generation: has("generation").then_some(Text(*generation)),
+            metageneration: has("metageneration").then_some(Text(object.metageneration)),
+            content_type: attributes.content_type.as_deref().filter(|_| has("contentType")),
+            storage_class: has("storageClass").then(|| object.storage_class()),
+            size: Some(object.size).filter(|size| has("size") && (*size > 0 || habits.empty_sizes)).map(Text),
+            md5_hash: has("md5Hash").then(|| object.md5_base64()).flatten(),
+            crc32c: has("crc32c").then(|| object.crc32c_base64()),
+            etag: has("etag").then(|| object.gcs_etag()),
+            time_created: has("timeCreated").then(created),
+            updated: has("updated").then(updated),
+            time_deleted: object.standing.noncurrent_us.filter(|_| has("timeDeleted")).map(rfc3339),
+            time_storage_class_updated: has("timeStorageClassUpdated").then(created),
+            content_encoding: attributes.content_encoding.as_deref().filter(|_| has("contentEncoding")),
+            cache_control: attributes.cache_control.as_deref().filter(|_| has("cacheControl")),
+            content_disposition: attributes
+                .content_disposition
+                .as_deref()
+                .filter(|_| has("contentDisposition")),
+            content_language: attributes.content_language.as_deref().filter(|_| has("contentLanguage")),
+            custom_time: attributes.custom_time.as_deref().filter(|_| has("customTime")),
+            component_count: object.components.filter(|_| has("componentCount")),
+            metadata: Some(&attributes.metadata).filter(|metadata| !metadata.is_empty() && has("metadata")),
+            kms_key_name: match encryption {
+                Some(Encryption::Managed { kms_key, .. }) if has("kmsKeyName") => kms_key.as_deref(),
                 _ => None,
             },
-            customer_encryption: match &attributes.asked.encryption {
-                Some(Encryption::Customer { sha256, .. }) => {
+            customer_encryption: match encryption {
+                Some(Encryption::Customer { sha256, .. }) if has("customerEncryption") => {
                     Some(CustomerEncryption { encryption_algorithm: "AES256", key_sha256: sha256 })
                 }
                 _ => None,
             },
-            retention: attributes.asked.retention.map(|retention| Keeping {
+            retention: attributes.asked.retention.filter(|_| has("retention")).map(|retention| Keeping {
                 mode: if retention.strict { "Locked" } else { "Unlocked" },
                 retain_until_time: rfc3339(retention.until_us),
             }),
-            temporary_hold: attributes.asked.legal_hold,
+            temporary_hold: (attributes.asked.legal_hold && has("temporaryHold")).then_some(true),
         }
     }
 
@@ -261,14 +279,12 @@ pub(crate) fn rfc3339(us: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(number)
-}
+/// A number that is written as text.
+struct Text(u64);
 
-fn as_text_if_any<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match number {
-        Some(number) => as_text(number, serializer),
-        None => serializer.serialize_none(),
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 

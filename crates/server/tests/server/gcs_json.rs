@@ -1,5 +1,7 @@
 //! The JSON API of the GCS dialect.
 
+use serde_json::{Value, json};
+
 use crate::client::{Answer, PROTOCOLS, Protocol, Rig};
 
 const UPLOAD: &str = "/upload/storage/v1/b/demo/o";
@@ -319,4 +321,25 @@ fn json_is_indented_unless_it_is_asked_for_compact() {
     let compact = rig.get(&format!("{path}?prettyPrint=false"));
     assert!(!compact.text().contains('\n'), "{}", compact.text());
     assert_eq!(compact.header("content-length"), compact.body.len().to_string());
+}
+
+#[test]
+fn an_answer_has_the_fields_that_were_asked_for() {
+    let rig = Rig::new();
+    upload(&rig, "d/k", "hello");
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let object = rig.get("/storage/v1/b/demo/o/d%2Fk?fields=size,name").json();
+    assert_eq!(object, json!({"name": "d/k", "size": "5"}));
+    let page = rig.get("/storage/v1/b/demo/o?fields=kind,items(name,generation)").json();
+    assert_eq!(names(&page), ["items", "kind"]);
+    assert_eq!(names(&page["items"][0]), ["generation", "name"]);
+    let folders = rig.get("/storage/v1/b/demo/o?delimiter=/&fields=prefixes").json();
+    assert_eq!(folders, json!({"prefixes": ["d/"]}));
+    for fields in ["", "nam", "items(nam)", "items(name"] {
+        let refused = rig.get(&format!("/storage/v1/b/demo/o?fields={fields}"));
+        assert_eq!(refused.status, 400, "{fields}");
+        assert_eq!(refused.json()["error"]["errors"][0]["reason"], "invalidParameter", "{fields}");
+    }
+    let missing = rig.get("/storage/v1/b/demo/o/none?fields=size");
+    assert_eq!(missing.json()["error"]["code"], 404, "an error is told whole");
 }

@@ -1,20 +1,21 @@
 //! Cuts a listing into its entries while it arrives.
 
-use memchr::memmem::find;
+use memchr::memchr2;
+use memchr::memmem::{Finder, find};
 
 /// A listing's document on its way: entries are taken out of it as soon as they are whole, and what remains is the same
 /// document without any.
 #[derive(Debug)]
 pub(crate) enum Cutter {
-    Xml(Xml),
+    Xml(Box<Xml>),
     Json(Json),
 }
 
 impl Cutter {
     /// Entries are XML elements of this name, given as they open and close: `<Contents>`. Stores escape `<` in text.
     pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
-        let tags = (open.as_bytes(), close.as_bytes());
-        Self::Xml(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() })
+        let tags = (Finder::new(open), Finder::new(close));
+        Self::Xml(Box::new(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
     }
 
     /// Entries are the objects in the array of this name in a JSON object.
@@ -73,7 +74,7 @@ impl Sought {
 
 #[derive(Debug)]
 pub(crate) struct Xml {
-    tags: (&'static [u8], &'static [u8]),
+    tags: (Finder<'static>, Finder<'static>),
     /// The last bytes, which may be the beginning of a tag.
     ahead: Vec<u8>,
     is_inside: bool,
@@ -82,30 +83,30 @@ pub(crate) struct Xml {
 
 impl Xml {
     fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let (open, close) = self.tags;
+        let (open, close) = &self.tags;
+        let (open_bytes, close_bytes) = (open.needle().len(), close.needle().len());
         let mut entries = Vec::new();
         // A tag may have begun in what came before.
-        let mut search = self.ahead.len().saturating_sub(open.len().max(close.len()));
+        let mut search = self.ahead.len().saturating_sub(open_bytes.max(close_bytes));
         self.ahead.extend_from_slice(bytes);
         let mut at = 0;
         loop {
             let tag = if self.is_inside { close } else { open };
-            let Some(found) = find(&self.ahead[search.max(at)..], tag).map(|i| i + search.max(at)) else {
-                break;
-            };
+            let from = search.max(at);
+            let Some(found) = tag.find(&self.ahead[from..]).map(|i| i + from) else { break };
             if self.is_inside {
-                let end = found + close.len();
+                let end = found + close_bytes;
                 entries.push(self.ahead[at..end].to_vec());
                 at = end;
             } else {
                 self.rest.extend_from_slice(&self.ahead[at..found]);
                 at = found;
-                search = found + open.len();
+                search = found + open_bytes;
             }
             self.is_inside = !self.is_inside;
         }
         if !self.is_inside {
-            let sure = self.ahead.len().saturating_sub(open.len() - 1).max(at);
+            let sure = self.ahead.len().saturating_sub(open_bytes - 1).max(at);
             self.rest.extend_from_slice(&self.ahead[at..sure]);
             at = sure;
         }
@@ -132,41 +133,46 @@ impl Json {
     /// Depth of what stands in the array itself; its objects are deeper.
     const IN_ARRAY: usize = 2;
 
-    fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+    fn take(&mut self, mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut entries = Vec::new();
-        for byte in bytes {
-            let was_entry = self.is_array && self.depth > Self::IN_ARRAY;
-            self.follow(*byte);
-            let is_entry = self.is_array && self.depth > Self::IN_ARRAY;
-            if was_entry || is_entry {
-                self.entry.push(*byte);
-                if !is_entry {
+        while !bytes.is_empty() {
+            let (was_entry, was_string) = (self.is_entry(), self.is_string);
+            let (run, rest) = bytes.split_at(self.follow(bytes));
+            bytes = rest;
+            if was_entry || self.is_entry() {
+                self.entry.extend_from_slice(run);
+                if !self.is_entry() {
                     entries.push(std::mem::take(&mut self.entry));
                 }
-            } else if !(self.is_array && *byte == b',') {
-                self.rest.push(*byte);
+            } else if was_string || !(self.is_array && run == b",") {
+                self.rest.extend_from_slice(run);
             }
         }
         entries
     }
 
-    fn follow(&mut self, byte: u8) {
+    fn is_entry(&self) -> bool {
+        self.is_array && self.depth > Self::IN_ARRAY
+    }
+
+    /// Follows the next bytes, of which there are some, as far as they belong to the same thing: how many those are.
+    fn follow(&mut self, bytes: &[u8]) -> usize {
         if self.is_string {
-            match byte {
-                _ if std::mem::take(&mut self.is_escaped) => {}
-                b'\\' => self.is_escaped = true,
-                b'"' => self.is_string = false,
-                _ if self.depth == 1 => self.name.push(byte),
-                _ => {}
-            }
-            return;
+            return self.follow_string(bytes);
         }
-        match byte {
+        let is_mark = |byte: &u8| matches!(byte, b'"' | b'[' | b']' | b'{' | b'}' | b',');
+        match bytes.iter().position(is_mark) {
+            None => return bytes.len(),
+            Some(0) => {}
+            Some(plain) => return plain,
+        }
+        match bytes[0] {
             b'"' => {
                 self.is_string = true;
                 if self.depth == 1 {
                     self.name.clear();
                 }
+                return 1 + self.follow_string(&bytes[1..]);
             }
             b'[' => {
                 // On the first level an array follows its own name.
@@ -180,6 +186,23 @@ impl Json {
             }
             _ => {}
         }
+        1
+    }
+
+    /// The same inside of a string: up to its end, or to what follows a backslash.
+    fn follow_string(&mut self, bytes: &[u8]) -> usize {
+        if self.is_escaped && !bytes.is_empty() {
+            self.is_escaped = false;
+            return 1;
+        }
+        let plain = memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+        if self.depth == 1 {
+            self.name.extend_from_slice(&bytes[..plain]);
+        }
+        let Some(mark) = bytes.get(plain) else { return plain };
+        self.is_string = *mark != b'"';
+        self.is_escaped = self.is_string;
+        plain + 1
     }
 }
 

@@ -3,10 +3,11 @@
 use http::{Method, StatusCode};
 use laneway_lanes::Head;
 
+use super::conditions::unquoted;
 use super::{delete_many, failure, headers, list, versions};
 use crate::drawn_head::drawn_head;
 use crate::listing::fuzzing::{page, page_in_any_chunks};
-use crate::{List, ObjectId};
+use crate::{List, ObjectId, ObjectMeta};
 
 /// A page of a listing: any bytes, and a document that has one key a line of them.
 pub fn s3_listing(input: &[u8]) {
@@ -17,19 +18,21 @@ pub fn s3_listing(input: &[u8]) {
     let keys: Vec<&str> = text.lines().filter(|key| crate::encode::xml_text(key).is_some()).collect();
     let entry = |key: &&str| {
         let key = crate::encode::xml_text(key).unwrap_or_default();
-        format!("<Contents><Key>{key}</Key><Size>{}</Size></Contents>", key.len())
+        let (size, etag) = (key.len(), format!("<ETag>{key}</ETag>"));
+        format!("<Contents><Key>{key}</Key><Size> {size} </Size>{etag}</Contents>")
     };
     let entries: String = keys.iter().map(entry).collect();
     let document = format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>");
     let found = page(&list, document.as_bytes(), 11, list::Arriving::new(false)).expect("a page");
-    let found: Vec<&str> = found.objects.iter().map(|object| object.id.key.as_str()).collect();
+    let fields = |meta: ObjectMeta| (meta.id.key, meta.size, meta.etag.unwrap_or_default());
+    let found: Vec<_> = found.objects.into_iter().map(fields).collect();
     // As quick-xml reads the whole: white space around an element's text isn't the text's.
     assert_eq!(found, oracle(&document), "{document}");
     assert_eq!(found.len(), keys.len(), "{document}");
 }
 
-/// The keys of a document as it is read without being cut.
-fn oracle(document: &str) -> Vec<String> {
+/// Keys, sizes and ETags of a document as it is read without being cut.
+fn oracle(document: &str) -> Vec<(String, u64, String)> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Whole {
@@ -40,9 +43,12 @@ fn oracle(document: &str) -> Vec<String> {
     #[serde(rename_all = "PascalCase")]
     struct Content {
         key: String,
+        size: u64,
+        #[serde(rename = "ETag")]
+        etag: String,
     }
     let whole: Whole = quick_xml::de::from_str(document).expect("a document");
-    whole.contents.into_iter().map(|content| content.key).collect()
+    whole.contents.into_iter().map(|content| (content.key, content.size, unquoted(&content.etag))).collect()
 }
 
 /// The body of an error, under any status.

@@ -14,7 +14,7 @@ pub(super) const HEADER: &str = "x-amz-optional-object-attributes";
 pub(super) const ATTRIBUTE: &str = "RestoreStatus";
 
 /// What a listing says of one object; nothing where nobody has restored it.
-#[derive(Deserialize)]
+#[derive(PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RestoreStatus {
     is_restore_in_progress: Option<String>,
@@ -22,6 +22,15 @@ pub(super) struct RestoreStatus {
 }
 
 impl RestoreStatus {
+    /// The field of this name.
+    pub(super) fn field(&mut self, name: &str) -> Option<&mut Option<String>> {
+        match name {
+            "IsRestoreInProgress" => Some(&mut self.is_restore_in_progress),
+            "RestoreExpiryDate" => Some(&mut self.restore_expiry_date),
+            _ => None,
+        }
+    }
+
     fn is_readable(&self) -> bool {
         self.is_restore_in_progress.as_deref().is_some_and(|text| text.eq_ignore_ascii_case("false"))
     }

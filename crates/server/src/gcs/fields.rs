@@ -1,0 +1,242 @@
+//! Partial answers: the `fields` parameter.
+//! <https://cloud.google.com/storage/docs/json_api#partial-response>
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::answer::Problem;
+
+/// How deep a selection may be nested. Answers aren't half as deep.
+const DEPTH_MAX: usize = 8;
+
+/// What answers of the JSON API hold, those of objects, listings, rewrites and buckets; a selection of anything else is refused.
+const KNOWN: [&str; 66] = [
+    "acl",
+    "autoclass",
+    "billing",
+    "bucket",
+    "cacheControl",
+    "componentCount",
+    "contentDisposition",
+    "contentEncoding",
+    "contentLanguage",
+    "contentType",
+    "contexts",
+    "cors",
+    "crc32c",
+    "customPlacementConfig",
+    "customTime",
+    "customerEncryption",
+    "defaultEventBasedHold",
+    "defaultObjectAcl",
+    "done",
+    "encryption",
+    "etag",
+    "eventBasedHold",
+    "generation",
+    "hardDeleteTime",
+    "hierarchicalNamespace",
+    "iamConfiguration",
+    "id",
+    "items",
+    "kind",
+    "kmsKeyName",
+    "labels",
+    "lifecycle",
+    "location",
+    "locationType",
+    "logging",
+    "md5Hash",
+    "mediaLink",
+    "metadata",
+    "metageneration",
+    "name",
+    "nextPageToken",
+    "objectRetention",
+    "objectSize",
+    "owner",
+    "prefixes",
+    "projectNumber",
+    "resource",
+    "restoreToken",
+    "retention",
+    "retentionExpirationTime",
+    "retentionPolicy",
+    "rewriteToken",
+    "rpo",
+    "selfLink",
+    "size",
+    "softDeletePolicy",
+    "softDeleteTime",
+    "storageClass",
+    "temporaryHold",
+    "timeCreated",
+    "timeDeleted",
+    "timeFinalized",
+    "timeStorageClassUpdated",
+    "totalBytesRewritten",
+    "updated",
+    "versioning",
+];
+
+/// Fields whose own fields are known too. Below others anything may stand.
+const KNOWN_BELOW: [&str; 2] = ["items", "resource"];
+
+/// The fields of an answer that are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fields {
+    All,
+    Named(BTreeMap<String, Fields>),
+}
+
+impl Fields {
+    /// Reads `a,b/c,d(e,f)`.
+    ///
+    /// # Errors
+    /// For what is no selection, and for fields that don't exist.
+    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+        let invalid = |at: &str| Problem::invalid_parameter(format!("Invalid field selection {at}"));
+        let mut rest = text;
+        let fields = Self::list(&mut rest, 0).filter(|_| rest.is_empty()).ok_or_else(|| invalid(text))?;
+        fields.unknown().map_or(Ok(()), |name| Err(invalid(name)))?;
+        Ok(fields)
+    }
+
+    fn list(rest: &mut &str, depth: usize) -> Option<Self> {
+        let mut named = BTreeMap::new();
+        loop {
+            let (path, fields) = Self::one(rest, depth)?;
+            merge(&mut named, &path, fields);
+            match rest.strip_prefix(',') {
+                Some(more) => *rest = more,
+                None if named.contains_key("*") => return Some(Self::All),
+                None => return Some(Self::Named(named)),
+            }
+        }
+    }
+
+    /// `a/b` or `a/b(c)`: the path, and what is wanted below its end.
+    fn one<'a>(rest: &mut &'a str, depth: usize) -> Option<(Vec<&'a str>, Self)> {
+        let end = rest.find([',', '(', ')']).unwrap_or(rest.len());
+        let (path, after) = rest.split_at(end);
+        let path: Vec<_> = path.split('/').map(str::trim).collect();
+        if depth + path.len() > DEPTH_MAX || path.iter().any(|name| name.is_empty()) {
+            return None;
+        }
+        *rest = after;
+        let Some(inner) = rest.strip_prefix('(') else { return Some((path, Self::All)) };
+        *rest = inner;
+        let fields = Self::list(rest, depth + path.len())?;
+        *rest = rest.strip_prefix(')')?;
+        Some((path, fields))
+    }
+
+    fn unknown(&self) -> Option<&str> {
+        let Self::Named(named) = self else { return None };
+        named.iter().find_map(|(name, below)| match name.as_str() {
+            name if !KNOWN.contains(&name) => Some(name),
+            name if KNOWN_BELOW.contains(&name) => below.unknown(),
+            _ => None,
+        })
+    }
+
+    /// What is wanted of a field, if anything is.
+    pub(super) fn of(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::All => Some(self),
+            Self::Named(named) => named.get(name),
+        }
+    }
+
+    /// Whether a field is wanted.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.of(name).is_some()
+    }
+
+    /// Leaves of an answer what is wanted.
+    pub(super) fn select(&self, answer: &mut Value) {
+        match (self, answer) {
+            (Self::All, _) => {}
+            (Self::Named(_), Value::Object(object)) => {
+                object.retain(|name, _| self.has(name));
+                for (name, value) in object.iter_mut() {
+                    if let Some(below) = self.of(name) {
+                        below.select(value);
+                    }
+                }
+            }
+            (Self::Named(_), Value::Array(values)) => {
+                for value in values {
+                    self.select(value);
+                }
+            }
+            (Self::Named(_), _) => {}
+        }
+    }
+}
+
+/// Adds what is wanted below a path. Of a field that is wanted whole its parts are too.
+fn merge(named: &mut BTreeMap<String, Fields>, path: &[&str], fields: Fields) {
+    let Some((first, below)) = path.split_first() else { return };
+    let entry = named.entry((*first).to_owned()).or_insert_with(|| Fields::Named(BTreeMap::new()));
+    match (below.is_empty(), fields, &mut *entry) {
+        (true, Fields::Named(added), Fields::Named(there)) => {
+            for (name, fields) in added {
+                merge(there, &[&name], fields);
+            }
+        }
+        (true, Fields::All, _) => *entry = Fields::All,
+        (false, fields, Fields::Named(there)) => merge(there, below, fields),
+        (_, _, Fields::All) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selected(fields: &str, mut answer: Value) -> Value {
+        Fields::parse(fields).expect("a selection").select(&mut answer);
+        answer
+    }
+
+    #[test]
+    fn a_selection_leaves_what_it_names() {
+        let answer = || json!({"kind": "k", "items": [{"name": "n", "size": "1", "metadata": {"a": "1", "b": "2"}}], "prefixes": ["p/"]});
+        assert_eq!(selected("*", answer()), answer());
+        assert_eq!(selected("kind", answer()), json!({"kind": "k"}));
+        assert_eq!(
+            selected("prefixes,items(name)", answer()),
+            json!({"items": [{"name": "n"}], "prefixes": ["p/"]})
+        );
+        let both = json!({"items": [{"name": "n", "size": "1"}]});
+        assert_eq!(selected("items/name,items/size", answer()), both);
+        assert_eq!(selected("items(name),items(size)", answer()), both);
+        assert_eq!(selected("items/metadata/a", answer()), json!({"items": [{"metadata": {"a": "1"}}]}));
+        assert_eq!(selected("items(name),items", answer()), json!({"items": answer()["items"]}));
+        assert_eq!(selected("items,items/name", answer()), json!({"items": answer()["items"]}));
+    }
+
+    #[test]
+    fn what_is_no_selection_is_refused() {
+        let deep = "items(".repeat(100_000);
+        for fields in [
+            "",
+            ",",
+            "kind,",
+            "items(",
+            "items(name",
+            "items)",
+            "items()",
+            "nam",
+            "items(nam)",
+            "a//b",
+            &deep,
+        ] {
+            assert!(Fields::parse(fields).is_err(), "{fields}");
+        }
+    }
+}

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use laneway_lanes::tally;
-use laneway_store::{List, ObjectId, Provider, Store};
-use tokio::sync::oneshot;
+use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
+use tokio::sync::mpsc;
 
 use crate::listing::Source;
 use crate::running::Running;
@@ -16,9 +16,13 @@ const NAMED_MIN: usize = 32;
 /// Pages that are read at most for each thousand named objects: beyond, most of what is listed is not asked for.
 const PAGES_FOR_A_THOUSAND: usize = 2;
 
+/// Sizes by key.
+type Found = Vec<(String, u64)>;
+
 /// The sizes of the objects that a request names, as far as a lookup has found them.
 pub(crate) struct Sizes {
-    coming: Option<oneshot::Receiver<HashMap<String, u64>>>,
+    /// What the lookup finds, as it arrives: the first names are known round trips before the last.
+    coming: Option<mpsc::UnboundedReceiver<Found>>,
     known: HashMap<String, u64>,
 }
 
@@ -35,23 +39,26 @@ impl Sizes {
         let lookup = Lookup::of(request.sources.iter().filter(is_named)).filter(|_| !request.dry_run);
         let store = lookup.as_ref().and_then(|lookup| job.store(lookup.provider).ok()).cloned();
         let coming = lookup.zip(store).map(|(lookup, store)| {
-            let (out, coming) = oneshot::channel();
+            let (out, coming) = mpsc::unbounded_channel();
             // The listing's round trips are also those in which the connections for the objects are opened.
             store.anticipate(&lookup.list.bucket, lookup.keys);
-            tokio::spawn(tally::scope(tally::current(), async move {
-                let _ = out.send(lookup.sizes(&store).await);
-            }));
+            tokio::spawn(tally::scope(tally::current(), async move { lookup.find(&store, &out).await }));
             coming
         });
         Self { coming, known: HashMap::new() }
     }
 
-    /// The size of a named object.
+    /// The size of a named object, once it is known, or nothing is looked up any more.
     pub(crate) async fn of(&mut self, key: &str) -> Option<u64> {
-        if let Some(coming) = self.coming.take() {
-            self.known = coming.await.unwrap_or_default();
+        loop {
+            if let Some(size) = self.known.get(key) {
+                return Some(*size);
+            }
+            match self.coming.as_mut()?.recv().await {
+                Some(found) => self.known.extend(found),
+                None => self.coming = None,
+            }
         }
-        self.known.get(key).copied()
     }
 }
 
@@ -88,19 +95,20 @@ impl Lookup {
         Some(Self { provider, list, keys: keys.len(), pages_max })
     }
 
-    /// Asks the store: sizes by key, of as many keys as were found. A listing that is refused or fails tells nothing;
-    /// the objects' own answers then do.
-    async fn sizes(mut self, store: &Store) -> HashMap<String, u64> {
-        let mut sizes = HashMap::new();
+    /// Asks the store. A listing that is refused or fails tells nothing more; the objects' own answers then do.
+    async fn find(mut self, store: &Store, out: &mpsc::UnboundedSender<Found>) {
+        let found = |objects: Vec<ObjectMeta>| {
+            // Nobody waits where the job was cancelled.
+            let _ = out.send(objects.into_iter().map(|meta| (meta.id.key, meta.size)).collect());
+        };
         for _ in 0..self.pages_max {
-            let Ok(page) = store.list(&self.list).await else { break };
-            sizes.extend(page.objects.into_iter().map(|meta| (meta.id.key, meta.size)));
+            let Ok(page) = store.list_arriving(&self.list, found).await else { return };
+            found(page.objects);
             match page.next {
                 Some(next) => self.list.token = Some(next),
-                None => break,
+                None => return,
             }
         }
-        sizes
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use laneway::{CopyRequest, Location, Op, Outcome};
+use laneway::{CopyRequest, Event, Location, Op, Outcome};
 
 use crate::stage::{DIALECTS, KINDS, MIB, Stage, names, noise};
 
@@ -99,6 +99,25 @@ fn many_named_objects_take_one_listing_and_one_request_each() {
         let report = stage.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
         assert_eq!(report.all_verified().summary.requests, 41, "{kind:?}");
         assert_eq!(std::fs::read(stage.path("out/07")).unwrap(), noise(107, 7));
+    }
+}
+
+#[test]
+fn named_objects_begin_while_their_listing_arrives() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["list stall@8KiB"]);
+        let names: Vec<_> = (0..100).map(|i| format!("n/{i:02}")).collect();
+        names.iter().for_each(|name| stage.object(name, b"x"));
+        let sources: Vec<_> = names.iter().map(|name| stage.url(name)).collect();
+        std::fs::create_dir_all(stage.path("out")).unwrap();
+        let mut job =
+            stage.client.copy(CopyRequest::new(sources, Location::from(stage.path("out").as_path())));
+        let first = job.next_blocking();
+        assert!(matches!(first, Some(Event::Item(_))), "{first:?}");
+        job.canceller().cancel();
+        while job.next_blocking().is_some() {}
+        // Those that the listing hasn't told of yet wait for it.
+        assert!(stage.requests("get") < 60, "{kind:?}: {}", stage.requests("get"));
     }
 }
 

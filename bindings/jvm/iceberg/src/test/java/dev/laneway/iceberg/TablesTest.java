@@ -38,11 +38,11 @@ import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What a table in a catalog of Hadoop's makes of its files, from its creation to its end. */
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@CsvSource({"gs,false", "s3a,false", "gs,true", "s3a,true"})
 class TablesTest {
   private static final Schema SCHEMA = new Schema(
       Types.NestedField.required(1, "id", Types.LongType.get()),
@@ -50,12 +50,32 @@ class TablesTest {
 
   private static final TableIdentifier NAME = TableIdentifier.of("db", "rows");
 
-  private final EmbeddedStore store = EmbeddedStore.with("lake");
+  /** Each is met by one request; what fails once is nobody's concern above. */
+  private static final String[] FAULTS = {
+    "get:3 reset@100",
+    "get:5 status 503",
+    "get:8 truncate",
+    "head:4 drop",
+    "put:2 lose-answer",
+    "put:5 reset@100",
+    "put:7 status 503",
+    "copy:2 lose-answer",
+    "copy:3 status 503",
+    "list:2 status 503",
+    "delete:2 lose-answer",
+    "delete-many:1 lose-answer",
+    "batch:1 lose-answer",
+  };
+
+  private final EmbeddedStore store;
   private final String warehouse;
   private final HadoopCatalog catalog = new HadoopCatalog();
 
-  TablesTest(String scheme) {
-    warehouse = scheme + "://lake/warehouse-" + scheme + "-" + System.nanoTime();
+  TablesTest(String scheme, boolean isFaulty) {
+    // Hadoop keeps a filesystem for each name of a bucket.
+    String lake = isFaulty ? "faulty-" + scheme : "lake";
+    store = isFaulty ? EmbeddedStore.broken(lake, FAULTS) : EmbeddedStore.with(lake);
+    warehouse = scheme + "://" + lake + "/warehouse-" + scheme + "-" + System.nanoTime();
     catalog.setConf(store.configuration());
     Map<String, String> properties = Catalogs.properties(store);
     properties.put("warehouse", warehouse);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
 use laneway_server::{Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
-    AccessKey, Body, Checksums, Condition, Deletion, Get, GetSink, ObjectId, ObjectMeta, Provider,
+    AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, ObjectId, ObjectMeta, Provider,
     PutOptions, Route, Settings, SinkError, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
@@ -210,6 +210,20 @@ fn a_completed_upload_whose_answer_was_lost_is_read_back() {
             store.part(&upload, 1, Body::from("bytes"), crc32c).await.unwrap_or_else(|e| panic!("{e}"));
         let meta = store.complete(&upload, &[part], &whole, &Condition::None).await;
         assert_eq!(meta.unwrap_or_else(|e| panic!("{e}")).size, 5);
+    });
+}
+
+#[test]
+fn a_completion_that_is_answered_and_leaves_no_object_is_a_failure_of_the_store() {
+    in_both_dialects(&["complete error-in-200"], async |store, id| {
+        let upload = store.begin(&id, &PutOptions::default()).await.unwrap_or_else(|e| panic!("{e}"));
+        let whole = sums(b"bytes");
+        let crc32c = whole.crc32c.expect("a checksum");
+        let part =
+            store.part(&upload, 1, Body::from("bytes"), crc32c).await.unwrap_or_else(|e| panic!("{e}"));
+        let error = store.complete(&upload, &[part], &whole, &Condition::None).await.expect_err("not done");
+        assert_eq!(error.kind(), ErrorKind::Server, "{error}");
+        assert!(error.to_string().starts_with("complete upload "), "{error}");
     });
 }
 

@@ -117,19 +117,28 @@ impl Gcs {
         let outgoing =
             complete_request::<Self>(upload, parts).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
-            Ok(sent) => self.completed(&upload.id, size, &sent).await?,
+            Ok(sent) => self.completed(&exchange, &upload.id, size, &sent).await?,
             Err(error) => landed(error, Box::pin(self.head(&upload.id, None)), size, whole).await?,
         };
         compared(&exchange, meta, size, whole)
     }
 
     /// The answer's own headers where they hold generation and checksum, else the object's resource.
-    async fn completed(&self, id: &ObjectId, size: u64, sent: &Sent) -> Result<ObjectMeta, Error> {
+    async fn completed(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        size: u64,
+        sent: &Sent,
+    ) -> Result<ObjectMeta, Error> {
         let mut meta = from_head(id, &sent.response.head);
         if meta.version.is_none() || meta.checksums.crc32c.is_none() {
             match self.head(id, None).await {
                 // Who may write an object may not always read it.
                 Err(error) if error.is_permission() => {}
+                Err(error) if error.is_not_found() => {
+                    return Err(exchange.nonsense(sent, "the answer completes nothing: there is no object"));
+                }
                 described => return described,
             }
         }

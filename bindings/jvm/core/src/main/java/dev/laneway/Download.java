@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ReadableByteChannel;
+import java.util.Arrays;
 
 /**
  * An object that is read in order. Of a large one bytes are fetched ahead over as many connections as pay, all of one version, and a whole object's checksum is
@@ -82,15 +83,15 @@ public final class Download implements ReadableByteChannel {
       if (left > Integer.MAX_VALUE - 8) {
         throw new LanewayException(ErrorKind.USAGE, url + ": " + left + " bytes fit into no array");
       }
-      ByteBuffer all = ByteBuffer.allocate((int) left);
-      while (all.hasRemaining() && read(all) >= 0) {
-        // Goes on.
+      // With room for one more, so that its end is read, which tells whether the checksum is right. A first answer may have told a wrong length, and
+      // what was then asked for again be longer.
+      ByteBuffer all = ByteBuffer.allocate((int) left + 1);
+      while (read(all) >= 0) {
+        if (!all.hasRemaining()) {
+          all = ByteBuffer.allocate(Math.addExact(all.capacity(), all.capacity())).put(all.flip());
+        }
       }
-      // The end tells whether the checksum is right.
-      if (read(ByteBuffer.allocate(1)) >= 0) {
-        throw new IOException(url + ": more bytes have come than the object has");
-      }
-      return all.array();
+      return Arrays.copyOf(all.array(), all.position());
     }
   }
 

@@ -1,0 +1,195 @@
+package dev.laneway.faults;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.laneway.Laneway;
+import dev.laneway.LanewayException;
+import dev.laneway.faults.Strike.About;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * The library on the faults of the embedded store: each meets each operation in either dialect, once or each time, blocking or as a future,
+ * and ends in exact success or a failure of the right kind after a bounded number of attempts, and leaves nothing behind.
+ */
+class FaultMatrixTest {
+  /** Rows mostly wait for pauses. */
+  private static final int THREADS = 8;
+
+  /** Where a row takes so many seconds it hangs. */
+  private static final int ROW_MAX = 120;
+
+  private static final int CELLS_MIN = 900;
+
+  /** Long enough for what passes. */
+  private static final Duration RETRY_FOR = Duration.ofSeconds(20);
+
+  /** A silent connection is given up after so long, where one is silent. */
+  private static final Duration STALL_TIMEOUT = Duration.ofMillis(700);
+
+  /** What was not taken is asked for ten times more at once, the rest a few times. */
+  private static final int ATTEMPTS_MAX = 30;
+
+  @TempDir Path top;
+
+  /**
+   * The cells of a fault, which a store of their own has: it hits the first request of each, or each one.
+   *
+   * @param turn how far the choice of cells is shifted
+   */
+  private record Row(Fault fault, String scheme, boolean isOnce, boolean isTls, int turn) {
+    /** In each dialect a fault hits one half of the requests once and the other each time, in the other the other way round. */
+    List<Strike> strikes() {
+      List<Strike> strikes = new ArrayList<>();
+      for (Strike strike : Strike.values()) {
+        boolean isFirst = (strike.ordinal() + turn) % 2 == 0;
+        if (isFirst == (isOnce == scheme.equals("s3")) && canMeet(strike)) {
+          strikes.add(strike);
+        }
+      }
+      return strikes;
+    }
+
+    private boolean canMeet(Strike strike) {
+      About about = strike.about();
+      boolean isContent = about == About.CONTENT;
+      boolean isRead = isContent || about == About.RANGE;
+      boolean isSent = List.of("put", "part").contains(strike.verb(scheme));
+      if (fault.isSilent() && List.of("copy", "complete").contains(strike.verb(scheme))) {
+        // A store may take minutes for it, which are waited for.
+        return false;
+      }
+      return switch (fault.kind()) {
+        // What a HEAD says of lengths nothing contradicts.
+        case LONG_LENGTH, SHORT_LENGTH, NO_LENGTH -> about != About.HEADERS;
+        case OTHER_RANGE -> about == About.RANGE;
+        // A reader keeps to the version that it has opened.
+        case REPLACEMENT -> isContent;
+        case UNREADABLE -> !isRead && about != About.HEADERS;
+        case WRONG_CHECKSUM -> isContent || about == About.HEADERS || isSent;
+        case CORRUPTION -> isContent || isSent;
+        default -> true;
+      };
+    }
+
+    List<String> rules() {
+      List<String> rules = new ArrayList<>();
+      for (Strike strike : strikes()) {
+        // A batch names no key, and one operation alone sends them.
+        String key = strike == Strike.DELETE_ALL ? "" : "key=" + strike.folder() + "/* ";
+        rules.add(strike.verb(scheme) + (isOnce ? ":1 " : ":1-999999 ") + key + fault.action());
+      }
+      return rules;
+    }
+
+    @Override
+    public String toString() {
+      return fault.action() + (isOnce ? "/once/" : "/always/") + scheme + (isTls ? "-h2" : "-h1");
+    }
+  }
+
+  @Test
+  void every_fault_ends_in_exact_success_or_the_right_failure() throws Exception {
+    List<Future<List<String>>> running = new ArrayList<>();
+    ExecutorService threads = Executors.newFixedThreadPool(THREADS);
+    int cells = 0;
+    try {
+      List<Fault> faults = Fault.all();
+      for (int turn = 0; turn < faults.size(); turn++) {
+        for (String scheme : List.of("s3", "gs")) {
+          for (boolean isOnce : new boolean[] {true, false}) {
+            boolean isTls = faults.get(turn).isOfHttp2() || turn % 2 == 1;
+            Row row = new Row(faults.get(turn), scheme, isOnce, isTls, turn);
+            cells += row.strikes().size();
+            running.add(threads.submit(() -> run(row)));
+          }
+        }
+      }
+      List<String> failures = new ArrayList<>();
+      for (Future<List<String>> row : running) {
+        failures.addAll(row.get(ROW_MAX, TimeUnit.SECONDS));
+      }
+      String all = failures.size() + " of " + cells + " cells:\n" + String.join("\n", failures);
+      assertTrue(failures.isEmpty(), all);
+      assertTrue(cells >= CELLS_MIN, "only " + cells);
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private List<String> run(Row row) throws Exception {
+    List<String> failures = new ArrayList<>();
+    if (row.strikes().isEmpty()) {
+      return failures;
+    }
+    Path own = Files.createTempDirectory(top, "row");
+    try (FaultyStore store = new FaultyStore(row.isTls(), row.rules())) {
+      Laneway.Builder settings = store.settings().retryFor(row.isOnce() ? RETRY_FOR : Duration.ZERO);
+      if (row.fault().isSilent()) {
+        settings.stallTimeout(STALL_TIMEOUT);
+      }
+      for (Strike strike : row.strikes()) {
+        // Of its own: what a client has found out about a store it remembers.
+        try (Laneway laneway = settings.build(); Laneway patient = store.settings().build()) {
+          String url = row.scheme() + "://lake/" + strike.folder() + "/";
+          Path folder = Files.createDirectory(own.resolve(strike.folder()));
+          boolean isAsync = (strike.ordinal() + row.turn()) / 2 % 2 == 1;
+          Scene scene = new Scene(laneway, laneway.bucket(url), folder, isAsync);
+          String wrong = wrong(row, strike, scene, new Scene(patient, patient.bucket(url), folder, false));
+          if (wrong != null) {
+            failures.add(strike.name() + "/" + row + ": " + wrong);
+          }
+        }
+      }
+    }
+    return failures;
+  }
+
+  /** What is wrong about how a cell has ended. What it finds and leaves is laid ready and looked at {@code beside} it. */
+  private static String wrong(Row row, Strike strike, Scene scene, Scene beside) throws Exception {
+    strike.prepare(beside);
+    boolean isRight = true;
+    Exception thrown = null;
+    try {
+      isRight = strike.succeeds(scene);
+    } catch (Exception failure) {
+      thrown = failure;
+    }
+    LanewayException failure = Scene.failure(thrown);
+    Expected expected = Expected.of(strike, row.fault().kind(), row.isOnce(), row.scheme());
+    if (thrown != null && failure == null) {
+      return "it threw something else: " + thrown;
+    }
+    if (failure == null ? !expected.maySucceed() : !expected.kinds().contains(failure.kind())) {
+      return expected + ", and it was " + (failure == null ? "success" : failure.kind() + ": " + failure.getMessage());
+    }
+    if (!isRight) {
+      return "other bytes or names";
+    }
+    // A listing and a batch are of a bucket.
+    boolean isOfBucket = strike.about() == About.DOCUMENT || strike == Strike.DELETE_ALL;
+    String about = row.scheme() + "://lake" + (isOfBucket ? "" : "/" + strike.folder());
+    if (failure != null && !(failure.getMessage().contains(about) && failure.url().contains(about))) {
+      return "the failure doesn't say of what it is: " + failure.getMessage();
+    }
+    if (failure != null && failure.attempts() > ATTEMPTS_MAX) {
+      return failure.attempts() + " attempts";
+    }
+    int uploads = beside.bucket().multipartUploads("").size();
+    // Of a beginning whose answer was lost nobody knows the name; and where nothing is tried again, giving up may fail on the connection that broke.
+    boolean isLost = row.isTls() && !row.isOnce() && List.of(Fault.Kind.BREAK, Fault.Kind.LOSS).contains(row.fault().kind());
+    if (uploads > (strike.about() == About.BEGIN || isLost ? 1 : 0)) {
+      return uploads + " uploads are left";
+    }
+    return strike.left(beside, failure == null);
+  }
+}

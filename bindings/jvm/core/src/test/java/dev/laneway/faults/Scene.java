@@ -1,0 +1,100 @@
+package dev.laneway.faults;
+
+import dev.laneway.Bucket;
+import dev.laneway.Download;
+import dev.laneway.Job;
+import dev.laneway.Laneway;
+import dev.laneway.LanewayException;
+import dev.laneway.PutOptions;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+
+/**
+ * Where an operation takes place.
+ *
+ * @param laneway its client
+ * @param bucket a folder of the store
+ * @param folder a folder of this machine
+ * @param isAsync whether calls are futures
+ */
+record Scene(Laneway laneway, Bucket bucket, Path folder, boolean isAsync) {
+  interface Blocking<T> {
+    T of(Bucket bucket) throws IOException;
+  }
+
+  interface Async<T> {
+    CompletableFuture<T> of(Bucket bucket);
+  }
+
+  interface Begun {
+    Job by(Laneway laneway) throws LanewayException;
+  }
+
+  <T> T of(Async<T> async, Blocking<T> blocking) throws IOException {
+    return isAsync ? wait(async.of(bucket)) : blocking.of(bucket);
+  }
+
+  /** What a future gives, or what it failed with. */
+  <T> T wait(CompletableFuture<T> future) throws IOException {
+    try {
+      return future.join();
+    } catch (CompletionException failure) {
+      if (failure.getCause() instanceof IOException cause) {
+        throw cause;
+      }
+      throw failure;
+    }
+  }
+
+  void run(Begun begun) throws IOException {
+    try (Job job = begun.by(laneway)) {
+      job.join().orThrow();
+    }
+  }
+
+  void lay(String key, byte[] bytes) throws IOException {
+    bucket.put(key, ByteBuffer.wrap(bytes), PutOptions.NONE);
+  }
+
+  /** Whether bytes are those of the object, or those that another writer makes of them. */
+  boolean isRead(byte[] bytes) {
+    return bytes.length == Strike.SMALL.length && isRead(0, ByteBuffer.wrap(bytes));
+  }
+
+  boolean isRead(int from, ByteBuffer bytes) {
+    byte[] there = Arrays.copyOfRange(Strike.SMALL, from, from + bytes.remaining());
+    byte[] inverted = new byte[there.length];
+    for (int at = 0; at < there.length; at++) {
+      inverted[at] = (byte) ~there[at];
+    }
+    return bytes.mismatch(ByteBuffer.wrap(there)) == -1 || bytes.mismatch(ByteBuffer.wrap(inverted)) == -1;
+  }
+
+  /** What is wrong with an object that has to be as it was done, or may be as it was before; {@code null} is that it isn't there. */
+  String holds(String key, boolean isDone, byte[] done, byte[] before) throws IOException {
+    byte[] there;
+    try (Download download = bucket.get(key)) {
+      there = download.bytes();
+    } catch (LanewayException failure) {
+      if (!failure.isNotFound()) {
+        throw failure;
+      }
+      there = null;
+    }
+    boolean isRight = Arrays.equals(there, done) || !isDone && Arrays.equals(there, before);
+    return isRight ? null : key + " holds " + (there == null ? "nothing" : there.length + " bytes");
+  }
+
+  /** The failure of a call of the library's, out of what a stream has made of it. */
+  static LanewayException failure(Exception thrown) {
+    if (thrown instanceof UncheckedIOException unchecked) {
+      return failure(unchecked.getCause());
+    }
+    return thrown instanceof LanewayException failure ? failure : null;
+  }
+}

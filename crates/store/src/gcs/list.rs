@@ -71,7 +71,9 @@ impl Arriving {
 
 impl Reader for Arriving {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
-        for item in self.cutter.take(bytes) {
+        let items = self.cutter.take(bytes);
+        self.held.reserve(items.len());
+        for item in items {
             let item: Resource = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
             if list.start_after.as_deref() == Some(item.name()) {
                 continue;

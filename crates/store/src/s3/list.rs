@@ -158,7 +158,7 @@ impl Reader for Arriving {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         let entries = self.cutter.take(bytes);
         self.encoded = self.says_encoded.has_come(self.cutter.rest());
-        let mut objects = Vec::new();
+        let mut objects = Vec::with_capacity(self.held.len() + entries.len());
         if self.encoded {
             for content in std::mem::take(&mut self.held) {
                 objects.extend(self.meta(list, content)?);

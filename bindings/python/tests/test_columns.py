@@ -31,11 +31,33 @@ def layout(groups, columns, size):
     return Layout(SimpleNamespace(num_row_groups=groups, num_columns=columns, row_group=row_group))
 
 
-def test_nothing_is_foretold_of_the_first_row_group_of_the_first_file():
+def test_nothing_is_foretold_of_the_first_row_group_where_single_ones_are_read():
     place = layout(groups=3, columns=10, size=MIB)
     columns = Columns(place)
     assert [columns.read(place.chunk(0, column)) for column in (2, 5)] == [[], []]
-    assert columns.names == {"c2", "c5"}
+    assert columns.names == {"c2", "c5"} and columns.groups_read == 1
+
+
+def test_a_column_is_taken_to_be_read_of_some_row_groups_that_follow():
+    place = layout(groups=40, columns=10, size=2 * MIB)
+    columns = Columns(place, reads_all=True)
+    assert columns.read(place.chunk(7, 2)) == [[place.chunk(group, 2)] for group in range(7, 11)]
+    assert columns.read(place.chunk(7, 5)) == [[place.chunk(group, 5)] for group in range(7, 11)]
+    # The second one proves it right.
+    more = columns.read(place.chunk(8, 2))
+    assert more == [[place.chunk(group, 2), place.chunk(group, 5)] for group in range(11, 13)]
+
+
+def test_where_single_row_groups_are_read_nothing_is_taken_for_the_next():
+    folders = Folders()
+    assert folders.reads_all("f")
+    folders.remember_groups("f", read=1, of=9)
+    assert not folders.reads_all("f") and folders.reads_all("g")
+    folders.remember_groups("f", read=1, of=1)
+    assert not folders.reads_all("f"), "a file of one row group says nothing"
+    assert Columns(layout(groups=9, columns=3, size=MIB)).begin(frozenset({"c1"}), WINDOW_FIRST) == []
+    folders.remember_groups("f", read=2, of=9)
+    assert folders.reads_all("f")
 
 
 def test_once_a_second_row_group_is_read_its_columns_are_fetched_of_those_that_follow():
@@ -92,16 +114,15 @@ def test_the_file_before_foretells_the_columns_of_the_next_one():
 
 def test_columns_of_a_file_that_is_read_soon_are_fetched_as_far_as_there_is_room():
     place = layout(groups=20, columns=10, size=MIB)
-    columns = Columns(place)
+    columns = Columns(place, reads_all=True)
     assert columns.begin(frozenset(), WINDOW_FIRST) == []
     assert columns.begin(frozenset({"c2"}), 3 * MIB) == [[place.chunk(group, 2)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 3 * MIB) == [[place.chunk(group, 5)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 8 * MIB) == [[place.chunk(3, 2), place.chunk(3, 5)]]
     # Its reader finds them, and goes on from there.
-    fetched = [columns.read(place.chunk(group, column)) for group in range(2) for column in (2, 5)]
-    assert fetched[:2] == [[], []]
-    assert fetched[2] == [[place.chunk(group, 2), place.chunk(group, 5)] for group in range(4, 11)]
-    assert fetched[3] == [[place.chunk(11, 2), place.chunk(11, 5)]]
+    read = [place.chunk(group, column) for group in range(2) for column in (2, 5)]
+    fetched = [chunk for asked in read for chunks in columns.read(asked) for chunk in chunks]
+    assert fetched == [place.chunk(group, column) for group in range(4, 12) for column in (2, 5)]
 
 
 def test_columns_that_are_read_together_are_seen_and_pieces_of_them_are_none():

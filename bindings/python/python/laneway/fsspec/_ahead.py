@@ -37,6 +37,7 @@ class Ahead:
         meta = file.meta
         self._name = (path, meta["e_tag"], meta["version"])
         self._columns: Columns | None = None
+        self._groups = 0
         self._is_new = True
         self._begun: frozenset[str] | None = None
         self._said: frozenset[str] = frozenset()
@@ -55,7 +56,7 @@ class Ahead:
         self._is_new = False
         layout = self._folders.layout(self._name)
         if layout is not None:
-            self._columns = Columns(layout, self._folders.columns(self._folder))
+            self._columns = self._columns_of(layout)
         elif Layout.can_be_told():
             last = Range(max(self._file.size - self._footer_len, 0), self._file.size)
             self.saw(last, self._file.read_ranges(starts=[last.start], ends=[last.end])[0].to_bytes())
@@ -79,7 +80,11 @@ class Ahead:
         layout = Layout.of_footer(footer)
         if layout is not None:
             self._folders.remember_layout(self._name, layout)
-            self._columns = Columns(layout, self._folders.columns(self._folder))
+            self._columns = self._columns_of(layout)
+
+    def _columns_of(self, layout: Layout) -> Columns:
+        self._groups = layout.groups
+        return Columns(layout, self._folders.columns(self._folder), self._folders.reads_all(self._folder))
 
     def begin(self, room: int) -> int:
         """Fetches what will be read of the file, before anybody has opened it, and says how many bytes are on their way."""
@@ -134,6 +139,7 @@ class Ahead:
         """No more is read of the file: what is under way ends."""
         if self._columns is not None and (names := self._columns.names):
             self._folders.remember(self._folder, names, is_all=True)
+            self._folders.remember_groups(self._folder, self._columns.groups_read, self._groups)
         self._begin_anew()
 
     def _fetch(self, chunks: list[Range]) -> None:

@@ -2,7 +2,7 @@
 
 Arrow reads the columns of a file one after the other where the file is Python's (its lock is held over each read), a round trip for
 each. Which they will be can be known: those that were read of the row group before, or of the file before in the same folder. The decisions
-stand here, without a file or a thread; `_files.py` carries them out.
+stand here, without a file or a thread; `_ahead.py` carries them out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 # A footer ends with its own length, four bytes, and these.
 MAGIC = b"PAR1"
 TAIL = 8
-# Bytes that are read ahead at first, and at most: what is read and not asked for is wasted, and held meanwhile.
+# Bytes that are read ahead before a second row group is read, at first from then on, and at most: what is read and not asked for is
+# wasted, and held meanwhile.
+WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
 # Row groups that Arrow's threads read at a time, in whatever order.
@@ -117,6 +119,8 @@ class Folders:
         self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
         self._doubted: str | None = None
+        # Those of whose files single row groups were read.
+        self._selective: OrderedDict[str, bool] = OrderedDict()
 
     def columns(self, folder: str) -> frozenset[str]:
         return self._columns.get(folder, frozenset())
@@ -135,6 +139,15 @@ class Folders:
             self._doubted = None
         if is_all or not columns <= self.columns(folder):
             _remember(self._columns, folder, columns, FOLDERS_MAX)
+
+    def reads_all(self, folder: str) -> bool:
+        """Whether files are taken to be read whole: what was read of one last says so, and nothing else."""
+        return not self._selective.get(folder, False)
+
+    def remember_groups(self, folder: str, read: int, of: int) -> None:
+        """So many row groups of a file were read."""
+        if read and of > 1:
+            _remember(self._selective, folder, read == 1, FOLDERS_MAX)
 
     def layout(self, file: Hashable) -> Layout | None:
         return self._layouts.get(file)
@@ -157,8 +170,8 @@ class Columns:
     holds back what else would be fetched.
     """
 
-    def __init__(self, layout: Layout, known: frozenset[str] = frozenset()) -> None:
-        self._layout = layout
+    def __init__(self, layout: Layout, known: frozenset[str] = frozenset(), reads_all: bool = False) -> None:
+        self._layout, self._reads_all = layout, reads_all
         self._known = layout.named(known)
         self._read: set[int] = set()
         self.names: frozenset[str] = frozenset()
@@ -173,6 +186,8 @@ class Columns:
 
     def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
         """The columns to fetch before anything was read, which were read of the files before: of as many row groups as there is room for."""
+        if not self._reads_all and self._layout.groups > 1:
+            return []
         self._known = self._layout.named(known)
         fetched = [self._fetch(group, self._known) for group in range(self._next)]
         while self._known and self._next < self._layout.groups and self._waiting_bytes < room:
@@ -195,7 +210,8 @@ class Columns:
         self._groups.add(group)
         foretold = self._known if self._known >= self._read else set()
         fetched = []
-        if len(self._groups) > 1:
+        if len(self._groups) > 1 or self._reads_all:
+            window = self._window if len(self._groups) > 1 else WINDOW_GUESSED
             first = min(self._groups)
             if group > self._next + TOGETHER or self._next == 0:
                 # Row groups were left out, or these are the first that follow each other.
@@ -203,7 +219,7 @@ class Columns:
                 self._waiting.clear()
                 self._waiting_bytes = 0
             fetched += [self._fetch(before, new) for before in range(max(first, self._next - TOGETHER), self._next)]
-            while self._next < self._layout.groups and self._waiting_bytes < self._window:
+            while self._next < self._layout.groups and self._waiting_bytes < window:
                 fetched.append(self._fetch(self._next, self._read | foretold))
                 self._next += 1
         elif foretold:
@@ -211,6 +227,10 @@ class Columns:
         self._seen.update((group, column) for column in columns)
         self._take(group, columns)
         return [chunks for chunks in fetched if chunks]
+
+    @property
+    def groups_read(self) -> int:
+        return len(self._groups)
 
     def _take(self, group: int, columns: list[int]) -> int:
         taken = sum(self._waiting.pop((group, column), 0) for column in columns)

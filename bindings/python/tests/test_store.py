@@ -138,3 +138,20 @@ def test_credentials_of_a_callable(server, is_async):
 
     with pytest.raises(laneway.exceptions.UnauthenticatedError, match="no vault"):
         laneway.S3Store("lake", endpoint=server, region="r", credential_provider=fail).head("provided")
+
+
+def test_a_store_is_made_of_a_url_of_its_service_and_tells_what_was_passed():
+    options = {"region": "r", "config": {"endpoint": "http://localhost:1"}, "client_options": {"user_agent": "x"}}
+    store = laneway.S3Store.from_url("s3a://lake/warehouse", **options)
+    assert store == laneway.from_url("s3://lake/warehouse", **options) and store.url == "s3://lake/warehouse/"
+    assert store.config == {"region": "r", "endpoint": "http://localhost:1"} and store.client_options == {"user_agent": "x"}
+    assert store.retry_config is store.credential_provider is None
+    with pytest.raises(laneway.exceptions.InvalidPathError, match="S3Store has no URLs with gs://"):
+        laneway.S3Store.from_url("gs://lake/warehouse")
+    with pytest.raises(laneway.exceptions.InvalidPathError):
+        laneway.GCSStore.from_url("lake/warehouse")
+
+
+def test_list_async_is_list(store):
+    store.put("a", b"")
+    assert [meta["path"] for chunk in store.list_async(limit=1) for meta in chunk] == ["a"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from laneway._configuration import settings
-from laneway._laneway import ObjectStore
+from laneway._laneway import ListStream, ObjectStore
 from laneway.exceptions import InvalidPathError, UsageError
 from laneway.types import Config
 
@@ -47,6 +47,39 @@ class _Store(ObjectStore):
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{folder}", chosen)
         store._given = (bucket, given)
         return store
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """The store of a URL of this service, as the function of this name."""
+        parts = urlsplit(url)
+        if not issubclass(cls, _STORES.get(parts.scheme, ())):
+            raise InvalidPathError(f"{url}: {cls.__name__} has no URLs with {parts.scheme}://")
+        return cls(parts.netloc, prefix=parts.path.lstrip("/") or None, **options)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration that was passed, as `config` or by its keys."""
+        given = self._given[1]
+        others = ("prefix", "config", "client_options", "retry_config", "credential_provider")
+        return {**given.get("config", {}), **{name: value for name, value in given.items() if name not in others}}
+
+    @property
+    def client_options(self) -> Config | None:
+        return self._given[1].get("client_options")
+
+    @property
+    def retry_config(self) -> Config | None:
+        return self._given[1].get("retry_config")
+
+    @property
+    def credential_provider(self) -> Callable[[], dict[str, Any]] | None:
+        return self._given[1].get("credential_provider")
+
+    def list_async(
+        self, prefix: str | None = None, *, offset: str | None = None, limit: int | None = None, chunk_size: int = 50
+    ) -> ListStream:
+        """As `list`, whose stream is for both kinds of loops."""
+        return self.list(prefix, offset=offset, limit=limit, chunk_size=chunk_size)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

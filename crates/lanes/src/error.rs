@@ -1,6 +1,7 @@
 //! Why an attempt brought no answer.
 
 use std::fmt;
+use std::io;
 
 /// What an error comes from.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -137,6 +138,12 @@ impl Error {
         matches!(self.kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted)
     }
 
+    /// Whether the system has no more threads, descriptors or memory for it.
+    pub fn is_exhausted(&self) -> bool {
+        let code = self.cause::<io::Error>().and_then(io::Error::raw_os_error);
+        matches!(code, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
+    }
+
     /// The direct cause, if it is of this type.
     pub(crate) fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.source.as_ref()?.downcast_ref()
@@ -162,5 +169,17 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         // Display already prints the direct cause; chains go on below it.
         self.source.as_ref().and_then(|s| s.source())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_lacks_is_told_apart_from_what_was_asked_for() {
+        let error = |code| Error::because(Kind::Invalid, "can't start", io::Error::from_raw_os_error(code));
+        assert!(error(libc::EMFILE).is_exhausted() && error(libc::EAGAIN).is_exhausted());
+        assert!(!error(libc::ENOENT).is_exhausted() && !Error::new(Kind::Invalid, "no URL").is_exhausted());
     }
 }

@@ -1,6 +1,8 @@
 //! Which certificates are trusted, and what is offered by ALPN.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,8 +30,9 @@ impl TlsSettings {
     /// which every store answers without a HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
-        let failed =
-            |e: rustls::Error| Error::because(Kind::Invalid, "the platform's certificates can't be used", e);
+        let failed = |e: rustls::Error| {
+            Error::because(Kind::Invalid, "the platform's certificates can't be used", why(e))
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::new_with_extra_roots(extra, Arc::clone(&provider)).map_err(failed)?;
         let mut h1 = ClientConfig::builder_with_provider(provider)
@@ -64,6 +67,14 @@ impl TlsSettings {
         let shown =
             shown.map_err(|e| Error::because(Kind::Closed, "the TLS settings can't be built", e))??;
         Ok(Arc::new(shown))
+    }
+}
+
+/// Why the platform's certificates can't be used: it isn't told, where nothing more could be opened to look for them.
+fn why(error: rustls::Error) -> Box<dyn std::error::Error + Send + Sync> {
+    match File::open("/dev/null") {
+        Err(lacking) if lacking.kind() != io::ErrorKind::NotFound => lacking.into(),
+        _ => error.into(),
     }
 }
 

@@ -183,7 +183,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
             Cause::Store(error) => ErrorKind::of(error.kind()),
-            Cause::Lanes(error) => of_engine(error.kind()),
+            Cause::Lanes(error) => of_engine(error),
             Cause::Local { .. } => ErrorKind::Local,
             Cause::Own { kind, .. } => *kind,
         }
@@ -341,10 +341,12 @@ impl std::error::Error for Error {
 }
 
 /// What it means to a caller that the engine could not carry out an attempt.
-fn of_engine(kind: laneway_lanes::Kind) -> ErrorKind {
+fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     use laneway_lanes::Kind;
-    match kind {
-        // A CA file or a proxy that the settings name, or threads that the system refuses.
+    match error.kind() {
+        // Threads or descriptors that the system refuses are nobody's settings.
+        Kind::Invalid if error.is_exhausted() => ErrorKind::Local,
+        // A CA file or a proxy that the settings name.
         Kind::Invalid => ErrorKind::Usage,
         Kind::Sink => ErrorKind::Destination,
         Kind::Source => ErrorKind::Source,

@@ -615,3 +615,21 @@ async fn a_description_is_not_changed_over_another_writers_object() {
         assert_eq!(copies[0].header(name), Some("\"e\""), "{name}");
     }
 }
+
+/// Who takes a header and keeps nothing of it is told apart from another writer by the ETag of what was made.
+#[test]
+fn a_store_that_passes_over_a_description_is_not_taken_for_another_writer() {
+    for (etag, is_ours) in [("ours-2", true), ("theirs-2", false)] {
+        let (_server, store) = scripted(move |_| described(etag), Settings::default());
+        run(async {
+            let id = ObjectId::new("bucket", "k");
+            let change = MetaChange::default().cache_control("no-store");
+            let changing = store.changing(&id, &change).await.unwrap_or_else(|e| panic!("{e}"));
+            let mut made = ObjectMeta::new(id, 4);
+            made.version = Some(Version::ETag("ours-2".into()));
+            let error = store.changed(&changing, &made).await.expect_err("it has no such description");
+            assert_eq!((error.is_unsupported(), error.is_precondition()), (is_ours, !is_ours), "{error}");
+            assert_eq!(error.message().contains("another cache control"), is_ours, "{error}");
+        });
+    }
+}

@@ -32,7 +32,7 @@ pub(super) async fn is_found(
 /// Changes an object in the state in which it is found, and in no other.
 ///
 /// # Errors
-/// `Precondition` when it was replaced meanwhile.
+/// `Precondition` when it was replaced meanwhile; `Unsupported` when the store passes over what it was to be described by.
 pub(super) async fn change(
     job: &Running,
     store: &Store,
@@ -86,6 +86,6 @@ async fn change_once(
     let had_checksums = upload.checksums != PartChecksums::None;
     let source = (id, changing.found());
     let filled = fill(job, store, source, &upload, &changing.condition()).await;
-    filled.map_err(|error| Failed { error, had_checksums })?;
-    Ok(store.changed(&changing).await?)
+    let made = filled.map_err(|error| Failed { error, had_checksums })?;
+    Ok(store.changed(&changing, &made).await?)
 }

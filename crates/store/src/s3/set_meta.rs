@@ -107,17 +107,25 @@ impl Changing {
     }
 
     fn is_described(&self, found: &ObjectMeta) -> bool {
-        let Self { meta, options, .. } = self;
+        found.size == self.meta.size && self.differing(found).is_empty()
+    }
+
+    /// By what the description that is found differs from the one that was asked for.
+    fn differing(&self, found: &ObjectMeta) -> Vec<&'static str> {
+        let options = &self.options;
         let class = |class: &Option<String>| class.clone().filter(|class| class != "STANDARD");
-        found.size == meta.size
-            // Without one S3 gives an object a type.
-            && (options.content_type.is_none() || found.content_type == options.content_type)
-            && found.content_encoding == options.content_encoding
-            && found.cache_control == options.cache_control
-            && found.content_disposition == options.content_disposition
-            && found.content_language == options.content_language
-            && class(&found.storage_class) == class(&options.storage_class)
-            && found.metadata.as_ref() == Some(&options.metadata)
+        // Without one S3 gives an object a type.
+        let is_typed = options.content_type.is_none() || found.content_type == options.content_type;
+        let same = [
+            ("content type", is_typed),
+            ("content encoding", found.content_encoding == options.content_encoding),
+            ("cache control", found.cache_control == options.cache_control),
+            ("content disposition", found.content_disposition == options.content_disposition),
+            ("content language", found.content_language == options.content_language),
+            ("storage class", class(&found.storage_class) == class(&options.storage_class)),
+            ("metadata", found.metadata.as_ref() == Some(&options.metadata)),
+        ];
+        same.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
     }
 }
 
@@ -143,16 +151,25 @@ impl S3 {
         self.begin_as(&changing.id, build).await.map_err(|e| e.within(Operation::SetMeta))
     }
 
-    /// The object after its upload: it may have been somebody else's of the same bytes that answered for it.
-    pub(crate) async fn changed(&self, changing: &Changing) -> Result<ObjectMeta, Error> {
+    /// The object after its upload, which `made` is what was told of: it may have been somebody else's of the same bytes that answered for it,
+    /// and a store may pass over what it doesn't keep.
+    pub(crate) async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
         let found = self.head(&changing.id, None).await.map_err(|e| e.within(Operation::SetMeta))?;
-        match changing.is_described(&found) {
-            true => Ok(found),
-            false => {
-                let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
-                Err(exchange.error(ErrorKind::Precondition, "another writer has replaced it meanwhile"))
-            }
+        if changing.is_described(&found) {
+            return Ok(found);
         }
+        let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
+        let is_ours = made.version.is_some() && found.version == made.version;
+        Err(match is_ours && found.size == changing.meta.size {
+            true => {
+                let differing = changing.differing(&found).join(", ");
+                let message = format!(
+                    "its upload was completed, and the store tells another {differing} than was asked for"
+                );
+                exchange.error(ErrorKind::Unsupported, message)
+            }
+            false => exchange.error(ErrorKind::Precondition, "another writer has replaced it meanwhile"),
+        })
     }
 
     pub(crate) async fn set_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
@@ -287,5 +304,9 @@ mod tests {
         assert!(changing.is_made(&found));
         found.checksums.crc32c = Some(1);
         assert!(!changing.is_made(&found), "another writer's");
+        assert!(changing.differing(&found).is_empty());
+        found.cache_control = None;
+        found.storage_class = None;
+        assert_eq!(changing.differing(&found), ["cache control", "storage class"]);
     }
 }

@@ -32,13 +32,14 @@ impl Store {
         }
     }
 
-    /// The object once its change was completed.
+    /// The object once its change was completed, which `made` is what [`complete`](Self::complete) told of.
     ///
     /// # Errors
-    /// `Precondition` where it is described otherwise, and so is another writer's.
-    pub async fn changed(&self, changing: &Changing) -> Result<ObjectMeta, Error> {
+    /// `Precondition` where it is another writer's; `Unsupported` where it is this one and the store describes it otherwise, because it passes
+    /// something over.
+    pub async fn changed(&self, changing: &Changing, made: &ObjectMeta) -> Result<ObjectMeta, Error> {
         match &self.dialect {
-            Dialect::S3(s3) => s3.changed(changing).await,
+            Dialect::S3(s3) => s3.changed(changing, made).await,
             Dialect::Gcs(gcs) => Err(needless(gcs, &changing.found().id)),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use laneway_store::ObjectMeta;
+use laneway_store::{ObjectMeta, Provider};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::fork::OfProcess;
@@ -318,9 +318,7 @@ async fn few(
     let listed = async {
         let (store, mut seen) = (bucket.store()?, HashSet::new());
         while left > 0 {
-            // GCS's first page begins with the key that is to be left out.
-            let itself = u64::from(list.start_after.is_some() && list.token.is_none());
-            list.max = Some((left.saturating_add(itself)).min(PAGE_MAX) as u32);
+            list.max = Some(page_max(store.provider(), &list, left));
             let page = store.list(&list).await?;
             let mut entries = entries(&bucket, page.prefixes, page.objects);
             entries.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -345,6 +343,13 @@ async fn few(
 /// Most entries of a page, on both stores.
 const PAGE_MAX: u64 = 1000;
 
+/// How many entries are asked for where so many are wanted.
+fn page_max(provider: Provider, list: &laneway_store::List, wanted: u64) -> u32 {
+    // GCS's first page begins with the key that is to be left out.
+    let begins_before = provider == Provider::Gcs && list.start_after.is_some() && list.token.is_none();
+    wanted.saturating_add(begins_before.into()).min(PAGE_MAX) as u32
+}
+
 /// What a page has brought, with keys as verbs take them.
 fn entries(bucket: &Bucket, prefixes: Vec<String>, objects: Vec<ObjectMeta>) -> Vec<Listed> {
     let below =
@@ -354,4 +359,26 @@ fn entries(bucket: &Bucket, prefixes: Vec<String>, objects: Vec<ObjectMeta>) -> 
         Listed::Object(Box::new(meta))
     };
     prefixes.into_iter().map(below).chain(objects.into_iter().map(relative)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_entries_are_asked_for_than_are_wanted_and_may_be_left_out() {
+        let list = laneway_store::List::new("b", "p/");
+        let after = laneway_store::List { start_after: Some("p/k".to_owned()), ..list.clone() };
+        let next = laneway_store::List { token: Some("t".to_owned()), ..after.clone() };
+        for (provider, list, max) in [
+            (Provider::S3, &list, 7),
+            (Provider::S3, &after, 7),
+            (Provider::Gcs, &list, 7),
+            (Provider::Gcs, &after, 8),
+            (Provider::Gcs, &next, 7),
+        ] {
+            assert_eq!(page_max(provider, list, 7), max, "{provider:?} {list:?}");
+            assert_eq!(page_max(provider, list, u64::MAX), 1000);
+        }
+    }
 }

@@ -142,8 +142,20 @@ async fn whole(job: &Running, ends: &Ends, item: &Item) -> Result<Option<(Sent, 
         }
         copied => copied?,
     };
+    let verified = match compare(ends, known.as_ref(), &copied) {
+        // What was replaced since it was listed was copied as it is now.
+        Err(error) if condition.is_none() => {
+            let now = ends.from.head(from, None).await?;
+            if known.as_ref().is_some_and(|listed| listed.version == now.version) {
+                return Err(error);
+            }
+            let verified = compare(ends, Some(&now), &copied)?;
+            known = Some(now);
+            verified
+        }
+        compared => compared?,
+    };
     let bytes = known.as_ref().map_or(copied.size, |meta| meta.size);
-    let verified = compare(ends, known.as_ref(), &copied)?;
     let atomic = ends.to.keeps(Operation::Copy, &options.condition);
     let sent = Sent { moved: Moved { bytes, verified, atomic, made: Made::of(&copied) }, meta: copied };
     Ok(Some((sent, known.and_then(|meta| meta.version))))

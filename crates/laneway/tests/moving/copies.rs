@@ -29,6 +29,22 @@ fn inside_one_store_the_store_copies_and_no_byte_comes_by() {
 }
 
 #[test]
+fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
+    for kind in DIALECTS {
+        let stage = Stage::with_faults(kind, &["copy delay 1s"]);
+        ["t/a", "t/b"].iter().for_each(|key| stage.object(key, b"listed"));
+        let report = std::thread::scope(|scope| {
+            let copying = scope.spawn(|| stage.cp_r(stage.url("t"), stage.url("u")));
+            stage.wait_for("copy", 2);
+            stage.object("t/a", b"another one");
+            copying.join().unwrap()
+        });
+        report.all_done();
+        assert_eq!((stage.stored("u/a"), stage.stored("u/b")), (b"another one".to_vec(), b"listed".to_vec()));
+    }
+}
+
+#[test]
 fn a_move_inside_one_store_leaves_only_the_copy() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
